@@ -1,7 +1,7 @@
 //! Cold start: the time from the start of a process to the first call of its first function, stage by stage.
 //!
-//! `cargo bench --bench cold_start` starts 20 processes for each backend and prints a table of medians and least times. A process takes each stage
-//! once, as all that a stage makes is made once in a process.
+//! `cargo bench --bench cold_start` starts 20 processes for each backend and prints a table of medians and minimums. A
+//! process runs each stage once, since everything that a stage creates is created once per process.
 
 mod support;
 
@@ -13,7 +13,7 @@ use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::runtime::{Function, Tensor};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, Signature};
 
-/// How many processes give a median.
+/// The number of processes for a median.
 const PROCESSES: usize = 20;
 /// Compilations of a process after which one more counts as warm.
 const WARM: usize = 50;
@@ -110,7 +110,7 @@ fn child(order: &str, main: u128) -> Result<()> {
     Ok(())
 }
 
-/// The nanoseconds that a program takes which does nothing, from its start to its end; none where the system has no such program.
+/// The nanoseconds from the start to the end of a program that does nothing; `None` if the system has no such program.
 fn nothing() -> Option<f64> {
     let start = Instant::now();
     let status = Command::new("true").status().ok()?;
@@ -147,7 +147,7 @@ impl Summary {
         }
     }
 
-    /// Differences of medians and of least values: each stage of a process may be disturbed by itself.
+    /// Differences of medians and of minimums: each stage of a process may be disturbed separately.
     fn beyond(self, other: Self) -> Self {
         Summary { median: self.median - other.median, least: self.least - other.least }
     }

@@ -21,7 +21,7 @@ use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, RuntimeHelpers, lower};
 use tvm_ffi_codegen::spec::LaunchedSignature;
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ParamType, Signature, ir};
 
-/// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
+/// The times of other generators for the same signature with an empty body, in milliseconds. Measured separately on a
 /// comparable machine (2 cores of an AMD EPYC, Debian 12), not in this run.
 const PEERS: [(&str, f64); 2] = [("CuTe DSL 4.8.1", 17.0), ("TVM 0.27.0", 20.1)];
 
@@ -66,7 +66,7 @@ fn ten_calls(located: bool) -> Kernel {
     })
 }
 
-/// Signature, body, lowering, verifying, compiling, linking, loading, and the function object.
+/// The whole compilation: signature, body, lowering, verifying, compiling, linking, loading, and the function object.
 fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kernel, opt_level: OptLevel) -> Result<()> {
     let engine = Engine::builder().opt_level(opt_level).build()?;
     let compile = || -> Result<_> {
@@ -115,7 +115,7 @@ fn native_code(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
         for (form, kernel) in FORMS.iter().zip(&kernels) {
             let compile = || -> Result<_> {
                 let signature = add_one_signature()?;
-                // SAFETY: nobody calls it.
+                // SAFETY: the function is never called.
                 Ok(unsafe { engine.compile(&signature, kernel)? })
             };
             compile()?;
@@ -132,7 +132,7 @@ fn launch_name(backend: Backend, kind: &str) -> String {
     format!("{backend}/on a device/{kind}")
 }
 
-/// The whole for a launch, beside a native kernel of the same signature.
+/// The whole compilation of a launch, compared with a native kernel of the same signature.
 fn launches(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
     const ADD: &str = r#"add(x: Tensor([n], float32, device="cuda"), y: Tensor([n], float32, device="cuda"), z: Tensor([n], float32, device="cuda"))
                          @ launch add grid=ceil_div(n, 128) block=128"#;
@@ -146,7 +146,7 @@ fn launches(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
         for (kind, kernel) in LAUNCHES.iter().zip(&kernels) {
             let compile = || -> Result<_> {
                 let signature: Signature = text.parse()?;
-                // SAFETY: nobody calls it.
+                // SAFETY: the function is never called.
                 Ok(unsafe { engine.compile(&signature, kernel)? })
             };
             compile()?;
@@ -168,7 +168,7 @@ fn growth(criterion: &mut Criterion, samples: &Samples, shared: bool) -> Result<
     for count in COUNTS {
         let compile = || -> Result<_> {
             let signature = tensors_signature(count, shared)?;
-            // SAFETY: nobody calls it.
+            // SAFETY: the function is never called.
             Ok(unsafe { engine.compile(&signature, &kernel)? })
         };
         samples.each(criterion, &growth_name(shared, count), compile);

@@ -1,8 +1,9 @@
-//! Wrappers in modules of the caller's beside the engine: `cargo bench --bench embed --features llvm22-1`.
+//! Wrappers in the caller's modules, compared with the engine: `cargo bench --bench embed --features llvm22-1`.
 //!
-//! The kernel is an address, so that what is compiled is the wrapper. Times are from the signature to a function of the runtime, with all that is made
-//! once warm: the module, the wrapper in it, the caller's passes (LLVM's `default<O2>`), code generation, linking. *Before* is what `add_wrapper` did until
-//! each module had one copy of the runtime helpers: each call added a copy, which the caller's passes and code generator worked on.
+//! The kernel is an address, so only the wrapper is compiled. Times run from the signature to a function of the runtime:
+//! the module, the wrapper in it, the caller's passes (LLVM's `default<O2>`), code generation, linking. One-time
+//! preparation is done before. *Before* is the time when each `add_wrapper` added its own copy of the runtime helpers to
+//! the module, which the caller's passes and code generator then processed.
 
 #[cfg(all(feature = "cranelift", not(feature = "external-runtime")))]
 #[path = "embed/cranelift.rs"]
@@ -43,7 +44,7 @@ fn kernel() -> Kernel {
     Kernel::address(never_called as *const std::ffi::c_void)
 }
 
-/// The median of so many runs in microseconds, behind some that don't count.
+/// The median of this many runs in microseconds, after some warm-up runs.
 fn median<T>(runs: usize, mut run: impl FnMut() -> Result<T>) -> Result<f64> {
     let (runs, warm) = if is_smoke() { (1, 0) } else { (runs, runs / 10 + 1) };
     let mut times = Vec::new();
@@ -62,7 +63,7 @@ fn median<T>(runs: usize, mut run: impl FnMut() -> Result<T>) -> Result<f64> {
 fn engine(backend: Backend, text: &str, runs: usize) -> Result<(f64, f64)> {
     let engine = Engine::builder().backend(backend).build()?;
     let (signature, kernel) = (signature(text, "f")?, kernel());
-    // SAFETY: nobody calls it.
+    // SAFETY: the function is never called.
     let compile = || Ok(unsafe { engine.compile(&signature, &kernel)? });
     let one = median(runs, compile)?;
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The LLVM backend against clang and beside Cranelift: `cargo bench --bench llvm --features llvm22-1`.
+//! The LLVM backend compared with clang and Cranelift: `cargo bench --bench llvm --features llvm22-1`.
 //!
 //! An argument, such as `LLVM/Speed/two`, limits it to what has that in its name.
 //!
@@ -105,7 +105,7 @@ fn growth() -> Result<(), Box<dyn Error>> {
                 for _ in 0..5 {
                     let start = Instant::now();
                     let signature = support::tensors_signature(count, shared)?;
-                    // SAFETY: nobody calls it.
+                    // SAFETY: the function is never called.
                     let function = unsafe { engine.compile(&signature, &kernel)? };
                     least = least.min(start.elapsed().as_secs_f64() * 1e6 / count as f64);
                     drop(black_box(function));

@@ -1,10 +1,11 @@
 //! Many different wrappers in one object: `cargo bench --bench many`, with `--features llvm22-1` for LLVM too.
 //!
-//! For each backend and each number of wrappers, microseconds for each wrapper: the whole of `LibraryBuilder::emit` on one thread and
-//! on as many as there are, and the stages that it is made of, measured on one. It is the time that the calling thread runs, which on
-//! CPUs that nobody else uses is the time that passes.
+//! For each backend and each number of wrappers, it prints microseconds per wrapper: of `LibraryBuilder::emit` on one
+//! thread and on all threads, and of its stages on one thread. The times are CPU time of the calling thread. On an idle
+//! machine they equal wall-clock time.
 //!
-//! An argument, such as `Cranelift/1000`, limits it to what has that in its name; `--test` runs each once, with few wrappers.
+//! An argument, such as `Cranelift/1000`, limits it to what has that in its name; `--test` runs each once, with few
+//! wrappers.
 
 mod support;
 
@@ -23,8 +24,7 @@ const WRAPPERS: usize = 3_000;
 const DTYPES: [&str; 6] = ["float32", "float64", "int32", "int8", "bfloat16", "uint16"];
 const SCALARS: [&str; 5] = ["int64", "float64", "bool", "int32", "handle"];
 
-/// A wrapper unlike all others: what it looks like repeats after a hundred, so that each count has the same mix, and its
-/// names and sizes are its own.
+/// A signature with names and sizes of its own. Its shape repeats every 100 signatures, so each count has the same mix.
 fn signature(i: usize) -> Result<Signature> {
     let kind = i % 100;
     let body = (kind % 4 == 1).then(|| "y: Tensor([n], float32)".to_owned());
@@ -53,15 +53,16 @@ fn kernel(i: usize) -> Kernel {
     }
 }
 
-/// How long this thread has run so far, in seconds. Where the system tells, the time that others took the CPU for is not in it.
+/// How long this thread has run so far, in seconds. Where the system tells, the time that others took the CPU for is
+/// not in it.
 fn now(start: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     nanoseconds.map_or_else(|| start.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
 }
 
-/// Microseconds for each wrapper: the mean that this thread runs, which others don't disturb but which is told in steps of the system's
-/// clock, and the median that pass.
+/// Microseconds for each wrapper: the mean that this thread runs, which others don't disturb but which is told in steps
+/// of the system's clock, and the median that pass.
 fn both<T>(count: usize, mut run: impl FnMut() -> Result<T>) -> Result<(f64, f64)> {
     let origin = Instant::now();
     let runs = if support::is_smoke() { 1 } else { WRAPPERS.div_ceil(count).max(3) };
@@ -127,11 +128,11 @@ fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
     use tvm_ffi_codegen::{ir, lower};
     let count = wrappers.len();
     let lowered = || {
-        let mut lowering = lower::LibraryLowering::new(ir::HOST_ENDIANNESS);
-        for (signature, kernel) in wrappers {
-            lowering.add(signature, kernel, None)?;
-        }
-        Ok(lowering.finish())
+        let (purpose, helpers) = (lower::Purpose::Library, lower::RuntimeHelpers::Define);
+        let recipe = lower::Recipe { purpose, helpers, ..lower::Recipe::default() };
+        let recipe = wrappers.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
+        let lowered = recipe.lower().map_err(|mut mistakes| mistakes.swap_remove(0))?;
+        Ok(lowered.module)
     };
     let metadata =
         each(count, || Ok(wrappers.iter().map(|(signature, _)| lower::metadata(signature).len()).sum::<usize>()))?;

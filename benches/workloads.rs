@@ -1,6 +1,7 @@
 //! The four signatures on which generators are compared, in process: compiling, a successful and a failing call.
 //!
-//! `cargo bench --bench workloads` prints criterion's figures and then a table of medians, for each backend that the features have.
+//! `cargo bench --bench workloads` prints criterion's figures and then a table of medians, for each backend that the
+//! features have.
 
 mod support;
 #[path = "support/workloads.rs"]

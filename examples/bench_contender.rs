@@ -1,5 +1,6 @@
-//! Enters the comparison with other generators: `bench_contender WORKLOAD OUT.so REPS [--backend cranelift|llvm]` writes a library with
-//! one of four wrappers, and the object that it is linked of beside it; it prints how long compiling takes, as one line of JSON.
+//! Enters the comparison with other generators: `bench_contender WORKLOAD OUT.so REPS [--backend cranelift|llvm]`
+//! writes a library with one of four wrappers, and the object that it is linked of beside it; it prints how long
+//! compiling takes, as one line of JSON.
 
 #[path = "../benches/support/workloads.rs"]
 mod workloads;

@@ -1,5 +1,6 @@
-//! A function whose body has source locations, to look at with `gdb`, `perf` and in the backtrace of an error. The guide's section "Debugging" shows
-//! what they print. With an argument the example puts the function into an object file of that name instead.
+//! A function whose body has source locations, to look at with `gdb`, `perf` and in the backtrace of an error. The
+//! guide's section "Debugging" shows what they print. With an argument the example puts the function into an object
+//! file of that name instead.
 //!
 //! The source of a DSL would be `model.dsl`:
 //!

@@ -1,12 +1,14 @@
-//! A graph compiler in one file: it reads the model in `graph_compiler/model.py`, and makes one host function of it that calls all others.
+//! A graph compiler in one file: it reads the model in `graph_compiler/model.py`, and makes one host function of it
+//! that calls all others.
 //!
 //! ```text
 //! graph_compiler          compiles the model with each backend, and runs it in this process
 //! graph_compiler FOLDER   writes a library for each backend, which `graph_compiler/run.py` runs
 //! ```
 //!
-//! The compiler's own kernels are functions of the same module, which the host function calls by their symbols. `host.clip` is a global
-//! function, which whoever runs the model registers. Prices are in a module of the kind `hosts.prices`, which the host function's module imports.
+//! The compiler's own kernels are functions of the same module, which the host function calls by their symbols.
+//! `host.clip` is a global function that the program running the model registers. Prices are in a module of the kind
+//! `hosts.prices`, which the host function's module imports.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -282,8 +284,8 @@ fn run_here(graph: &Graph, backend: Backend) -> Result<()> {
     let right = result.iter().zip(expected(&x, &w, &bias)).all(|(is, want)| (is - want).abs() < 1e-6);
     println!("{backend}: {result:.4?}, {}", if right { "as in plain Rust" } else { "wrong" });
 
-    // The wrapper refuses the number of columns, and then the function of the host refuses its argument. Each error has the model's line in its
-    // backtrace.
+    // The wrapper refuses the number of columns, and then the function of the host refuses its argument. Each error has
+    // the model's line in its backtrace.
     let (short, bad) = (Tensor::from_slice(&w, &[2, 3])?, Tensor::from_slice(&[f32::NAN; 2], &[2])?);
     for (w, bias) in [(&short, &args.2), (&args.1, &bad)] {
         let Err(error) = forward.call((&args.0, w, bias)) else { return Err("no error".into()) };

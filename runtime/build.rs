@@ -1,4 +1,5 @@
-//! The tests load libraries that use this crate's symbols, so their executable has to export them. For Windows it does so by itself.
+//! The tests load libraries that use this crate's symbols, so their executable has to export them. For Windows it does
+//! so by itself.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

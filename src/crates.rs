@@ -1,7 +1,7 @@
-//! The crates whose types this library takes and gives, in the versions that it was built with.
+//! The crates whose types appear in this library's API, in the versions that it was built with.
 //!
-//! A compiler that names them through here has the same versions by itself, and one dependency to keep up to date. Which versions those are,
-//! and when they change, is a part of [what is stable](crate#stability).
+//! If your compiler uses these re-exports, it always has the same versions, and only one dependency to update. The
+//! versions and when they change are covered by [stability](crate#stability).
 
 pub use cranelift_entity;
 #[cfg(feature = "_llvm")]

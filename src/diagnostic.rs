@@ -1,41 +1,32 @@
-//! Errors as values: the parts of this library's errors, for callers that aren't written in Rust, and for tools that underline a mistake in its text.
+//! Structured errors, for callers in other languages and for tools that underline an error in its source.
 
 use std::error::Error;
+use std::fmt;
 
 use serde_json::{Value, json};
 
-#[cfg(feature = "_engine")]
-use crate::artifact::EmitError;
-use crate::artifact::{ArchiveError, LinkError, UndefinedSymbol};
-use crate::backend::CodegenError;
-use crate::engine::EngineError;
-#[cfg(feature = "_engine")]
-use crate::explain::ExplainError;
-use crate::lower::LowerError;
-use crate::spec::{Mistake, ParseError, SignatureError, SyntaxError};
-
-/// The kind of an error, by what its reader can do about it.
+/// The kind of an error, according to what its reader can do about it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// A signature's text doesn't follow the grammar, or the signature has mistakes.
+    /// A signature's source doesn't follow the grammar, or the signature has errors.
     Signature,
-    /// A kernel doesn't fit its signature, a launch its image, or a name is taken.
+    /// A kernel doesn't fit its signature, a launch doesn't fit its image, or a name is taken.
     Kernel,
-    /// Nobody defines a symbol.
+    /// A symbol is undefined.
     UndefinedSymbol,
     /// There is no code generator or linker for the target.
     UnsupportedTarget,
-    /// LLVM is loaded when it is first used, and is not installed, or not found.
+    /// LLVM is loaded at its first use, and is not installed or was not found.
     LlvmNotFound,
     /// An object can't be read, or objects can't be linked.
     Link,
-    /// Anything else: files that aren't there, memory that isn't given.
+    /// Any other error, such as a missing file or insufficient memory.
     Other,
 }
 
 impl DiagnosticKind {
-    /// The kind's name in JSON, which is the name of the exception's class in Python.
+    /// The kind's name in JSON. It is also the name of the exception class in Python.
     pub fn name(self) -> &'static str {
         match self {
             DiagnosticKind::Signature => "SignatureError",
@@ -49,33 +40,34 @@ impl DiagnosticKind {
     }
 }
 
-/// One mistake of several that an error has.
+/// One of the errors that a [`Diagnostic`] reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DiagnosedMistake {
-    /// The problem in words, and what would be right.
+    /// A description of the problem and of what would be correct.
     pub message: String,
-    /// The part that is wrong: a signature's (`x.shape[1]`, `where[0]`), or the function whose kernel it is. `None` where the text can't be read so far.
+    /// The part that is wrong: a part of the signature (`x.shape[1]`, `where[0]`), or the function of the kernel.
+    /// `None` if parsing didn't get that far.
     pub path: Option<String>,
-    /// The bytes of the text that are wrong; see [`Mistake::span`] and [`SyntaxError::span`].
+    /// The byte range in the source that is wrong; see `Mistake::span` and `SyntaxError::span`.
     pub span: Option<std::ops::Range<usize>>,
-    /// The line of the text, from 1.
+    /// The line in the source, from 1.
     pub line: Option<usize>,
     /// The character in that line, from 1.
     pub column: Option<usize>,
-    /// The forms that could stand there, in words.
+    /// A description of what was expected.
     pub expected: Option<String>,
-    /// The token that stands there.
+    /// The token that was found instead.
     pub got: Option<String>,
 }
 
 impl DiagnosedMistake {
-    fn new(message: String, path: Option<String>) -> Self {
+    pub(crate) fn new(message: String, path: Option<String>) -> Self {
         DiagnosedMistake { message, path, span: None, line: None, column: None, expected: None, got: None }
     }
 }
 
-/// An error's parts.
+/// The parts of an error.
 ///
 /// ```
 /// use tvm_ffi_codegen::Signature;
@@ -93,36 +85,24 @@ impl DiagnosedMistake {
 pub struct Diagnostic {
     /// The error's kind.
     pub kind: DiagnosticKind,
-    /// The error's text, as its `Display` writes it.
+    /// The error's message, as its `Display` writes it.
     pub message: String,
-    /// The mistakes of a signature or of kernels, all of them.
+    /// All errors in a signature or in kernels.
     pub mistakes: Vec<DiagnosedMistake>,
-    /// The symbols that nobody defines.
+    /// The undefined symbols.
     pub symbols: Vec<UndefinedSymbol>,
-    /// The target that isn't supported.
+    /// The unsupported target.
     pub target: Option<String>,
 }
 
 impl Diagnostic {
-    /// The parts of an error of this library, or of the first one among its sources. Of an error of another origin it is the text.
-    pub fn of(error: &(dyn Error + 'static)) -> Self {
-        let mut at = Some(error);
-        while let Some(cause) = at {
-            if let Some(known) = Self::known(cause) {
-                return Diagnostic { message: error.to_string(), ..known };
-            }
-            at = cause.source();
-        }
-        Self::plain(DiagnosticKind::Other, error)
-    }
-
-    /// A text of one's own, of an error that is none of this library's.
+    /// A message of an error that isn't from this library.
     pub fn text(message: impl Into<String>) -> Self {
         let kind = DiagnosticKind::Other;
         Diagnostic { kind, message: message.into(), mistakes: Vec::new(), symbols: Vec::new(), target: None }
     }
 
-    /// Adds lines and columns to mistakes that have a span, from the text that the signature was read from.
+    /// Adds lines and columns to errors that have a span. `text` is the source from which the signature was parsed.
     #[must_use]
     pub fn in_text(mut self, text: &str) -> Self {
         for mistake in &mut self.mistakes {
@@ -137,7 +117,7 @@ impl Diagnostic {
         self
     }
 
-    /// The parts as a JSON object: `kind`, `message`, and `mistakes`, `symbols` and `target` where the error has them.
+    /// The parts as a JSON object: `kind`, `message` and, if the error has them, `mistakes`, `symbols` and `target`.
     ///
     /// ```
     /// # use tvm_ffi_codegen::diagnostic::Diagnostic;
@@ -176,147 +156,61 @@ impl Diagnostic {
         json
     }
 
-    fn plain(kind: DiagnosticKind, error: &dyn Error) -> Self {
+    /// An error that consists of a message only.
+    pub(crate) fn plain(kind: DiagnosticKind, error: &dyn Error) -> Self {
         Diagnostic { kind, ..Self::text(error.to_string()) }
     }
 
-    /// The parts of an error whose type is known; its causes aren't looked at, but for those that it stands for.
-    fn known(error: &(dyn Error + 'static)) -> Option<Self> {
-        if let Some(error) = error.downcast_ref::<ParseError>() {
-            return match error {
-                ParseError::Syntax(error) => Self::known(error),
-                ParseError::Mistakes(error) => Self::known(error),
-            };
-        }
-        if let Some(error) = error.downcast_ref::<SyntaxError>() {
-            return Some(Self::of_syntax(error));
-        }
-        if let Some(error) = error.downcast_ref::<SignatureError>() {
-            let mistake = |mistake: &Mistake| DiagnosedMistake {
-                span: mistake.span(),
-                expected: mistake.expected().map(str::to_owned),
-                got: mistake.got().map(str::to_owned),
-                ..DiagnosedMistake::new(mistake.problem().to_owned(), Some(mistake.path().to_string()))
-            };
-            let mistakes = error.mistakes.iter().map(mistake).collect();
-            return Some(Diagnostic { mistakes, ..Self::plain(DiagnosticKind::Signature, error) });
-        }
-        if let Some(error) = error.downcast_ref::<LowerError>() {
-            return Some(Self::of_kernels([error], error));
-        }
-        #[cfg(feature = "_engine")] // nobody emits without a backend
-        if let Some(error) = error.downcast_ref::<EmitError>() {
-            return match error {
-                EmitError::Functions(errors) => Some(Self::of_kernels(errors, error)),
-                EmitError::Codegen(error) => Self::known(error),
-            };
-        }
-        #[cfg(feature = "_engine")]
-        if let Some(error) = error.downcast_ref::<ExplainError>() {
-            return match error {
-                ExplainError::Lower(error) => Self::known(error),
-                ExplainError::Codegen(error) => Self::known(error),
-                _ => None,
-            };
-        }
-        if let Some(error) = error.downcast_ref::<EngineError>() {
-            return Some(Self::of_engine(error));
-        }
-        if let Some(error) = error.downcast_ref::<LinkError>() {
-            return Some(Self::of_linking(error));
-        }
-        if let Some(error) = error.downcast_ref::<ArchiveError>() {
-            return Some(match error {
-                ArchiveError::Target(target) => Self::of_target(target.to_string(), error),
-                ArchiveError::Member { .. } => Self::plain(DiagnosticKind::Link, error),
-                _ => Self::plain(DiagnosticKind::Other, error),
-            });
-        }
-        error.downcast_ref::<CodegenError>().map(Self::of_backend)
+    /// An error with a list of individual errors.
+    pub(crate) fn with_mistakes(
+        kind: DiagnosticKind,
+        error: &dyn Error,
+        mistakes: impl IntoIterator<Item = DiagnosedMistake>,
+    ) -> Self {
+        Diagnostic { mistakes: mistakes.into_iter().collect(), ..Self::plain(kind, error) }
     }
 
-    fn of_syntax(error: &SyntaxError) -> Self {
-        let mistake = |error: &SyntaxError| DiagnosedMistake {
-            message: error.message.clone(),
-            path: None,
-            span: Some(error.span.clone()),
-            line: Some(error.line),
-            column: Some(error.column),
-            expected: error.expected().map(str::to_owned),
-            got: error.got().map(str::to_owned),
-        };
-        let mistakes = [error].into_iter().chain(error.more()).map(mistake).collect();
-        Diagnostic { mistakes, ..Self::plain(DiagnosticKind::Signature, error) }
+    /// An error about undefined symbols.
+    pub(crate) fn undefined(error: &dyn Error, symbols: impl IntoIterator<Item = UndefinedSymbol>) -> Self {
+        Diagnostic { symbols: symbols.into_iter().collect(), ..Self::plain(DiagnosticKind::UndefinedSymbol, error) }
     }
 
-    /// The mistakes of functions, which are all of an error.
-    fn of_kernels<'e>(errors: impl IntoIterator<Item = &'e LowerError>, error: &dyn Error) -> Self {
-        let mistakes = errors.into_iter().flat_map(of_lowering).collect();
-        Diagnostic { mistakes, ..Self::plain(DiagnosticKind::Kernel, error) }
-    }
-
-    fn of_engine(error: &EngineError) -> Self {
-        match error {
-            EngineError::Lower(error) => Self::of_kernels([error], error),
-            EngineError::Codegen(error) => Self::of_backend(error),
-            EngineError::Unresolved { names, callers, references } => {
-                let symbol = |name: &String| {
-                    let referring = callers.get(name).into_iter().chain(references.get(name)).flatten();
-                    UndefinedSymbol { name: name.clone(), references: referring.cloned().collect() }
-                };
-                let symbols = names.iter().map(symbol).collect();
-                Diagnostic { symbols, ..Self::plain(DiagnosticKind::UndefinedSymbol, error) }
-            }
-            EngineError::Object { .. } | EngineError::DuplicateSymbol { .. } => {
-                Self::plain(DiagnosticKind::Link, error)
-            }
-            _ => Self::plain(DiagnosticKind::Other, error),
-        }
-    }
-
-    fn of_linking(error: &LinkError) -> Self {
-        match error {
-            LinkError::Undefined { symbols } => {
-                Diagnostic { symbols: symbols.clone(), ..Self::plain(DiagnosticKind::UndefinedSymbol, error) }
-            }
-            LinkError::Target { target, .. } => Self::of_target(target.to_string(), error),
-            _ => Self::plain(DiagnosticKind::Link, error),
-        }
-    }
-
-    fn of_backend(error: &CodegenError) -> Self {
-        match error {
-            #[cfg(feature = "cranelift")]
-            CodegenError::Cranelift(crate::backend::cranelift::Error::UnsupportedTarget { target, .. }) => {
-                Self::of_target(target.clone(), error)
-            }
-            #[cfg(feature = "_llvm")]
-            CodegenError::Llvm(crate::backend::llvm::Error::UnsupportedTarget { target, .. }) => {
-                Self::of_target(target.clone(), error)
-            }
-            #[cfg(feature = "llvm22-1-loaded")]
-            CodegenError::Llvm(crate::backend::llvm::Error::NotLoaded { .. }) => {
-                Self::plain(DiagnosticKind::LlvmNotFound, error)
-            }
-            _ => Self::plain(DiagnosticKind::Other, error),
-        }
-    }
-
-    fn of_target(target: String, error: &dyn Error) -> Self {
-        Diagnostic { target: Some(target), ..Self::plain(DiagnosticKind::UnsupportedTarget, error) }
+    /// An error about an unsupported target.
+    pub(crate) fn of_target(target: impl Into<String>, error: &dyn Error) -> Self {
+        Diagnostic { target: Some(target.into()), ..Self::plain(DiagnosticKind::UnsupportedTarget, error) }
     }
 }
 
-/// The mistakes of one function: those of its body or its launch, each for itself.
-fn of_lowering(error: &LowerError) -> Vec<DiagnosedMistake> {
-    match error {
-        LowerError::Launch { function, problems, .. } => {
-            let mistake = |problem: &String| DiagnosedMistake::new(problem.clone(), Some(function.clone()));
-            problems.iter().map(mistake).collect()
+/// An error that exposes its parts. All errors of this library with a more specific kind than
+/// [`DiagnosticKind::Other`] implement this.
+pub trait Diagnose: Error {
+    /// The error's parts.
+    fn diagnostic(&self) -> Diagnostic;
+}
+
+/// A symbol that a library needs but that is undefined.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct UndefinedSymbol {
+    /// The symbol's name in C.
+    pub name: String,
+    /// Descriptions of the functions and variables that refer to the symbol, with their objects. There are at most a
+    /// few, and none if they are unknown.
+    pub references: Vec<String>,
+}
+
+impl UndefinedSymbol {
+    pub(crate) fn new(name: impl Into<String>, references: impl IntoIterator<Item = String>) -> Self {
+        UndefinedSymbol { name: name.into(), references: references.into_iter().collect() }
+    }
+}
+
+impl fmt::Display for UndefinedSymbol {
+    /// Writes the name and what refers to it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.references.is_empty() {
+            true => write!(f, "`{}`", self.name),
+            false => write!(f, "`{}` (referred to by {})", self.name, self.references.join(", ")),
         }
-        LowerError::Body { function, mistakes } => {
-            mistakes.iter().map(|mistake| DiagnosedMistake::new(mistake.to_string(), Some(function.clone()))).collect()
-        }
-        _ => vec![DiagnosedMistake::new(error.to_string(), None)],
     }
 }

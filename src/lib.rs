@@ -1,19 +1,21 @@
-//! Makes checked, fast functions of the TVM FFI stable C ABI from a compiler's kernels.
+//! Wraps a compiler's kernels into fast functions of the TVM FFI stable C ABI that check their arguments.
 //!
-//! A compiler states a [`Signature`] and names a [`Kernel`], or builds its body. The library lowers the two to a wrapper
+//! Give the library a [`Signature`] and a [`Kernel`], which is named or has a body that you build. It lowers them to a
+//! wrapper
 //!
 //! ```c
 //! int32_t __tvm_ffi_<name>(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 //! ```
 //!
-//! that checks the arguments, takes tensors apart, calls the kernel, raises errors that tell what was expected and what
-//! came, and passes return codes on. An [`Engine`] compiles it and runs it in this process, on the [runtime] that is bundled.
+//! that checks the arguments, unpacks tensors, calls the kernel, and passes return codes on. Its errors say what was
+//! expected and what was passed. An [`Engine`] compiles the wrapper and runs it in this process with the bundled
+//! [runtime].
 //!
 //! ```text
 //! spec ──► lower ──► ir ◄── backend (cranelift | llvm) ◄── engine   runs code in this process
-//!                                                      ◄── embed    adds wrappers to a module of the caller's
+//!                                                      ◄── embed    adds wrappers to your own module
 //!                                                      ◄── artifact puts them into objects and libraries
-//! runtime: the TVM FFI C API in Rust; runtime::abi is the ground that all stand on
+//! runtime: the TVM FFI C API in Rust; everything else uses runtime::abi
 //! ```
 //!
 //! | to | see |
@@ -21,12 +23,12 @@
 //! | state a function's interface | [`Signature`] |
 //! | name or build what it does | [`Kernel`], [`Body`] |
 //! | compile it and call it | [`Engine`], [`runtime::Function`] |
-//! | add it to a module of one's own | [`embed`] |
+//! | add it to your own module | [`embed`] |
 //! | put it into an object file or a library, with modules of other kinds | [`artifact`] |
 //! | load libraries | [`runtime::Module`] |
-//! | name the crates whose types are taken | [`crates`] |
+//! | use the crates whose types are in the API | [`crates`] |
 //! | look inside | [`explain`](mod@explain), [`ir`] |
-//! | hand errors on as values | [`diagnostic`] |
+//! | pass errors on as structured values | [`diagnostic`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
 #![cfg_attr(not(feature = "cranelift"), doc = "```text")]
@@ -56,42 +58,47 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What a wrapper promises is in [the contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`): it never
-//! crashes on bad input, whatever is passed. No panic leaves the library. All about libraries, from objects to loading and the command line, is in
+//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`) defines
+//! what a wrapper guarantees: it never crashes on bad input. No panic leaves the library. For everything about
+//! libraries, from objects to loading and the command line, see
 //! [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
 //!
 //! # Stability
 //!
-//! Versions follow [semantic versioning](https://semver.org). Covered are this page's re-exports, [`spec`], [`artifact`], [`embed`],
-//! [`explain`](mod@explain), [`diagnostic`], [`runtime`], the errors of backends, and of [`engine`] the engine itself with its errors, [`Code`](engine::Code) and
-//! [`KeepAlive`](engine::KeepAlive). Enums and structs that may grow are `#[non_exhaustive]`: a `match` has a last arm, and a struct is made by
-//! its constructor.
+//! Versions follow [semantic versioning](https://semver.org). This covers this page's re-exports, [`spec`],
+//! [`artifact`], [`embed`], [`explain`](mod@explain), [`diagnostic`], [`runtime`] and the errors of backends. Of
+//! [`engine`] it covers the engine itself with its errors, [`Code`](engine::Code) and
+//! [`KeepAlive`](engine::KeepAlive). Enums and structs that may grow are `#[non_exhaustive]`: a `match` needs a
+//! wildcard arm, and you create a struct with its constructor.
 //!
-//! Outside of semver, and changed in any release, is what backends and experts work with:
+//! The following items for backends and experts are not covered by semver and may change in any release:
 //!
 //! | item | use |
 //! | --- | --- |
-//! | [`ir`] | the IR itself, with the maps of the crate `cranelift-entity`. Its enums are exhaustive, so that a backend that is not finished doesn't compile |
-//! | [`lower`], but for what this page re-exports | [`Lowering`](lower::Lowering) and [`LibraryLowering`](lower::LibraryLowering), the runtime helpers ([`helpers_module`](lower::helpers_module)), and their symbols: [`BIND_SYMBOL`](lower::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](lower::TAKE_RESULT_SYMBOL), [`REPORT_SYMBOL`](lower::REPORT_SYMBOL) |
+//! | [`ir`] | the IR itself, with the maps of the crate `cranelift-entity`. Its enums are exhaustive, so an incomplete backend doesn't compile |
+//! | [`lower`], but for what this page re-exports | [`Recipe`](lower::Recipe), the runtime helpers ([`helpers_module`](lower::helpers_module)), and their symbols: [`BIND_SYMBOL`](lower::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](lower::TAKE_RESULT_SYMBOL), [`REPORT_SYMBOL`](lower::REPORT_SYMBOL) |
 //! | [`backend`], but for [`Backend`], [`OptLevel`], `llvm::LlvmIr` and the backends' errors | each backend's compiler, options and results, with types of Cranelift and inkwell |
-//! | [`engine::Jit`] and what is made for it: `JitBuilder`, `LoadOptions`, `SymbolResolver`, `NativeHost`; [`Engine::jit`], [`Engine::load`] | machine code of IR that somebody else has lowered |
+//! | [`engine::Jit`] and what is made for it: `JitBuilder`, `LoadOptions`, `SymbolResolver`, `NativeHost`; [`Engine::jit`], [`Engine::load`] | machine code for IR from another source |
+//! | [`runtime::unstable`] | names of code in memory, the table of types, the format of the modules that a library carries |
 //! | texts of errors, `Debug` and `explain` | for people. A *wrapper's* messages are a part of the contract |
 //! | symbols that begin with `__tvm_ffi_codegen_`, and those that objects don't export | the wrappers' own |
 //!
-//! Other crates are seen in what is covered, where a caller has to have them anyway: `target-lexicon` ([`Triple`](artifact::Triple)), and in
-//! [`embed`] the caller's own modules, with the types of Cranelift and inkwell. [`crates`] re-exports them, so that a compiler may name them through
-//! this crate and have the same versions. A new version of one of these that is incompatible is a new, incompatible version of this crate.
+//! Types of other crates appear in the covered API only if you need these crates anyway: `target-lexicon`
+//! ([`Triple`](artifact::Triple)) and, in [`embed`], Cranelift and inkwell for your own modules. [`crates`]
+//! re-exports them, so your compiler can name them through this crate and have the same versions. A new incompatible
+//! version of one of these is a new incompatible version of this crate.
 //!
-//! Cranelift releases an incompatible version each month. A release of this crate takes one of them, the newest at its time; two at once are not
-//! supported. A release that moves to another version of Cranelift or of inkwell changes nothing else that is incompatible, so that a compiler
-//! may follow at once, or stay with the release before.
+//! Cranelift releases an incompatible version each month. A release of this crate uses one of them, the newest at its
+//! time; it never supports two. A release that moves to another version of Cranelift or inkwell has no other
+//! incompatible changes, so your compiler can either follow immediately or stay on the previous release.
 
-// Without a backend there is no engine to link to, and `backend` has no items.
+// Without a backend, the links to the engine don't resolve and `backend` has no items.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod artifact;
 pub mod backend;
 pub mod crates;
+mod diagnosis;
 pub mod diagnostic;
 #[cfg(feature = "_engine")]
 pub mod embed;
@@ -102,9 +109,13 @@ pub mod image;
 pub mod ir;
 pub mod lower;
 mod names;
+mod object_names;
 mod object_symbols;
+#[cfg(all(test, feature = "_engine"))]
+mod op_tests;
 #[cfg(feature = "cranelift")]
 mod parallel;
+mod parallel_for;
 pub mod spec;
 
 #[cfg(feature = "_engine")]
@@ -118,6 +129,7 @@ pub use lower::{
     Variable, c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
+pub use parallel_for::register_parallel_for;
 pub use spec::{
     CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, DeviceId, Dim, Layout, Param, ParamType,
     ParseError, ScalarType, Signature, SignatureBuilder, SignatureError, SyntaxError, TensorShape, TensorType, dim,

@@ -1,17 +1,17 @@
-//! The error for a text that is no name of the type that it is read as, and the search that gives it.
+//! Looks values up by name, and the error for an unknown name.
 
-/// The error of reading a name: the text is none of the names that the type has.
+/// The error for a string that isn't a name of any value of the type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("expected {expected}, got `{text}`")]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// The text that was read.
+    /// The string that was parsed.
     pub text: String,
-    /// The names that the type has, as a list for people: `none, speed or full`.
+    /// The names that the type has, as a list for messages: `none, speed or full`.
     pub expected: String,
 }
 
-/// The value whose name the text is.
+/// The value with this name.
 pub(crate) fn find<T: Copy>(text: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T, UnknownName> {
     let found = all.iter().copied().find(|value| name(*value) == text);
     found.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Symbols of object files: their C names, and who refers to them.
+//! Symbols of object files: their C names and what refers to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,14 +6,15 @@ use object::{
     BinaryFormat, File, Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex, SectionKind, SymbolKind,
 };
 
-/// A symbol's name in C: names begin with a further `_` in Mach-O.
+/// A symbol's name in C: Mach-O prefixes names with an additional `_`.
 pub(crate) fn c_name(format: BinaryFormat, name: &str) -> &str {
     let stripped = if format == BinaryFormat::MachO { name.strip_prefix('_') } else { None };
     stripped.unwrap_or(name)
 }
 
-/// The functions and variables of an object that refer to undefined symbols of these C names, each under the symbol's name. A reference from outside of
-/// any function and variable is its section's. Broken parts of the object are passed over.
+/// The functions and variables of an object that refer to undefined symbols with these C names, by symbol. A
+/// reference from outside any function or variable is attributed to its section. Broken parts of the object are
+/// skipped.
 pub(crate) fn referrers(file: &File<'_>, wanted: &BTreeSet<&str>) -> BTreeMap<String, BTreeSet<String>> {
     let format = file.format();
     let undefined = file.symbols().filter(|symbol| symbol.is_undefined());
@@ -39,7 +40,7 @@ pub(crate) fn referrers(file: &File<'_>, wanted: &BTreeSet<&str>) -> BTreeMap<St
     found
 }
 
-/// The functions and variables of an object by their places.
+/// The functions and variables of an object by section and address.
 struct Places<'a>(BTreeMap<(usize, u64), (u64, &'a str)>);
 
 impl<'a> Places<'a> {
@@ -52,7 +53,7 @@ impl<'a> Places<'a> {
         Places(named.filter_map(place).collect())
     }
 
-    /// The function or variable at an address. One without a size reaches up to the next.
+    /// The function or variable at an address. One without a size extends to the next one.
     fn name(&self, section: SectionIndex, address: u64) -> Option<&'a str> {
         let ((_, start), (size, name)) = self.0.range((section.0, 0)..=(section.0, address)).next_back()?;
         (*size == 0 || address - start < *size).then_some(*name)

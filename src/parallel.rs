@@ -1,36 +1,37 @@
-//! Work on several threads, with results that don't tell how many there were.
+//! Parallel work whose results don't depend on the number of threads.
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// A thread is worth starting for so much work: about a millisecond of it, which is some ten times what a thread costs.
+/// The amount of work that is worth a thread: about a millisecond, some ten times the cost of starting a thread.
 const WORTH_A_THREAD: usize = 512;
-/// The most pieces that a thread takes at once.
+/// The maximum number of pieces that a thread takes in one step.
 const CHUNK: usize = 8;
 
-/// How many threads to do so many pieces of work on, all of which are so much `work`, in steps of some 2 microseconds; `most` is all that the machine has,
-/// unless stated.
+/// The number of threads to use for `pieces` pieces of work, which together take `work` steps of about 2
+/// microseconds. `most` is the maximum number of threads; the default is the machine's.
 pub(crate) fn threads_for(pieces: usize, work: usize, most: Option<NonZeroUsize>) -> usize {
     let worth = pieces.min(work / WORTH_A_THREAD);
     if worth < 2 {
         return 1;
     }
-    // asks the system, which takes longer than a small module
+    // asking the system takes longer than compiling a small module
     let most = most.or_else(|| thread::available_parallelism().ok());
     worth.min(most.map_or(1, NonZeroUsize::get))
 }
 
-/// What one thread has done: runs of results, each with the number of its first.
+/// The results of one thread: runs of results, each with the index of its first.
 type Done<T> = Vec<(usize, Vec<T>)>;
 
-/// Does the pieces of work `0..count`, and gives their results in order.
+/// Does the pieces of work `0..count` and returns their results in order.
 ///
-/// Each thread has a state of its own: this one `mine`, others what `state` makes. Where the system gives fewer threads, fewer do it.
+/// Each thread has its own state: `mine` for this thread, and results of `state` for the others. If the system can't
+/// start that many threads, fewer are used.
 ///
 /// # Errors
-/// That of the first piece, by its number, that fails.
+/// The error of the failing piece with the lowest index.
 ///
 /// # Panics
 /// If `work` does.
@@ -48,11 +49,11 @@ pub(crate) fn in_order<S, T: Send, E: Send>(
         }
         return Ok(results);
     }
-    // few pieces may differ much, and are shared out one by one
+    // with few pieces, their costs may differ much, so they are distributed one by one
     let chunk = (count / (4 * threads)).clamp(1, CHUNK);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    // A chunk that is begun is gone through even if another thread fails meanwhile: all before the failing one have been begun, so that
-    // the first error is among those that are seen.
+    // A thread finishes its chunk even if another thread fails meanwhile. All chunks before the failing one have been
+    // begun by then, so the first error is always found.
     let run = |state: &mut S| -> (Done<T>, Option<(usize, E)>) {
         let mut done = Vec::new();
         while !failed.load(Ordering::Relaxed) {

@@ -920,7 +920,7 @@ fn errors_print_many_values() {
         let program = program("f(a: int64, b: uint8, c: bool)", move |b| {
             let message = format!("values: {}", vec!["{}"; count].join(" and "));
             let values = [b.arg("a"), b.arg("b").cast(ScalarType::Int64), b.arg("c").cast(ScalarType::Int64)];
-            // of both ways to raise, and of a message with few values beside those with many
+            // test both ways to raise, with few values in the message and with many
             b.if_(b.arg("c"), || b.raise("KeyError", &message, &[values[0]].repeat(count)));
             b.ensure(b.arg("b").ne(7), "IndexError", "{} {}", &values[..2]);
             let values: Vec<_> = (0..count).map(|i| values[i % 3] + i).collect();

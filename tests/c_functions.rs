@@ -1,7 +1,9 @@
 //! C functions of bodies, by which kernels of a caller's module raise errors and call functions of TVM FFI.
 
+use std::borrow::Cow;
 use tvm_ffi_codegen::embed::cranelift::{self, Library};
-use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
+
+use tvm_ffi_codegen::lower::{Recipe, RecipeFunction};
 use tvm_ffi_codegen::runtime::{Error, Function, registry};
 use tvm_ffi_codegen::spec::{Part, Place};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
@@ -53,19 +55,105 @@ fn kernels_raise_and_call() {
     assert!(error.backtrace().contains("File \"k.dsl\", line 5, in f"), "{}", error.backtrace());
 }
 
+/// A reader knows the function that a C function is placed in, and not the C function.
+#[test]
+fn an_unregistered_global_is_told_of_the_function_in_the_source() {
+    let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
+    let added = Library::in_process()
+        .calling(&c("f_26_26", "(x: int64) -> int64", 26), "c_functions.none")
+        .add_to(&mut module)
+        .unwrap();
+    let kernel = Kernel::symbol("f_26_26").returning(KernelReturn::Status);
+    let wrapper = Library::in_process().function(&"f(x: int64) -> int64".parse().unwrap(), kernel);
+    let wrapper = wrapper.add_to(&mut module).unwrap();
+    // SAFETY: the C function reads its number.
+    let functions = unsafe { cranelift::finish_functions(module, [added, wrapper], ()).unwrap() };
+    let error = functions[0].call((1,)).unwrap_err();
+    assert_eq!(error.message(), "global function `c_functions.none` is not registered, which `f` calls");
+    assert!(error.backtrace().contains("File \"k.dsl\", line 26, in f"), "{}", error.backtrace());
+}
+
 #[test]
 fn what_can_be_no_c_function_is_refused() {
     let lower = |text: &str, kernel: &Kernel| {
-        let mut lowering = Lowering::new(RuntimeHelpers::Import);
-        let error = lowering.add_c_function(&text.parse().unwrap(), kernel).unwrap_err().to_string();
-        assert!(lowering.finish().functions.is_empty(), "{text}: nothing is left of it");
-        error
+        let (signature, kernel) = (Cow::Owned(text.parse().unwrap()), Ok(Cow::Borrowed(kernel)));
+        let function = RecipeFunction { signature, kernel, doc: None, is_c: true };
+        let mistakes = Recipe { functions: vec![function], ..Recipe::default() }.lower().unwrap_err();
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        mistakes[0].to_string()
     };
     let passes_on = Kernel::body(|b| b.call_global("host.f", b.params().collect::<Vec<_>>()).run());
     let tensor = lower("f(x: Tensor([n], float32))", &passes_on);
-    assert!(tensor.contains("`x` came as a C argument, of which no argument of TVM FFI is made"), "{tensor}");
+    assert!(
+        tensor.contains("`x` is passed as a C argument, so it can't be passed on as an argument of TVM FFI"),
+        "{tensor}"
+    );
     let native = lower("f(x: int64)", &Kernel::symbol("g"));
     assert!(native.contains("is no body, of which C functions are made"), "{native}");
     let reserved = lower("TVMFFIFunctionCall(x: int64)", &passes_on);
     assert!(reserved.contains("reserved for the C API"), "{reserved}");
+}
+
+/// The object of a system library, whose C functions have the names of every other one's.
+#[cfg(target_os = "linux")]
+fn system_library(prefix: &str) -> Vec<u8> {
+    use cranelift_codegen::settings::{self, Configurable};
+    use cranelift_module::Linkage;
+
+    let mut flags = settings::builder();
+    flags.enable("is_pic").unwrap();
+    let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
+    let names = cranelift_module::default_libcall_names();
+    let builder = cranelift_object::ObjectBuilder::new(isa, "mine", names).unwrap();
+    let mut module = cranelift_object::ObjectModule::new(builder);
+    let signature = |text: &str| -> Signature { text.parse().unwrap() };
+    let (rate, refuse) = (signature("mix_rate(x: int64) -> float64"), signature("refuse(s: str)"));
+    let library = Library::system(prefix)
+        .calling(&rate, "c_functions.rate")
+        .raising(&refuse, "my.Error", "no {}")
+        .c_function(&signature("plain(n: int64) -> int64"), Kernel::body(|b| b.ret(b.arg("n") + 1)));
+    assert_eq!(library.c_symbol(&rate), format!("{prefix}mix_rate"));
+    // as a compiler declares it whose kernel calls it
+    let c_kernel = Kernel::symbol(library.c_symbol(&rate)).returning(KernelReturn::Status);
+    cranelift::declare_kernel(&mut module, Linkage::Import, &rate, &c_kernel).unwrap();
+    let body = Kernel::body(|b| {
+        let closure = b.closure(&"add(n: int64) -> int64".parse().unwrap(), [], |b| b.ret(b.arg("n") + 1));
+        b.ret_value(closure);
+    });
+    library.function(&signature("adds() -> Function"), body).add_to(&mut module).unwrap();
+    module.finish().emit().unwrap()
+}
+
+/// Two system libraries whose C functions have the same names are linked into one program.
+#[cfg(target_os = "linux")]
+#[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
+fn system_libraries_have_c_functions_of_their_own() {
+    use tvm_ffi_codegen::artifact::{ArchiveInput, Linker, Triple, write_archive};
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut linker = Linker::new(Triple::host());
+    let mut defined = std::collections::BTreeSet::new();
+    for prefix in ["cf_one_", "cf_two_"] {
+        let bytes = system_library(prefix);
+        let file = object::File::parse(&*bytes).unwrap();
+        for symbol in object::Object::symbols(&file) {
+            use object::ObjectSymbol;
+            if symbol.is_global() && symbol.is_definition() && !symbol.is_weak() {
+                let name = symbol.name().unwrap().to_owned();
+                assert!(name.contains(prefix), "{name}");
+                assert!(defined.insert(name));
+            }
+        }
+        let archive = folder.path().join(format!("lib{prefix}.a"));
+        write_archive(&Triple::host(), &[ArchiveInput::Object { name: "a.o".into(), bytes }], &archive).unwrap();
+        linker = linker.whole_archive(archive);
+    }
+    for name in ["mix_rate", "refuse", "plain"] {
+        assert!(
+            ["cf_one_", "cf_two_"].iter().all(|prefix| defined.contains(&format!("{prefix}{name}"))),
+            "{defined:?}"
+        );
+    }
+    linker.link(folder.path().join("both.so")).unwrap();
 }

@@ -329,7 +329,7 @@ fn a_caller_may_pass_any_handle() {
     // neither does a result that is not there, of a function without one
     // SAFETY: as above.
     assert_eq!(unsafe { (f.as_safe_call())(address, &raw const arg, 1, std::ptr::null_mut()) }, 0);
-    // no arguments at all are told as such
+    // a call without arguments has its own message
     let error = call(std::ptr::null_mut(), std::ptr::null()).1.unwrap();
     assert!(error.contains("Mismatched argument array"), "{error}");
 }

@@ -1,11 +1,22 @@
-//! The example compilers: how many of their lines exist because of TVM FFI, and what their language says of mistakes.
+//! The example compilers: how many of their lines exist because of TVM FFI, and how their language reports errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tvm_ffi_codegen::runtime::{Any, Function, Module, Tensor, registry};
+
+#[cfg(feature = "cranelift")]
+#[allow(dead_code)] // what writes libraries, and the host of the examples
+mod cranelift;
 #[path = "../examples/dsl/mod.rs"]
 #[allow(dead_code)] // no code generator is here
 mod dsl;
+#[path = "../examples/dsl/host.rs"]
+#[allow(dead_code)] // the kernels of the examples aren't called
+mod host;
+#[cfg(feature = "_llvm")]
+#[allow(dead_code)] // as above
+mod llvm;
 
 /// Fewer lines than these are the integration of a compiler, in one mode.
 const LIMIT: usize = 50;
@@ -14,7 +25,8 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// The lines of a file that are code, each with the section that it is in: the last comment of the form `// -- section --` before it.
+/// The lines of a file that are code, each with the section that it is in: the last comment of the form `// -- section
+/// --` before it.
 fn code(file: &Path) -> Vec<(String, String)> {
     let mut section = String::new();
     let mut code = Vec::new();
@@ -28,8 +40,8 @@ fn code(file: &Path) -> Vec<(String, String)> {
     code
 }
 
-/// The integration of both compilers is in one file each, whose lines are counted as `rustfmt` leaves them: imports too, and no blank lines and
-/// comments. Both modes have the lines of the first section.
+/// The integration of both compilers is in one file each, whose lines are counted as `rustfmt` leaves them: imports
+/// too, and no blank lines and comments. Both modes have the lines of the first section.
 #[test]
 fn integration_lines() {
     for compiler in ["dsl-cranelift", "dsl-llvm"] {
@@ -72,7 +84,7 @@ fn only_the_integration_knows_of_tvm_ffi() {
     }
 }
 
-/// The text of a program with the mistake, and how the mistake is shown.
+/// The source of a program with an error, and how the error is shown.
 const MISTAKES: [(&str, &str); 8] = [
     ("kernel f(x: float32[n]) { x[0] = y; }", "k.dsl:1:34: there is no `y`"),
     ("kernel f(x: float32[n]) {\n  for i in n { x[i] = 1.0 }\n}", "k.dsl:2:27: expected `;`, found `}`"),
@@ -108,4 +120,97 @@ fn indices_are_checked_unless_they_are_inside() {
         dsl::read("k.dsl", &text).unwrap().kernels[0].outside.len()
     };
     assert_eq!(["i, j", "j, i", "i, 0", "i + 0, j"].map(checks), [0, 2, 1, 1]);
+}
+
+/// The compilers.
+const COMPILERS: &[fn(&str) -> Module] = &[
+    #[cfg(feature = "cranelift")]
+    cranelift::compile,
+    #[cfg(feature = "_llvm")]
+    llvm::compile,
+];
+
+/// Names that may be taken for parts of others, or that mean something in C or in a signature.
+const NAMES: [[&str; 2]; 14] = [
+    ["s", "s_size"],
+    ["s", "s_data"],
+    ["s_size", "s_size_"],
+    ["x", "x_size0"],
+    ["x", "x_shape0"],
+    ["x_given", "x"],
+    ["double", "p_double"],
+    ["int", "long"],
+    ["volatile", "register"],
+    ["NULL", "uint8_t"],
+    ["n", "value"],
+    ["data", "size"],
+    ["handle", "args"],
+    ["where", "dtype_policy"],
+];
+
+#[test]
+fn names_of_parameters_are_any() {
+    let elements = Tensor::from_slice(&[5.0f32, 7.0], &[2]).unwrap();
+    // a type of the language, an expression of a parameter `NAME` that makes 7, and an argument for that
+    let types: [(&str, &str, Any); 7] = [
+        ("bool", "if NAME then 7 else 0", true.into()),
+        ("int64", "NAME", 7.into()),
+        ("float32", "if NAME == 7.0 then 7 else 0", 7.0.into()),
+        ("float64", "if NAME == 7.0 then 7 else 0", 7.0.into()),
+        ("str", "if NAME == \"seven\" then 7 else 0", "seven".into()),
+        ("float32[2]", "if NAME[1] == 7.0 then 7 else 0", elements.clone().into()),
+        ("float32[2]?", "if given(NAME) then (if NAME[1] == 7.0 then 7 else 0) else 0", elements.into()),
+    ];
+    for (first, value, first_arg) in &types {
+        for (second, other, second_arg) in &types {
+            let mut text = "extern host.seven(int64, str) -> int64;\n".to_owned();
+            for (i, [a, b]) in NAMES.into_iter().enumerate() {
+                let sum = format!("100 * ({}) + ({})", value.replace("NAME", a), other.replace("NAME", b));
+                text += &format!("kernel f{i}({a}: {first}, {b}: {second}) -> int64 {{ return {sum}; }}\n");
+                text += &format!("kernel g{i}({b}: {second}, {a}: {first}) -> int64 {{ return {sum}; }}\n");
+            }
+            for compile in COMPILERS {
+                let module = compile(&text);
+                for (i, names) in NAMES.iter().enumerate() {
+                    let call = |name: String, args: [&Any; 2]| {
+                        let function = module.get_function(&name).unwrap().unwrap();
+                        function.call((args[0], args[1])).unwrap().cast::<i64>().unwrap()
+                    };
+                    let found = [
+                        call(format!("f{i}"), [first_arg, second_arg]),
+                        call(format!("g{i}"), [second_arg, first_arg]),
+                    ];
+                    assert_eq!(found, [707, 707], "{names:?}: {first}, {second}");
+                }
+            }
+        }
+    }
+}
+
+/// A symbol, a new tensor and the parameters of functions outside have such names, too.
+#[test]
+fn names_of_symbols_and_results_are_any() {
+    registry::set_global("example_compilers.pick", Function::from_typed(|_: String, n: i64| n), true).unwrap();
+    let text = "extern example_compilers.pick(str, int64) -> int64;\n\
+                kernel miscompiled(s: str, s_size: int64) -> int64 { return s_size; }\n\
+                kernel symbol(double: float32[int], double_size0: int64) -> int64 { return 100 * int + double_size0; }\n\
+                kernel made(result_data: float32[long], value: int64) -> float32[long] {\n\
+                    for i in long { result[i] = result_data[i] + float32(value); }\n\
+                }\n\
+                kernel double(s: str, s_size: int64) -> int64 {\n\
+                    if s_size < 0 { raise ValueError(\"{} and {}\", s, s_size); }\n\
+                    let s_data = example_compilers.pick(s, s_size);\n\
+                    return s_data;\n\
+                }\n";
+    for compile in COMPILERS {
+        let module = compile(text);
+        let get = |name: &str| module.get_function(name).unwrap().unwrap();
+        assert_eq!(get("miscompiled").call(("abc", 100)).unwrap().cast::<i64>().unwrap(), 100);
+        let x = Tensor::from_slice(&[5.0f32, 7.0], &[2]).unwrap();
+        assert_eq!(get("symbol").call((&x, 3)).unwrap().cast::<i64>().unwrap(), 203);
+        let made = get("made").call((&x, 1)).unwrap().cast::<Tensor>().unwrap();
+        assert_eq!(made.to_vec::<f32>().unwrap(), [6.0, 8.0]);
+        assert_eq!(get("double").call(("abc", 100)).unwrap().cast::<i64>().unwrap(), 100);
+        assert_eq!(get("double").call(("abc", -1)).unwrap_err().message(), "abc and -1");
+    }
 }

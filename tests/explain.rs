@@ -91,7 +91,8 @@ fn check(heading: &str, signature: &Signature, kernel: &Kernel, backend: Backend
     }
 }
 
-/// Calls are made of calls of the same symbol, and in CLIF, which isn't optimised yet, branches and returns of branches and returns.
+/// Calls are made of calls of the same symbol, and in CLIF, which isn't optimised yet, branches and returns of branches
+/// and returns.
 fn agree(heading: &str, stage: Stage, line: &str, origin: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let said = format!("{heading}: {stage}: `{line}` of `{origin}`");

@@ -9,7 +9,7 @@ use tvm_ffi_codegen::engine::SymbolResolver;
 use tvm_ffi_codegen::lower::{
     BIND_SYMBOL, Convention, LAUNCH_SYMBOLS, REPORT_SYMBOL, RuntimeHelpers, TAKE_RESULT_SYMBOL, lower,
 };
-use tvm_ffi_codegen::spec::{Launch, Part, Place as SourcePlace};
+use tvm_ffi_codegen::spec::{KernelArg, Part, Place as SourcePlace};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
 use crate::calls;
@@ -59,12 +59,11 @@ fn modules_import_what_embed_says() {
     let helpers: Vec<_> = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL].into_iter().chain(of_launches).collect();
     let names: BTreeSet<&str> = embed::runtime_symbols().map(|(name, _)| name).collect();
     assert!(helpers.iter().all(|name| names.contains(name)));
-    // launches are no fixtures, and take these on Windows
-    let of_launches = ["GetProcAddress", "LoadLibraryA", "Sleep"];
-    let others = |name: &&str| !helpers.contains(name) && !of_launches.contains(name);
+    // the C library's functions are those that kernels may call too
+    let c = SymbolResolver::new();
+    let others = |name: &&str| !helpers.contains(name) && c.resolve(name).is_none();
     let known: BTreeSet<&str> = names.into_iter().filter(others).collect();
     let kernels: BTreeSet<&str> = kernels::NATIVE.iter().map(|(name, _)| *name).chain(["record"]).collect();
-    let c = SymbolResolver::new();
     let mut imported = BTreeSet::new();
     for (heading, signature, kernel) in signatures() {
         let module = lower(&signature, &kernel, RuntimeHelpers::Define).unwrap();
@@ -97,8 +96,8 @@ pub fn fixture_files() -> Vec<PathBuf> {
     files
 }
 
-/// The signatures and kernels of all fixtures, each with its heading: `file: signature @ kernel`. A kernel by an address is called by a symbol
-/// here.
+/// The signatures and kernels of all fixtures, each with its heading: `file: signature @ kernel`. A kernel by an
+/// address is called by a symbol here.
 pub fn signatures() -> Vec<(String, Signature, Kernel)> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for path in fixture_files() {
@@ -300,8 +299,8 @@ fn with_places(signature: &Signature, text: &str) -> Result<Signature, String> {
 /// A kernel, and how it is called.
 pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
     if let Some((kernel, args)) = text.split_once(" args=") {
-        let launch: Launch = format!("launch kernel args={args}").parse().map_err(|e| format!("{e}"))?;
-        let args = launch.stated_args().unwrap_or_default().to_vec();
+        let args = args.strip_prefix('[').and_then(|args| args.strip_suffix(']')).ok_or("expected a list of args")?;
+        let args = KernelArg::list(args).map_err(|e| e.to_string())?;
         // the model knows what conventions pass, of which `flat` is none then
         return Ok((parse_kernel(kernel, signature)?.0.args(args), Convention::DlTensor));
     }

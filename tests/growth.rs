@@ -1,7 +1,8 @@
-//! Wrappers of many tensors: their code grows with their number, and no faster. Objects: what they carry beside wrappers is what these use.
+//! Wrappers of many tensors: their code size is at most linear in the number of tensors. Besides wrappers, objects
+//! contain only what these use.
 
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
-use tvm_ffi_codegen::{Backend, Engine, Kernel, ir};
+use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, ParamType, ScalarType, ir};
 
 use crate::support::sig;
 
@@ -50,7 +51,7 @@ fn chain(count: usize, forward: bool) -> String {
     format!("f(k: int64, {})", links.join(", "))
 }
 
-/// Each dimension but the last waits for the one behind it.
+/// Each dimension but the last waits for the next one.
 #[test]
 fn code_of_dimensions_that_wait_is_that_of_dimensions_that_do_not() {
     for count in [8, 50, 700] {
@@ -129,5 +130,95 @@ fn objects_are_small() {
         let [code, data] = [compiled.code_size(), compiled.data_size()];
         println!("{signature}: {code} bytes of code, {data} of data");
         assert!(code + data < most, "{signature}: {code} bytes of code, {data} of data");
+    }
+}
+
+/// The time that this thread has had on a processor.
+#[cfg(target_os = "linux")]
+fn processor_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live variable.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Writes so many of something into a body.
+#[cfg(target_os = "linux")]
+type Write = fn(&Body<'_>, usize);
+
+/// Compiles a body of few and of many things: what one costs, in bytes of code and in time, doesn't grow with their
+/// number.
+#[cfg(target_os = "linux")]
+fn grows_with(what: &str, write: Write, [few, many]: [usize; 2]) {
+    let signature = sig("f(n: int64) -> int64");
+    let engine = Engine::builder().threads(std::num::NonZeroUsize::MIN).build().unwrap();
+    let cost = |count: usize| {
+        let kernel = Kernel::body(move |b| {
+            write(b, count);
+            b.ret(1);
+        });
+        let start = processor_time();
+        lower(&signature, &kernel, RuntimeHelpers::Import).unwrap();
+        let lowered = processor_time();
+        let code = engine.compile_code([(&signature, &kernel)]).unwrap();
+        let compiled = processor_time();
+        let of_one = |time: std::time::Duration| 1e6 * time.as_secs_f64() / count as f64;
+        let cost = [code.code_size() as f64 / count as f64, of_one(lowered - start), of_one(compiled - lowered)];
+        println!("{count} {what}, each: {cost:.1?} (bytes of code, microseconds of lowering, and of both)");
+        cost
+    };
+    let of_few = cost(few);
+    let of_many = cost(many);
+    assert!(of_many[0] < 1.1 * of_few[0], "bytes of code for each of {many} {what}: {of_many:?}, {of_few:?}");
+    // a time that grows with the square takes as many times as long for each
+    let most = (many / few) as f64 / 2.0;
+    for (few, many) in of_few.iter().zip(of_many).skip(1) {
+        assert!(many < most * few, "time of each of the {what}: {few}, {many}");
+    }
+}
+
+/// Of a body whose results are held, each call adds to what all further ones may have to release.
+#[cfg(target_os = "linux")]
+#[test]
+fn bodies_grow_with_the_number_of_their_calls() {
+    let held = |b: &Body<'_>, count: usize| {
+        for _ in 0..count {
+            b.call_global("growth.id", [b.arg("n")]).returns(ParamType::Any);
+        }
+    };
+    grows_with("calls whose results are held", held, [500, 5000]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn bodies_grow_with_what_is_in_them() {
+    const FEW_AND_MANY: [usize; 2] = [300, 1800];
+    let of: [(&str, Write); 7] = [
+        ("calls whose results are released", |b, count| {
+            (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run());
+        }),
+        ("functions that are held in a conditional inside of a handler's attempt", |b, count| {
+            let call = || _ = b.call_global("growth.id", [b.arg("n")]).returns(ParamType::Function);
+            b.try_(|| b.if_(b.arg("n").gt(0), || (0..count).for_each(|_| call())), |_| {});
+        }),
+        ("results that are moved", |b, count| {
+            for _ in 0..count {
+                let made = b.call_global("growth.id", [b.arg("n")]).returns(ParamType::Any);
+                b.call_global("growth.id", [made.moved()]).run();
+            }
+        }),
+        ("tensors", |b, count| {
+            let device = tvm_ffi_codegen::runtime::DLDevice::CPU;
+            (0..count).for_each(|_| _ = b.alloc_tensor([1], tvm_ffi_codegen::DLDataType::INT64, device));
+        }),
+        ("variables", |b, count| (0..count).for_each(|_| b.variable().set(b.arg("n")))),
+        ("arguments", |b, count| b.call_global("growth.id", vec![b.arg("n"); count]).run()),
+        ("captured values", |b, count| {
+            let captures = (0..count).map(|_| (b.arg("n").into(), ParamType::from(ScalarType::Int64)));
+            b.closure(&sig("g() -> int64"), captures, |b| b.ret(b.captured(0).value()));
+        }),
+    ];
+    for (what, write) in of {
+        grows_with(what, write, FEW_AND_MANY);
     }
 }

@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, LinkError, Linker, Payload, Triple, inspect};
-use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, Node};
+use tvm_ffi_codegen::artifact::{
+    ArchiveInput, LibraryBinBuilder, LibraryBuilder, LinkError, Linker, Payload, Triple, inspect, write_archive,
+};
+use tvm_ffi_codegen::runtime::unstable::library_bin::{LibraryBin, Node};
 use tvm_ffi_codegen::runtime::{Function, Module, registry};
 use tvm_ffi_codegen::{Backend, Kernel, ScalarType, Signature};
 
@@ -84,7 +86,8 @@ fn wrappers_link_with_the_runtime_left_open() {
     }
 }
 
-/// What neither an input nor a library defines that is loaded with the output is named before anything is written, with whoever refers to it.
+/// An error names each symbol that neither an input nor a library defines, with all that refer to it, before the linker
+/// writes anything.
 #[test]
 #[cfg(target_os = "linux")]
 fn undefined_symbols_are_named_with_who_refers_to_them() {
@@ -115,7 +118,7 @@ fn undefined_symbols_are_named_with_who_refers_to_them() {
         assert!(text.contains(&format!("` of {})", path("kernels.o").display())), "{text}");
         assert_eq!(fs::read(&output).unwrap(), b"before");
 
-        // whoever loads the library may define them
+        // the program that loads the library may define them
         for allowed in [&["absent", "missing"][..], &["ab*", "missing"], &["*"]] {
             let linker = host_linker().object(wrapper("f()", "absent")).file(path("kernels.o"));
             link(&allowed.iter().fold(linker, |linker, name| linker.allow_undefined(*name)), &output).unwrap();
@@ -152,12 +155,81 @@ fn libraries_that_are_linked_define_symbols() {
     args.link(path("out.so")).unwrap();
 }
 
+/// Code that goes by absolute addresses, or takes its symbols to be its own. A linker that is told to may have the
+/// loader change code.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn objects_that_are_not_position_independent_are_refused() {
+    let source = "int mine = 3; static const int table[4] = {1, 2, 3, 4}; static const char* names[] = {\"a\", \"b\"};\n\
+                  long f(long n) { mine++; return table[n & 3] + mine + (long)names[n & 1]; }";
+    let own = "int mine = 3; long f(long n) { return mine + n; }";
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("code.c"), source).unwrap();
+    fs::write(path("own.c"), own).unwrap();
+    let object = |source: &str, flags: &[&str]| {
+        let mut compile = compiler::c();
+        compile.args(["-O2", "-c", source, "-o", "code.o"]).args(flags).current_dir(folder.path());
+        assert!(compile.status().unwrap().success());
+        fs::read(path("code.o")).unwrap()
+    };
+    let absolute = "section `.text` has a relocation R_X86_64_32S to `";
+    for (source, flags, expected) in [
+        ("code.c", &["-fno-pic", "-fno-pie"][..], absolute),
+        ("code.c", &["-fno-pic", "-fno-pie", "-mcmodel=large"], "section `.text` has a relocation R_X86_64_64 to `"),
+        ("own.c", &["-fno-pic", "-fno-pie"], "section `.text` has a relocation R_X86_64_PC32 to `mine`"),
+        ("own.c", &["-fPIE"], "section `.text` has a relocation R_X86_64_PC32 to `mine`"),
+    ] {
+        let bytes = object(source, flags);
+        let is_large = flags.contains(&"-mcmodel=large");
+        let member = ArchiveInput::Object { name: "code.o".to_owned(), bytes: bytes.clone() };
+        write_archive(&Triple::host(), &[member], path("code.a")).unwrap();
+        for (number, link) in LINKS.iter().enumerate() {
+            let output = path("lib.so");
+            let refused = |linker: Linker, what: &str| {
+                let error = link(&linker, &output).unwrap_err();
+                assert!(matches!(error, LinkError::PositionDependent { .. }), "{flags:?}: {error}");
+                let error = error.to_string();
+                assert!(error.starts_with(&format!("can't put {what} into a shared library: ")), "{error}");
+                assert!(error.contains(expected), "{error}");
+                assert!(error.ends_with("; compile as position-independent code (`-fPIC`)"), "{error}");
+                assert!(!output.exists());
+            };
+            refused(Linker::new(Triple::host()).object(bytes.clone()), "the object in memory");
+            refused(Linker::new(Triple::host()).file(path("code.o")), &path("code.o").display().to_string());
+            let archive = path("code.a").display().to_string();
+            refused(Linker::new(Triple::host()).whole_archive(path("code.a")), &format!("{archive}(code.o)"));
+            // of an archive the linker takes what is needed: nothing, or the member
+            link(&Linker::new(Triple::host()).file(path("code.a")), &output).unwrap();
+            fs::remove_file(&output).unwrap();
+            let needs_it =
+                Linker::new(Triple::host()).file(path("code.a")).arg(if number == 0 { "-Wl,-uf" } else { "-uf" });
+            match is_large && number == 0 {
+                // GNU ld has the loader change the code
+                true => link(&needs_it, &output).unwrap(),
+                false => refused(needs_it, &format!("{archive}(code.o)")),
+            }
+            let _ = fs::remove_file(&output);
+            if is_large && number == 0 {
+                link(&Linker::new(Triple::host()).object(bytes.clone()).arg("-Wl,-z,notext"), &output).unwrap();
+                fs::remove_file(&output).unwrap();
+            }
+        }
+    }
+    // what is independent of its position isn't refused, whatever the model
+    for flags in [&["-fPIC"][..], &["-fPIC", "-mcmodel=large"], &["-fPIC", "-g", "-ffunction-sections"]] {
+        for link in LINKS {
+            link(&Linker::new(Triple::host()).object(object("code.c", flags)), &path("lib.so")).unwrap();
+        }
+    }
+}
+
 fn global(name: &str, arg: i64) -> Option<i64> {
     Some(registry::get_global(name)?.call((arg,)).unwrap().cast().unwrap())
 }
 
-/// A name that is free leads to the library's function while the library is loaded. A name that is taken, or given to somebody else meanwhile,
-/// stays with its owner.
+/// A free name leads to the library's function while the library is loaded. A name that is taken, or reassigned
+/// meanwhile, stays with its owner.
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn functions_of_a_library_are_global_functions() {
@@ -182,7 +254,7 @@ fn functions_of_a_library_are_global_functions() {
         let module = unsafe { Module::load_from_file(&path) }.unwrap();
         assert_eq!([&free, &taken, &given].map(|name| global(name, 5)), [Some(20), Some(5), Some(10)]);
         registry::set_global(&given, Function::from_typed(|n: i64| -n), true).unwrap();
-        // SAFETY: nobody has anything of the library but the module.
+        // SAFETY: only the module refers to the library.
         unsafe { module.unload_when_unused() }.unwrap();
         drop(module);
         assert_eq!([&free, &taken, &given].map(|name| global(name, 5)), [None, Some(5), Some(-5)]);
@@ -215,6 +287,36 @@ fn libraries_of_other_machines_are_read() {
 }
 
 #[test]
+fn an_object_of_another_machine_is_named_before_it_is_linked() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = if cfg!(target_arch = "x86_64") { "aarch64" } else { "x86_64" };
+    let machine: Triple = format!("{other}-unknown-linux-gnu").parse().unwrap();
+    let signature: Signature = "f()".parse().unwrap();
+    let library = LibraryBuilder::new().backend(Backend::Cranelift).function(&signature, &Kernel::check_only());
+    let (own, theirs) = (library.clone().emit().unwrap(), library.target(machine).emit().unwrap());
+    let file = folder.path().join("theirs.o");
+    theirs.write(&file).unwrap();
+    let archive = folder.path().join("theirs.a");
+    let member = ArchiveInput::Object { name: "theirs.o".to_owned(), bytes: theirs.as_bytes().to_vec() };
+    write_archive(theirs.triple(), &[member], &archive).unwrap();
+    let linker = || Linker::new(Triple::host()).object(own.as_bytes());
+    let cases = [
+        (linker().object(theirs.as_bytes()), "object 2 in memory".to_owned()),
+        (linker().file(&file), file.display().to_string()),
+        (linker().whole_archive(&archive), format!("{}(theirs.o)", archive.display())),
+    ];
+    for (linker, name) in cases {
+        for link in LINKS {
+            let error = link(&linker, &folder.path().join("lib.so")).unwrap_err();
+            assert!(matches!(&error, LinkError::Machine { object, .. } if *object == name), "{error}");
+            let expected = format!("{name} is for {other} in Elf, and the library for {}; ", Triple::host());
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
+    }
+    assert!(!folder.path().join("lib.so").exists());
+}
+
+#[test]
 fn a_failed_link_says_the_command_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.so");
@@ -240,6 +342,79 @@ fn a_linker_that_writes_nothing_is_named() {
     assert!(error.to_string().starts_with(&format!("the linker succeeded without writing a library: {command}\n")));
     assert_eq!(fs::read(&output).unwrap(), b"before");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Set for the process of the test below, whose current folder is the test's.
+#[cfg(target_os = "linux")]
+const FOLDER: &str = "TEST_OF_NAMES_THAT_LOOK_LIKE_OPTIONS";
+
+/// Links files of names that a tool could take for options. Only relative names can begin so.
+#[cfg(target_os = "linux")]
+fn link_files_named_like_options() {
+    let folder = std::env::current_dir().unwrap();
+    let native: Triple = Triple::host();
+    let signature: Signature = "twice(n: int64) -> int64".parse().unwrap();
+    let object = LibraryBuilder::new().function(&signature, &Kernel::symbol("twice")).emit().unwrap();
+    let archived = |name: &str| {
+        let member = ArchiveInput::Object { name: "w.o".into(), bytes: object.as_bytes().into() };
+        write_archive(&native, &[member], name).unwrap();
+    };
+    compile(&folder, "plain.o", "long long twice(long long n) { return 2 * n; }");
+    for (number, link) in LINKS.iter().enumerate() {
+        for begin in ["-", "@", "=", "-B", "-Wl,", "@@"] {
+            let named = |name: &str| format!("{begin}{number}{name}");
+            fs::copy("plain.o", named("k.o")).unwrap();
+            archived(&named("w.a"));
+            let place = named("folder");
+            fs::create_dir(&place).unwrap();
+            let library = format!("lib{}.so", named("s"));
+            link(&host_linker().file("plain.o"), Path::new(&format!("{place}/{library}"))).unwrap();
+            for output in [named("out.so"), format!("{place}/out.so")] {
+                link(&host_linker().file(named("k.o")).whole_archive(named("w.a")), Path::new(&output)).unwrap();
+                // SAFETY: the library is the one above.
+                let module = unsafe { Module::load_from_file(folder.join(&output)) }.unwrap();
+                let twice = module.get_function("twice").unwrap().unwrap();
+                assert_eq!(twice.call((4,)).unwrap().cast::<i64>().unwrap(), 8);
+            }
+            // a library in a folder of such a name, and as the runtime
+            let of_folder = host_linker().library_folder(&place).runtime(format!("{place}/{library}"));
+            link(&of_folder.whole_archive(named("w.a")), Path::new("out.so")).unwrap();
+        }
+        // options in a file, and a folder with a program named `ld`
+        for name in ["@options", "-Bevil/"] {
+            assert!(link(&host_linker().file(name).file("plain.o"), Path::new("out.so")).is_err(), "{name}");
+            assert!(link(&host_linker().whole_archive(name).file("plain.o"), Path::new("out.so")).is_err(), "{name}");
+        }
+        for name in ["", "-x", "@options", "a/b", "/DEBUG", "a\\b"] {
+            let error = link(&host_linker().file("plain.o").library(name), Path::new("out.so")).unwrap_err();
+            assert!(error.to_string().starts_with("expected the name of a library, such as `m`, got "), "{error}");
+        }
+    }
+    assert!(!Path::new("evil/ran").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
+fn names_of_files_are_no_options() {
+    use std::os::unix::fs::PermissionsExt;
+
+    if std::env::var_os(FOLDER).is_some() {
+        return link_files_named_like_options();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("evil")).unwrap();
+    fs::write(path("evil/ld"), "#!/bin/sh\n: > evil/ran\nexec ld \"$@\"\n").unwrap();
+    fs::set_permissions(path("evil/ld"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(path("options"), "-Bevil/").unwrap();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "link::names_of_files_are_no_options"])
+        .env(FOLDER, "1")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// The headers of a 64-bit image for x86-64, which exports nothing.

@@ -1,4 +1,4 @@
-//! What can be wrong between a signature and a kernel: each mistake is an error with a name, and nothing is left behind.
+//! What can be wrong between a signature and a kernel: each defect is a named error, and leaves nothing behind.
 
 use cranelift_codegen::ir::{AbiParam, InstBuilder, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -9,7 +9,7 @@ use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::backend::CodegenError;
 use tvm_ffi_codegen::embed::{self, EmbedError, Target};
 use tvm_ffi_codegen::engine::EngineError;
-use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
+use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::{AnyView, Function, capi};
 use tvm_ffi_codegen::{
@@ -120,7 +120,6 @@ fn mistakes_of_a_body_come_all_at_once() {
         "index",
         "store",
         "load",
-        "element_ptr",
         "size",
         "stride",
         "if: the condition",
@@ -201,6 +200,14 @@ fn a_null_address_is_a_mistake_of_its_own() {
     assert_eq!(error, LowerError::NullAddress { function: "f".to_owned() });
 }
 
+/// The only lowering error of an engine error.
+fn only(error: &EngineError) -> &LowerError {
+    match error {
+        EngineError::Functions(mistakes) if mistakes.len() == 1 => &mistakes[0],
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn only_native_kernels_are_told_how_they_are_called() {
     let signature = sig("f(a: int32)");
@@ -214,10 +221,10 @@ fn only_native_kernels_are_told_how_they_are_called() {
     ];
     let engine = Engine::new().unwrap();
     for (kernel, is, called) in cases {
-        let Err(EngineError::Lower(error)) = engine.compile_code([(&signature, &kernel)]) else { panic!("{kernel:?}") };
+        let Err(error) = engine.compile_code([(&signature, &kernel)]) else { panic!("{kernel:?}") };
+        let error = only(&error).clone();
         let text = format!(
-            "the kernel of function `f` is {is}, and `Kernel::{called}` is for native kernels, which are symbols or addresses; \
-             leave the call out"
+            "the kernel of function `f` is {is}, and `{called}` is for native kernels, which are symbols or addresses; leave it out"
         );
         assert_eq!(error.to_string(), text);
         let LowerError::NotNative { function, kernel, method, .. } = error else { panic!("{error}") };
@@ -232,18 +239,19 @@ fn two_functions_of_one_name_are_an_error() {
     let engine = Engine::new().unwrap();
     let Err(error) = engine.compile_code([(&a, &kernel), (&b, &kernel)]) else { panic!() };
     assert_eq!(error.to_string(), "function `f` is defined twice; give each wrapper of a module a name of its own");
-    // nothing of the second is left, so the module still is a good one
-    let mut lowering = Lowering::new(RuntimeHelpers::Define);
-    lowering.add(&a, &kernel).unwrap();
-    lowering.add(&b, &kernel).unwrap_err();
+    // a function with an error hides none of the errors in later functions
     let bad = Kernel::body(|b| {
         b.arg("nobody");
     });
-    lowering.add(&sig("g()"), &bad).unwrap_err();
-    lowering.add(&sig("g()"), &kernel).unwrap();
-    let module = ir::verify(lowering.finish()).unwrap();
-    let exported = module.module().functions.values().filter(|f| f.linkage == ir::Linkage::Export);
-    assert_eq!(exported.map(|f| f.name.as_str()).collect::<Vec<_>>(), ["__tvm_ffi_f", "__tvm_ffi_g"]);
+    let g = sig("g()");
+    let recipe = Recipe { helpers: RuntimeHelpers::Define, ..Recipe::default() };
+    let recipe = recipe.function(&g, &bad).function(&a, &kernel).function(&b, &kernel).function(&g, &bad);
+    let mistakes = recipe.lower().unwrap_err();
+    assert!(
+        matches!(&mistakes[..], [LowerError::Body { .. }, LowerError::DuplicateName { name }, ..] if name == "f"),
+        "{mistakes:?}"
+    );
+    assert_eq!(mistakes.len(), 3);
 }
 
 #[test]
@@ -276,14 +284,14 @@ fn one_symbol_has_one_prototype() {
     // a kernel is no wrapper, neither its own nor one before
     let own = Kernel::symbol("__tvm_ffi_f");
     let Err(error) = engine.compile_code([(&one, &own)]) else { panic!() };
-    assert!(matches!(error, EngineError::Lower(_)), "{error}");
+    assert!(matches!(error, EngineError::Functions(_)), "{error}");
     let Err(error) = engine.compile_code([(&one, &Kernel::check_only()), (&two_args, &own)]) else { panic!() };
     assert!(error.to_string().ends_with("already has as a function that it defines"), "{error}");
 
     // nor a runtime helper, whatever its prototype
     for helper in ["__tvm_ffi_codegen_bind", "__tvm_ffi_codegen_check"] {
         let Err(error) = engine.compile_code([(&two_args, &Kernel::symbol(helper))]) else { panic!() };
-        assert!(matches!(error, EngineError::Lower(LowerError::SymbolConflict { .. })), "{error}");
+        assert!(matches!(only(&error), LowerError::SymbolConflict { .. }), "{error}");
     }
 
     // what bodies import from libm
@@ -295,7 +303,7 @@ fn one_symbol_has_one_prototype() {
     let Err(error) = engine.compile_code([(&two_args, &exp), (&with_exp, &body)]) else { panic!() };
     assert!(error.to_string().contains("exp: needs the symbol `exp`, which the module has as an import"), "{error}");
     let Err(error) = engine.compile_code([(&with_exp, &body), (&two_args, &exp)]) else { panic!() };
-    assert!(matches!(error, EngineError::Lower(LowerError::SymbolConflict { .. })), "{error}");
+    assert!(matches!(only(&error), LowerError::SymbolConflict { .. }), "{error}");
 }
 
 #[test]
@@ -375,7 +383,10 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
 
     let other = sig("other(a: int32) -> int64");
     let error = embed::add_wrapper(&mut module, &other, twice).unwrap_err();
-    assert!(matches!(error, EmbedError::Prototype { .. }), "{error}");
+    assert!(
+        matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::Prototype { .. }])),
+        "{error}"
+    );
     assert_eq!(names(&module), before);
 
     let body = Kernel::body(|b| {
@@ -383,12 +394,15 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
     });
     let targets = [(&good, Target::from(twice)), (&other, Target::from(body))];
     let error = embed::add_wrappers(&mut module, targets).unwrap_err();
-    assert!(matches!(error, EmbedError::Lower(_)), "{error}");
+    assert!(matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::Body { .. }])), "{error}");
     assert_eq!(names(&module), before);
 
     let twice_over = [(&good, Target::from(twice)), (&good, Target::from(twice))];
     let error = embed::add_wrappers(&mut module, twice_over).unwrap_err();
-    assert!(matches!(error, EmbedError::Lower(LowerError::DuplicateName { .. })), "{error}");
+    assert!(
+        matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::DuplicateName { .. }])),
+        "{error}"
+    );
     assert_eq!(names(&module), before);
 
     // still good for the right request, and a name that is taken is refused
@@ -629,7 +643,7 @@ fn reserved_symbols_are_no_kernels() {
         );
         assert_eq!(error.to_string(), text);
         let Err(error) = engine.compile_code([(&signature, &Kernel::symbol(name))]) else { panic!("{name}") };
-        assert!(matches!(error, EngineError::Lower(LowerError::ReservedSymbol { .. })), "{error}");
+        assert!(matches!(only(&error), LowerError::ReservedSymbol { .. }), "{error}");
         let library = LibraryBuilder::new().function(&signature, &Kernel::symbol(name)).emit();
         assert!(library.is_err_and(|e| e.to_string() == text), "{name}");
     }

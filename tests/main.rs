@@ -1,7 +1,8 @@
 //! Tests of the whole: signatures and kernels on every executor, from the outside.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-// On another runtime than the bundled one the bodies that call run alone: the other tests are of code that is the same whatever the runtime.
+// On another runtime than the bundled one the bodies that call run alone: the other tests are of code that is the same
+// whatever the runtime.
 #[cfg(not(feature = "external-runtime"))]
 mod artifact;
 #[cfg(not(feature = "external-runtime"))]
@@ -19,8 +20,15 @@ mod declarations;
 mod example_compilers;
 #[cfg(not(feature = "external-runtime"))]
 mod explain;
+#[path = "../runtime/tests/faults.rs"]
+#[cfg_attr(feature = "external-runtime", allow(dead_code))]
+mod faults;
 #[cfg(not(feature = "external-runtime"))]
 mod fixtures;
+#[cfg(not(feature = "external-runtime"))]
+mod front_doors;
+#[cfg(not(feature = "external-runtime"))]
+mod fuzz;
 #[cfg(all(any(target_os = "linux", windows), not(feature = "external-runtime")))]
 mod gpu;
 #[cfg(not(feature = "external-runtime"))]
@@ -28,10 +36,16 @@ mod growth;
 #[cfg(not(feature = "external-runtime"))]
 mod in_use;
 #[cfg(not(feature = "external-runtime"))]
+mod library_image;
+#[cfg(not(feature = "external-runtime"))]
 mod link;
+#[cfg(not(feature = "external-runtime"))]
+mod listings;
 #[cfg(all(target_os = "linux", not(feature = "external-runtime")))]
 #[path = "../runtime/tests/live.rs"]
 mod live;
+#[cfg(not(feature = "external-runtime"))]
+mod lives;
 #[cfg(not(feature = "external-runtime"))]
 mod lower_errors;
 #[cfg(not(feature = "external-runtime"))]
@@ -60,3 +74,5 @@ mod support;
 mod threads;
 #[cfg(not(feature = "external-runtime"))]
 mod upstream;
+#[cfg(not(feature = "external-runtime"))]
+mod without_memory;

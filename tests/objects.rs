@@ -16,8 +16,8 @@ use tvm_ffi_codegen::artifact::{LibraryBuilder, Triple};
 use crate::fixtures::signatures;
 use crate::support::parallel;
 
-/// Set to 1, the table is written instead of compared.
-const BLESS: &str = "TVM_FFI_CODEGEN_BLESS_OBJECTS";
+/// Set to 1, the table and the listings are written instead of compared.
+pub const BLESS: &str = "TVM_FFI_CODEGEN_BLESS_OBJECTS";
 const TABLE: &str = "fixtures/objects.table";
 
 /// Machines and backends of the table's columns, by their names there.
@@ -136,6 +136,17 @@ fn llvm_version() -> Option<String> {
     None
 }
 
+/// The version of the LLVM that the table's rows are from.
+fn tabled_llvm(table: &str) -> &str {
+    table.lines().find_map(|line| line.strip_prefix(LLVM)).unwrap_or_default()
+}
+
+/// Whether the LLVM that is linked is the one that the table's rows are from.
+pub fn compares_llvm() -> bool {
+    let table = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(TABLE)).unwrap_or_default();
+    llvm_version().is_some_and(|version| version == tabled_llvm(&table))
+}
+
 fn parse(text: &str) -> Table {
     let mut table = Table::new();
     let mut heading = String::new();
@@ -201,7 +212,7 @@ fn are_as_in_the_table() {
     let bless = std::env::var_os(BLESS).is_some_and(|v| v == "1");
     let text = fs::read_to_string(&path).unwrap_or_default();
     let before = parse(&text);
-    let tabled_llvm = text.lines().find_map(|line| line.strip_prefix(LLVM)).unwrap_or_default();
+    let tabled_llvm = tabled_llvm(&text);
     let llvm = llvm_version().unwrap_or_else(|| tabled_llvm.to_owned());
     if !bless && llvm != tabled_llvm {
         println!("LLVM's rows are not compared: the table's are from LLVM {tabled_llvm}, and this is LLVM {llvm}");

@@ -8,7 +8,7 @@ use object::{BinaryFormat, Object, ObjectSection, ObjectSymbol, SectionFlags};
 use tvm_ffi_codegen::artifact::{
     ArchiveError, ArchiveInput, LibraryBinBuilder, PackError, Payload, Triple, archive_bytes, inspect, write_archive,
 };
-use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, LibraryBinError, Node};
+use tvm_ffi_codegen::runtime::unstable::library_bin::{LibraryBin, LibraryBinError, Node};
 
 const TARGETS: [(&str, BinaryFormat); 8] = [
     ("x86_64-unknown-linux-gnu", BinaryFormat::Elf),
@@ -136,6 +136,21 @@ fn what_cannot_be_packed_is_refused_and_leaves_what_was_there() {
 
     let error = of_file(payload).write_object(&host(), folder.path()).unwrap_err();
     assert!(matches!(error, PackError::Output { .. }), "{error}");
+}
+
+/// A prefix becomes a part of an option of the linker in COFF.
+#[test]
+fn a_prefix_that_no_symbol_has_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (target, _) in TARGETS {
+        for prefix in ["a b", "x\" -include:\"evil", "1a", "a,b", "-x"] {
+            let mut bin = LibraryBinBuilder::new();
+            bin.library();
+            let error =
+                bin.symbol_prefix(prefix).write_object(&triple(target), folder.path().join("bin.o")).unwrap_err();
+            assert!(matches!(&error, PackError::Prefix { prefix: found } if found == prefix), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Places of signatures: where errors end that wrappers raise, in a process, in a library, and in a module of the caller's.
+//! Places of signatures: where errors end that wrappers raise, in a process, in a library, and in a module of the
+//! caller's.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, ScalarType, Signature
 
 use crate::support::{host_linker, sig};
 
-/// `inner(x: Tensor([n], float32), k: int8) where n % 2 == 0`, whose parameters and constraint are of lines of their own.
+/// `inner(x: Tensor([n], float32), k: int8) where n % 2 == 0`, whose parameters and constraint are of lines of their
+/// own.
 fn inner() -> Signature {
     let builder = Signature::builder("inner").at("model.dsl", 1, "inner");
     let builder = builder.param("x", TensorType::new(["n"], DLDataType::FLOAT32)).at("model.dsl", 2, "inner");

@@ -34,11 +34,11 @@ fn all_mistakes_come_at_once_with_their_paths() {
         "params[3].name: expected an identifier, got \"\"",
         "params[4].name: expected an identifier, got \"\u{e9}\"",
         "x.shape[0]: expected a size of at least 0, got -1",
-        "x.shape[1]: `y` is already the name of a parameter, which is no integer",
+        "x.shape[1]: `y` is a parameter, but not an integer, so it can't be used in a dimension",
         "x.shape[2]: expected a number or an identifier, got \"a b\"",
         "x.dtype: code 200, 8 bits, 1 lanes is not an element type of DLPack 1.x",
         "y.strides: expected one for each of 1 dimensions, got 2",
-        "y.strides[1]: `y` is already the name of a parameter, which is no integer",
+        "y.strides[1]: `y` is a parameter, but not an integer, so it can't be used in a dimension",
         "y.align: expected a power of two, got 3",
         "params[3].device: 77 is not a device type of DLPack 1.x",
         "params[3].device: expected a device id of at least 0, got -4",
@@ -316,8 +316,14 @@ fn every_symbol_is_determined() {
         assert!(text.parse::<Signature>().is_ok(), "{text}");
     }
     check_each(&[
-        ("f(x: Tensor([x], int8))", &["x.shape[0]: `x` is already the name of a parameter, which is no integer"]),
-        ("f(x: float32) where 2 * x > 3", &["where[0]: `x` is already the name of a parameter, which is no integer"]),
+        (
+            "f(x: Tensor([x], int8))",
+            &["x.shape[0]: `x` is a parameter, but not an integer, so it can't be used in a dimension"],
+        ),
+        (
+            "f(x: float32) where 2 * x > 3",
+            &["where[0]: `x` is a parameter, but not an integer, so it can't be used in a dimension"],
+        ),
         ("f(n: int32) where n // 1 == 1 // 0", &["where[0]: 1 // 0 has no value in 64 bits"]),
         ("f() where 1 < 2", &["where[0]: expected a symbol in `1 < 2`, which no call can change"]),
         ("f() where a.b == 1", &["where[0]: expected a number or an identifier, got \"a.b\""]),
@@ -326,7 +332,7 @@ fn every_symbol_is_determined() {
 
 #[test]
 fn types_inside_types() {
-    let takes_none = |ty: &str| format!("x: {ty} takes None already");
+    let takes_none = |ty: &str| format!("x: {ty} already accepts None; remove the Optional");
     check_each(&[
         ("f(x: Optional[Any])", &[&takes_none("Any")]),
         ("f(x: Optional[None])", &[&takes_none("None")]),
@@ -585,7 +591,7 @@ fn pieces_that_are_none_say_what_was_expected() {
     assert!(error::<TensorType>("Tensor([n], float32, align=3, align=4)").starts_with("`align` is given twice"));
     assert!(error::<ParamType>("Tensr([n], float32)").starts_with("expected a type, found `Tensr`"));
     assert!(error::<ParamType>("int8, int8").starts_with("expected the end, found `,`"));
-    assert!(error::<Device>("gpu").starts_with("\"gpu\" is no kind of device; kinds are cpu, cuda, "));
+    assert!(error::<Device>("gpu").starts_with("unknown device \"gpu\"; known devices: cpu, cuda, "));
     assert!(error::<Device>("cuda:x").starts_with("expected a device number, found \"x\""));
     assert_eq!(
         error::<ScalarType>("int"),
@@ -651,7 +657,7 @@ fn all_mistakes_of_grammar_come_at_once() {
 
 #[test]
 fn launches_have_a_text_form() {
-    use tvm_ffi_codegen::spec::{FloatBits, Launch, LaunchArg, LaunchedSignature, Swizzle};
+    use tvm_ffi_codegen::spec::{FloatBits, KernelArg, Launch, LaunchedSignature, Swizzle};
 
     let signature =
         "f(x: Tensor([m, n], float32, strides=[s, 1], device=\"cuda\"), a: float64, k: int32) where n % 4 == 0";
@@ -667,10 +673,10 @@ fn launches_have_a_text_form() {
     assert_eq!(canonical.parse(), Ok(read.clone()));
     assert_eq!(launch.parse(), Ok(read.launch.clone()));
     let args = read.launch.stated_args().unwrap();
-    assert_eq!(args[1], LaunchArg::Cast("a".to_owned(), ScalarType::Float32));
-    assert_eq!(args[4], LaunchArg::Stride("x".to_owned(), 0, ScalarType::Int64));
-    assert_eq!(args[5], LaunchArg::Float(FloatBits::new(-0.5), ScalarType::Float64));
-    assert!(matches!(&args[11], LaunchArg::TensorMap(map) if map.swizzle == Swizzle::Bytes128 && map.nan_fill));
+    assert_eq!(args[1], KernelArg::Cast("a".to_owned(), ScalarType::Float32));
+    assert_eq!(args[4], KernelArg::Stride("x".to_owned(), 0, ScalarType::Int64));
+    assert_eq!(args[5], KernelArg::Float(FloatBits::new(-0.5), ScalarType::Float64));
+    assert!(matches!(&args[11], KernelArg::TensorMap(map) if map.swizzle == Swizzle::Bytes128 && map.nan_fill));
 
     // an extent may begin with a parenthesis, and a list may have one extent
     let grid = |text: &str| format!("launch k grid={text}").parse::<Launch>().unwrap().grid_extents().to_vec();
@@ -705,4 +711,68 @@ fn launches_have_a_text_form() {
     }
     let deep = format!("launch k args=[{}", "struct(size=8, align=8, 0: ".repeat(100_000));
     assert!(deep.parse::<Launch>().unwrap_err().message.contains("at most 16 structs inside each other"));
+}
+
+/// What is a scalar's name is a tensor's, and means the same.
+#[test]
+fn scalars_and_tensors_share_their_names() {
+    use tvm_ffi_codegen::spec::Launch;
+
+    let short =
+        ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "bool8", "handle64"];
+    let long = ScalarType::ALL.iter().map(|ty| ty.name());
+    let mut count = 0;
+    for name in long.chain(short) {
+        let scalar: ScalarType = name.parse().unwrap();
+        assert_eq!(format!("f(x: {name})").parse::<Signature>().unwrap().to_string(), format!("f(x: {scalar})"));
+        let tensor: TensorType = format!("Tensor([n], {name})").parse().unwrap();
+        assert_eq!(tensor.to_string(), format!("Tensor([n], {scalar})"));
+        let cast = format!("launch k grid=1 block=1 args=[cast(x, {name}), {name}(x)]").parse::<Launch>().unwrap();
+        let [stated, short] = [format!("cast(x, {scalar})"), format!("{scalar}(x)")];
+        let second = if scalar.is_float() { &stated } else { &short };
+        assert!(cast.to_string().contains(&format!("args=[{stated}, {second}]")), "{cast}");
+        count += 1;
+    }
+    assert_eq!(count, 28);
+    // upstream takes `float` for 32 bits, and Python for 64
+    for (name, meant) in [("float", "float32"), ("int", "int32"), ("uint", "uint32"), ("bfloat", "bfloat16")] {
+        for text in
+            [format!("f(x: {name})"), format!("f(x: Tensor([n], {name}))"), format!("f() -> Tensor([4], {name})")]
+        {
+            let error = text.parse::<Signature>().unwrap_err().to_string();
+            assert!(error.contains(&format!("found `{name}` (did you mean `{meant}` or ")), "{error}");
+        }
+        assert!(name.parse::<ScalarType>().is_err());
+    }
+    // what could be meant is said once
+    let error = "f(x: float, y: float, z: Tensor([n], fp32), w: Tensor([n], fp32))".parse::<Signature>().unwrap_err();
+    let tensors = error.to_string();
+    assert_eq!(tensors.matches("did you mean").count(), 2, "{tensors}");
+    assert_eq!(tensors.matches("expected a type, found `float`").count(), 2, "{tensors}");
+    assert_eq!(tensors.matches("types are int8").count(), 1, "{tensors}");
+}
+
+#[test]
+fn signatures_are_strings_for_serde() {
+    use tvm_ffi_codegen::spec::LaunchedSignature;
+
+    let text = "f(x: Tensor([n, 2 * k], float32, align=16), s: str = \"a \\\"b\\\"\") -> int64 where n % 16 == 0";
+    let signature: Signature = text.parse().unwrap();
+    let json = serde_json::to_string(&signature).unwrap();
+    assert_eq!(json, serde_json::to_string(&signature.to_string()).unwrap());
+    assert_eq!(serde_json::from_str::<Signature>(&json).unwrap(), signature);
+    // a string of serde may be owned, as it is in a reader or a value
+    assert_eq!(serde_json::from_reader::<_, Signature>(json.as_bytes()).unwrap(), signature);
+    assert_eq!(serde_json::from_value::<Signature>(serde_json::to_value(&signature).unwrap()).unwrap(), signature);
+
+    let launched = "\"g(x: Tensor([n], float32)) @ launch k grid=n block=128 args=[x, int32(n)]\"";
+    let read: LaunchedSignature = serde_json::from_str(launched).unwrap();
+    let again: LaunchedSignature = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+    assert_eq!(read.to_string(), again.to_string());
+
+    let error = serde_json::from_str::<Signature>("\"f(x: fp16)\"").unwrap_err().to_string();
+    let own = "f(x: fp16)".parse::<Signature>().unwrap_err().to_string();
+    assert!(error.starts_with(&own), "{error}\n{own}");
+    let error = serde_json::from_str::<ScalarType>("3").unwrap_err().to_string();
+    assert!(error.contains("invalid type: integer `3`, expected the text form of a scalar type"), "{error}");
 }

@@ -1,14 +1,14 @@
-//! C parameters that a kernel states: the prototype that follows, and mistakes. What is passed is in fixtures/stated_args.txt.
+//! C parameters that a kernel states: the prototype that follows, and mistakes. What is passed is in
+//! fixtures/stated_args.txt.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::spec::{Launch, LaunchArg};
-use tvm_ffi_codegen::{Convention, Kernel, KernelReturn};
+use tvm_ffi_codegen::spec::{KernelArg, Launch};
+use tvm_ffi_codegen::{Convention, Kernel, KernelReturn, ScalarType, dim};
 
 use crate::support::sig;
 
-fn args(text: &str) -> Vec<LaunchArg> {
-    let launch: Launch = format!("launch kernel args=[{text}]").parse().unwrap();
-    launch.stated_args().unwrap().to_vec()
+fn args(text: &str) -> Vec<KernelArg> {
+    KernelArg::list(text).unwrap()
 }
 
 #[test]
@@ -36,9 +36,59 @@ fn prototypes_are_those_of_the_stated_parameters() {
     ];
     assert_eq!(sources[..8], expected);
     let tensors = sig("f(n: int64) -> Tuple[Tensor([n], int8), Tensor([n], float32)]");
-    let second = Kernel::symbol("k").args([LaunchArg::Param("result[1]".to_owned())]);
+    let second = Kernel::symbol("k").args([KernelArg::Param("result[1]".to_owned())]);
     assert_eq!(second.c_prototype(&tensors).unwrap(), "void k(float* result_1);");
     assert_eq!(Kernel::symbol("k").args([]).c_prototype(&tensors).unwrap(), "void k(void);");
+}
+
+#[test]
+fn arguments_are_read_as_they_are_written() {
+    let texts = [
+        "x",
+        "int32(n + x.shape[1])",
+        "int64(x.strides[0])",
+        "int64(x.strides[0] * x.ndim)",
+        "cast(t, float32)",
+        "x.device_id",
+        "struct(size=16, align=8, 0: x, 8: int32(n))",
+    ];
+    for text in texts {
+        assert_eq!(text.parse::<KernelArg>().unwrap().to_string(), text);
+    }
+    let list = KernelArg::list("x, int32(x.shape[0]),").unwrap();
+    assert_eq!(list, [KernelArg::Param("x".to_owned()), KernelArg::Int(dim("x.shape[0]"), ScalarType::Int32)]);
+    assert_eq!(KernelArg::list("").unwrap(), []);
+    let wrong = |text: &str| KernelArg::list(text).unwrap_err().to_string();
+    assert!(wrong("x y").contains("found `y`"), "{}", wrong("x y"));
+    assert!(wrong("int32(x.shape[-1])").contains("`-1`"), "{}", wrong("int32(x.shape[-1])"));
+    assert!("x, y".parse::<KernelArg>().is_err());
+}
+
+#[test]
+fn structs_are_types_of_the_header() {
+    let signature = sig("f(n: int64)");
+    let kernel =
+        Kernel::symbol("k").args(args("struct(size=8, align=4, 4: int32(n)), int32(n), struct(size=4, align=4)"));
+    let prototype = "void k(tvm_ffi_codegen_struct8 arg0, int32_t n, tvm_ffi_codegen_struct4 arg2);";
+    assert_eq!(kernel.c_prototype(&signature).unwrap(), prototype);
+    let header = kernel.header(&signature).unwrap();
+    for expected in ["typedef struct { int32_t words[2]; } tvm_ffi_codegen_struct8;", prototype] {
+        assert!(header.contains(expected), "{header}");
+    }
+    assert!(!Kernel::symbol("k").header(&signature).unwrap().contains("tvm_ffi_codegen_struct"));
+}
+
+#[test]
+fn parts_that_a_tensor_lacks_are_mistakes() {
+    let signature =
+        sig("f(x: Tensor([n, 2], float32), y: Tensor([...], float32), z: Tensor([n], int8, device=\"metal\"))");
+    let prototype = |text: &str| Kernel::symbol("k").args(args(text)).c_prototype(&signature);
+    let known = prototype("int32(x.shape[1]), int32(y.ndim), uint64(z.byte_offset)").unwrap();
+    assert_eq!(known, "void k(int32_t x_shape_1, int32_t y_ndim, uint64_t z_byte_offset);");
+    for unknown in ["x.shape[2]", "y.shape[0]", "x.byte_offset", "n.ndim", "x.shape"] {
+        let told = prototype(&format!("int32({unknown})")).unwrap_err().to_string();
+        assert!(told.contains(&format!("`{unknown}` is no symbol or integer parameter")), "{told}");
+    }
 }
 
 #[test]
@@ -46,7 +96,7 @@ fn mistakes_are_told_all_at_once() {
     let signature = sig("f(x: Tensor([n], float32), s: str, h: handle)");
     let refusal = |kernel: Kernel| LibraryBuilder::new().function(&signature, &kernel).emit().unwrap_err().to_string();
     let all = args(
-        "z, int32(q), cast(h, int32), y.device_id, int32(x.strides[1]), scratch(8), tensor_map(x, box=8), struct(size=8, align=8)",
+        "z, int32(q), cast(h, int32), y.device_id, int32(x.strides[1]), scratch(8), tensor_map(x, box=8), struct(size=16, align=8, 0: x), struct(size=4, align=4, 0: float32(1))",
     );
     let told = refusal(Kernel::symbol("k").args(all));
     for expected in [
@@ -56,7 +106,8 @@ fn mistakes_are_told_all_at_once() {
         "has y among its args, which is no tensor parameter of the function",
         "has scratch memory among its args, which launches alone pass",
         "has a tensor map among its args",
-        "has a struct among its args",
+        "has a struct of 16 bytes among its args; calls pass structs of 4 or 8 bytes without floating-point fields",
+        "has a struct of 4 bytes among its args",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
@@ -65,5 +116,5 @@ fn mistakes_are_told_all_at_once() {
     let body = refusal(Kernel::body(|_| ()).args(args("x")));
     assert!(body.contains("args"), "{body}");
     let launched = refusal(Kernel::launch_on_cpu(Launch::new("k"), Kernel::symbol("k").args(args("x"))));
-    assert!(launched.contains("is of a kernel that is no C function"), "{launched}");
+    assert!(launched.contains("needs a native kernel of convention"), "{launched}");
 }

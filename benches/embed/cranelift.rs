@@ -32,7 +32,7 @@ pub fn table() -> Result<()> {
         row("engine", alone, Some(each), alone);
 
         let free = |module: JITModule| {
-            // SAFETY: nobody has an address of it.
+            // SAFETY: no code has an address of it.
             unsafe { module.free_memory() }
         };
         let before = median(RUNS / 4, || {
@@ -67,7 +67,7 @@ pub fn table() -> Result<()> {
         let one = median(RUNS, || {
             let mut module = module()?;
             let added = Library::in_process().function(&signature(text, "f")?, kernel()).add_to(&mut module)?;
-            // SAFETY: nobody calls it.
+            // SAFETY: the function is never called.
             Ok(unsafe { finish_functions(module, [added], ())? })
         })?;
         let mut one_module = module()?;
@@ -77,7 +77,7 @@ pub fn table() -> Result<()> {
             let signature = signature(text, &format!("f{i}"))?;
             all.push(Library::in_process().function(&signature, kernel()).add_to(&mut one_module)?);
         }
-        // SAFETY: nobody calls them.
+        // SAFETY: the functions are never called.
         let functions = unsafe { finish_functions(one_module, all, ())? };
         let each = start.elapsed().as_secs_f64() * 1e6 / functions.len() as f64;
         row("in_process and finish", one, Some(each), alone);

@@ -77,7 +77,7 @@ pub fn table() -> Result<()> {
                 all.push(Library::in_process().function(&signature(text, name)?, kernel()).add_to(&module)?);
             }
             optimise(&module, &machine)?;
-            // SAFETY: nobody calls them.
+            // SAFETY: the functions are never called.
             Ok(unsafe { finish_functions(&module, &machine, all, ())? })
         };
         let one = median(RUNS, || in_process(&["f".to_owned()]))?;

@@ -1,4 +1,5 @@
-// A driver for `cargo xtask bench --only launches` that does nothing at once: `libcuda.so.1` with the functions of cuda.h that launches call.
+// A driver for `cargo xtask bench --only launches` that does nothing and returns immediately: `libcuda.so.1` with the
+// functions of cuda.h that launches call.
 #include <cuda.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// Launchers by an expert's C, with the checks of generated code and without, beside a generated function. `launches WHICH N` launches N times;
-// xtask counts the instructions between two N.
+// Launchers written by an expert in C, with the checks of generated code and without, compared with a generated
+// function. `launches WHICH N` launches N times; xtask counts the instructions between two N.
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ static __attribute__((noinline, cold)) int32_t first_use(int32_t device) {
   return 0;
 }
 
-// A stream that is NULL wants the device's context.
+// A NULL stream needs the device's context.
 static __attribute__((noinline, cold)) int32_t enter(void) { return refuse("RuntimeError", "the benchmark has a stream"); }
 
 static inline int32_t launch(const DLTensor* x, const DLTensor* y, const DLTensor* z, int64_t n, int64_t blocks) {
@@ -65,7 +65,7 @@ static inline int32_t launch(const DLTensor* x, const DLTensor* y, const DLTenso
 
 static inline const DLTensor* of(const TVMFFIAny* arg) { return (const DLTensor*)((const char*)arg->v_obj + sizeof(TVMFFIObject)); }
 
-// A compact tensor of one dimension, of float32, on a CUDA device.
+// A contiguous one-dimensional float32 tensor on a CUDA device.
 static inline int is_right(const TVMFFIAny* arg) {
   if (arg->type_index != kTVMFFITensor) return 0;
   const DLTensor* tensor = of(arg);

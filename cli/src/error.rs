@@ -1,4 +1,4 @@
-//! What goes wrong, as a user is told it.
+//! Errors, as the command line reports them.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -21,45 +21,45 @@ pub enum MessageFormat {
     Json,
 }
 
-/// Why the command hasn't done what was asked.
+/// Why the command failed.
 #[derive(Debug)]
 pub enum CliError {
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     Usage(String),
-    /// They do, and it can't be done.
+    /// The arguments are valid, but the operation failed.
     Failure(Box<Failure>),
 }
 
-/// A failure: the problem, and the place that has it.
+/// A failure: the problem, and its location.
 #[derive(Debug)]
 pub struct Failure {
-    /// The file or stream that has the mistake, or that can't be read or written.
+    /// The file or stream that has the error, or that can't be read or written.
     place: Option<String>,
     /// The line of the file that has the signature, from 1.
     line: Option<usize>,
     diagnostic: Diagnostic,
 }
 
-/// Where a signature's text stands.
+/// Where a signature's text comes from.
 #[derive(Clone, Copy, Debug)]
 pub enum TextPlace<'a> {
-    /// In the arguments: whoever typed it knows where.
+    /// In the arguments: the user knows where.
     Argument,
     /// It is all of stdin.
     Stdin,
-    /// In a line of a file, from 1, so many characters behind its beginning.
+    /// In a line of a file.
     File {
         /// The file's path, or `-` for stdin.
         path: &'a str,
-        /// The line.
+        /// The line's number, from 1.
         line: usize,
-        /// The characters before the text in its line.
+        /// The number of characters before the text in its line.
         indent: usize,
     },
 }
 
 impl CliError {
-    /// A failure of something: `place: problem`.
+    /// A failure at a location: `place: problem`.
     pub fn at(place: impl Display, problem: impl Display) -> Self {
         let diagnostic = Diagnostic::text(problem.to_string());
         CliError::Failure(Box::new(Failure { place: Some(place.to_string()), line: None, diagnostic }))
@@ -87,13 +87,13 @@ impl CliError {
         CliError::Failure(Box::new(Failure { place, line, diagnostic }))
     }
 
-    /// Says it on stderr, and gives the exit code.
+    /// Prints the error to stderr, and returns the exit code.
     pub fn report(&self, format: MessageFormat) -> ExitCode {
         let text = match format {
             MessageFormat::Text => format!("tvm-ffi-codegen: error: {}", self.text()),
             MessageFormat::Json => self.json().to_string(),
         };
-        // where stderr is full or closed the exit code alone tells; `eprintln!` would panic
+        // if stderr is full or closed, only the exit code reports the error; `eprintln!` would panic
         let _ = writeln!(io::stderr(), "{text}");
         ExitCode::from(match self {
             CliError::Usage(_) => 2,
@@ -103,7 +103,7 @@ impl CliError {
 
     fn text(&self) -> String {
         match self {
-            // clap's texts have the word already
+            // clap's messages already begin with `error: `
             CliError::Usage(text) => text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned(),
             CliError::Failure(failure) => {
                 let line = failure.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -131,7 +131,7 @@ impl CliError {
     }
 }
 
-/// A failure, said as its `Display` does.
+/// A failure whose message is the error's `Display`.
 pub fn failure(error: impl Error + 'static) -> CliError {
     let diagnostic = Diagnostic::of(&error);
     CliError::Failure(Box::new(Failure { place: None, line: None, diagnostic }))

@@ -16,14 +16,15 @@ pub struct Explain {
     /// The signature, maybe with the launch of its kernel: `SIGNATURE @ launch ENTRY ...`; `-` reads it from stdin
     #[arg(long, value_name = "TEXT")]
     signature: String,
-    /// The symbol of the C function to call; unless given, the wrapper only checks, or calls one of the function's own name where one is needed
+    /// The symbol of the C function to call; unless given, the wrapper only checks, or calls one of the function's own
+    /// name where one is needed
     #[arg(long, value_name = "SYMBOL")]
     kernel: Option<String>,
     /// How the kernel is called: flat, dltensor, memref or packed
     #[arg(long)]
     convention: Option<Convention>,
-    /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; html is a page with all of them side by side. Unless given, all of the
-    /// backend's, and a launch's
+    /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; html is a page with all of
+    /// them side by side. Unless given, all of the backend's, and a launch's
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
     /// cranelift or llvm; unless given, the one that has the stage

@@ -11,7 +11,8 @@ use tvm_ffi_codegen::lower::{ImageDescription, LaunchDescription};
 use crate::error::{CliError, failure};
 use crate::io::print;
 
-/// Shows what an object or library holds, of any target: functions with signatures and docs, import tree, needed symbols. Nothing of it is run
+/// Shows what an object or library holds, of any target: functions with signatures and docs, import tree, needed
+/// symbols. Nothing of it is run
 #[derive(Args)]
 pub struct Inspect {
     /// The object or library
@@ -87,6 +88,7 @@ fn launch_lines(text: &mut String, launch: &LaunchDescription) {
         }
         facts.extend(entry.registers.map(|count| format!("{count} registers")));
         facts.push(format!("{} bytes of static shared memory", entry.static_shared));
+        facts.extend(entry.is_tile.then(|| "a tile kernel".to_owned()));
         facts.extend(entry.required_block.map(|block| format!("blocks of {block:?} threads")));
         facts.extend(entry.max_threads.map(|most| format!("at most {most} threads a block")));
         facts.extend(entry.cluster.map(|cluster| format!("clusters of {cluster:?} blocks")));
@@ -98,7 +100,7 @@ fn heading(text: &mut String, what: &str, count: usize) {
     line(text, 0, &format!("{what}: {}", if count == 0 { "none".to_owned() } else { count.to_string() }));
 }
 
-/// A line of what may come from the file: nothing in it is for the terminal to obey.
+/// Writes a line whose text may come from the file. Escapes control characters, so the file can't control the terminal.
 fn line(text: &mut String, depth: usize, content: &str) {
     let shown: String = content.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
     // writing to a String doesn't fail

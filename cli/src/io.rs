@@ -11,7 +11,7 @@ pub fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Prints to stdout. A reader that goes away early is none of our business.
+/// Prints to stdout. Ignores a reader that closes the pipe early.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
@@ -29,7 +29,7 @@ pub fn print_bytes(mut bytes: &[u8]) -> Result<(), CliError> {
     copy_to_stdout(&mut bytes)
 }
 
-/// Writes all that a reader has to stdout, as `print` does.
+/// Copies everything from a reader to stdout, as `print` does.
 pub fn copy_to_stdout(from: &mut impl Read) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     match io::copy(from, &mut stdout).and_then(|_| stdout.flush()) {

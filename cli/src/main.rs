@@ -1,4 +1,4 @@
-//! `tvm-ffi-codegen`: what the library does, for compilers in other languages and for build systems.
+//! `tvm-ffi-codegen`: the library's features for compilers in other languages and for build systems.
 
 use std::process::ExitCode;
 
@@ -72,7 +72,7 @@ fn run(cli: Result<Cli, clap::Error>) -> Result<(), CliError> {
     }
 }
 
-/// The format that the arguments ask for, where they can't be parsed.
+/// The requested message format, for arguments that can't be parsed.
 fn asked_format() -> MessageFormat {
     let args: Vec<_> = std::env::args_os().collect();
     let asks = |pair: &[std::ffi::OsString]| pair[0] == "--message-format" && pair[1] == "json";

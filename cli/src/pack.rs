@@ -14,8 +14,9 @@ use crate::progress::Bar;
 
 /// Packs modules into an object, for a library to carry: `__tvm_ffi__library_bin`
 ///
-/// Each --import is a module of a kind whose bytes are those of a file of any size; a loader of that kind (`ffi.Module.load_from_bytes.KIND`) gets them
-/// when the library is loaded; TVM FFI itself brings none. The library imports all of them, unless they say otherwise:
+/// Each --import is a module of a kind whose bytes are those of a file of any size; a loader of that kind
+/// (`ffi.Module.load_from_bytes.KIND`) gets them when the library is loaded; TVM FFI itself brings none. The library
+/// imports all of them, unless they say otherwise:
 ///
 ///     --import weights=model.bin                      imported by the library
 ///     --import all:net=net.bin --import w@all=w.bin   `w.bin` is imported by `net.bin`, which is named `all`
@@ -30,7 +31,8 @@ pub struct Pack {
     /// A module: `[NAME:]KIND[@IMPORTER,...]=FILE`. FILE `-` is stdin
     #[arg(long = "import", value_name = "IMPORT", required = true)]
     imports: Vec<Import>,
-    /// The name of the module that is the root, which is what loading the library gives, and which imports the library; unless given, the library
+    /// The name of the module that is the root, which is what loading the library gives, and which imports the library;
+    /// unless given, the library
     #[arg(long, value_name = "NAME")]
     root: Option<String>,
     /// The target's triple
@@ -44,7 +46,7 @@ pub struct Pack {
     output: PathBuf,
 }
 
-/// The library's name among importers.
+/// The library's name in lists of importers.
 const LIBRARY: &str = "_lib";
 
 /// One `--import`.
@@ -121,14 +123,14 @@ impl Pack {
         if !is_stream(&self.output) {
             return write(&self.output);
         }
-        // through a file, as the object may be larger than memory
+        // write through a file, as the object may be larger than memory
         let folder = tempfile::tempdir().map_err(|error| CliError::at("temporary folder", error))?;
         let path = folder.path().join("packed.o");
         write(&path)?;
         copy_to_stdout(&mut File::open(&path).map_err(|error| CliError::at_path(&path, error))?)
     }
 
-    /// Which import has a name.
+    /// The index of the import with a name.
     fn index_of(&self, name: &str) -> Result<usize, CliError> {
         let mut by_name = HashMap::new();
         for (index, import) in self.imports.iter().enumerate() {

@@ -11,23 +11,23 @@ use tvm_ffi_codegen::artifact::{Progress, Step};
 
 use crate::error::MessageFormat;
 
-/// Work that takes less time shows no bar.
+/// The minimum duration of work that shows a bar.
 const DELAY: Duration = Duration::from_millis(500);
-/// How often the bar is drawn anew where nothing is told.
+/// The bar's redraw interval while no progress is reported.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar that is there from some time after the beginning of the work until this is dropped. None is there where stderr is no terminal, or errors
-/// are written for programs.
+/// A progress bar, shown from some time after the start of the work until it is dropped. It is never shown if stderr is
+/// no terminal, or if errors are written for programs.
 pub struct Bar {
     bar: ProgressBar,
-    /// The step that the bar is of, and how much there is to do in it.
+    /// The step that the bar shows, and its total.
     shown: Mutex<Option<(Step, Option<u64>)>>,
-    /// The thread that shows the bar when it is time, until this says that the work has ended.
+    /// The thread that shows the bar after the delay. The sender stops it when the work ends.
     shower: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Bar {
-    /// The bar of work that begins now.
+    /// Starts measuring the delay for work that begins now.
     pub fn new(format: MessageFormat) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let shower = match io::stderr().is_terminal() && format == MessageFormat::Text {
@@ -37,7 +37,7 @@ impl Bar {
         Bar { bar, shown: Mutex::new(None), shower }
     }
 
-    /// Takes note of progress, on whatever thread.
+    /// Records progress; any thread may call it.
     pub fn note(&self, progress: Progress) {
         if self.shower.is_none() {
             return;
@@ -48,7 +48,7 @@ impl Bar {
             Step::Copy => ("copying", "{binary_bytes}/{binary_total_bytes}"),
             _ => ("working", "{pos}/{len}"),
         };
-        // nothing panics while it is locked
+        // no code panics while it is locked
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Some((progress.step, progress.total));
         if *shown != now {
@@ -61,7 +61,7 @@ impl Bar {
                 None => self.bar.unset_length(),
             }
         }
-        // threads tell of it in any order
+        // threads report progress in any order
         if progress.done > self.bar.position() {
             self.bar.set_position(progress.done);
         }
@@ -72,14 +72,14 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((ended, shower)) = self.shower.take() {
             drop(ended);
-            // it has shown the bar, or never will
+            // the thread has shown the bar, or never will
             let _ = shower.join();
             self.bar.finish_and_clear();
         }
     }
 }
 
-/// A thread that shows the bar once the work has taken long enough.
+/// Starts a thread that shows the bar once the work has taken longer than the delay.
 fn shower(bar: ProgressBar) -> Option<(Sender<()>, JoinHandle<()>)> {
     let (ended, end) = channel();
     let show = move || {
@@ -92,7 +92,7 @@ fn shower(bar: ProgressBar) -> Option<(Sender<()>, JoinHandle<()>)> {
     Some((ended, thread))
 }
 
-/// How a step looks, with the unit that it counts in, if it counts.
+/// How a step is displayed, with its unit if it counts something.
 fn style(unit: Option<&str>) -> ProgressStyle {
     let template = match unit {
         Some(unit) => format!("{{msg}} [{{bar:30}}] {unit} {{elapsed}}"),

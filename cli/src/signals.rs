@@ -7,9 +7,9 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tvm_ffi_codegen::artifact::remove_unfinished_outputs;
 
-/// Waits for such signals in a thread of its own. The program then ends by the signal, as whoever sent it expects.
+/// Waits for such signals in a separate thread. The program then terminates with the signal, as its sender expects.
 pub fn watch() -> io::Result<()> {
-    // a signal that is ignored from the start, as `nohup` does it, stays ignored
+    // a signal that is ignored at start, as with `nohup`, stays ignored
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)))?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
@@ -21,9 +21,10 @@ pub fn watch() -> io::Result<()> {
 }
 
 fn is_ignored(signal: i32) -> bool {
-    // SAFETY: all zeros are a value of the C struct, whose fields are integers and an optional function.
+    // SAFETY: all zeros is a valid value of the C struct, whose fields are integers and an optional function.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: without a new action nothing is changed; the old one is written to a struct of its type.
+    // SAFETY: the call changes nothing, as the new action is null; it writes the old action to a struct of the right
+    // type.
     let asked = unsafe { libc::sigaction(signal, ptr::null(), &mut action) };
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }

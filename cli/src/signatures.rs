@@ -1,10 +1,11 @@
-//! Signatures, and the kernels behind them, from the command line or a file.
+//! Signatures, and their kernels, from the command line or a file.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
 use tvm_ffi_codegen::image::Image;
-use tvm_ffi_codegen::spec::{Launch, LaunchedSignature, Param, ParamType};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, LaunchedSignature, Param, ParamType};
 use tvm_ffi_codegen::{Convention, DLDeviceType, Kernel, KernelReturn, ParseError, Signature};
 
 use crate::error::{CliError, TextPlace};
@@ -13,12 +14,13 @@ use crate::io::{read_bytes, read_text};
 /// Where the functions come from.
 #[derive(Args)]
 pub struct Functions {
-    /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))', maybe with the launch of its kernel behind it:
-    /// `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
+    /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))', maybe with the
+    /// launch of its kernel behind it: `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
     #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
     signature: Option<String>,
-    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION] [status] [args=[...]]`, or `SIGNATURE @ launch ENTRY
-    /// ...`. `# ...` is a comment; `## ...` above a signature is its documentation. `-` is stdin
+    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION]
+    /// [status] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a signature is
+    /// its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
     /// The symbol of the C function to call once the arguments are checked. Without it the wrapper only checks them
@@ -27,7 +29,8 @@ pub struct Functions {
     /// How kernels are called, unless their lines say it: flat, dltensor, memref or packed
     #[arg(long, default_value_t)]
     convention: Convention,
-    /// Kernels return a status, an int32_t that is 0 for success. A scalar that the signature returns they write through a last parameter
+    /// Kernels return a status, an int32_t that is 0 for success. A scalar that the signature returns they write
+    /// through a last parameter
     #[arg(long)]
     status: bool,
     /// The function's documentation
@@ -35,7 +38,8 @@ pub struct Functions {
     doc: Option<String>,
     #[command(flatten)]
     images: Images,
-    /// Adds a function of that name, `NAME(device: device)`, which does what the first launches on a device do otherwise
+    /// Adds a function of that name, `NAME(device: device)`, which does what the first launches on a device do
+    /// otherwise
     #[arg(long, value_name = "NAME", requires = "image")]
     prepare: Option<String>,
 }
@@ -43,7 +47,8 @@ pub struct Functions {
 /// The images that have the kernels of launches.
 #[derive(Args)]
 pub struct Images {
-    /// An image of device code for launches: a cubin, fatbin, PTX, or AMD code objects. Each launch gets the images that have its kernel
+    /// An image of device code for launches: a cubin, fatbin, PTX, or AMD code objects. Each launch gets the images
+    /// that have its kernel
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
 }
@@ -57,7 +62,7 @@ impl Images {
     }
 }
 
-/// The kernel that a launch is: of one of the images, or, where no tensor is on a device, of a C function that is linked in.
+/// The kernel for a launch: in one of the images, or, if no tensor is on a device, a C function that is linked in.
 pub fn launched(signature: &Signature, launch: Launch, images: &[Image]) -> Kernel {
     let is_on_cpu = |param: &Param| match &param.ty {
         ParamType::Tensor(tensor) => tensor.device.kind() == Some(DLDeviceType::CPU),
@@ -70,7 +75,7 @@ pub fn launched(signature: &Signature, launch: Launch, images: &[Image]) -> Kern
     let has_it = |image: &&Image| image.entries().is_none() || image.entry(launch.entry()).is_some();
     let mut with_it: Vec<Image> = images.iter().filter(has_it).cloned().collect();
     if with_it.is_empty() {
-        // the error tells the kernels that are there
+        // the error then lists the kernels of every image
         with_it = images.to_vec();
     }
     Kernel::launch(launch, with_it)
@@ -81,14 +86,14 @@ pub fn launched(signature: &Signature, launch: Launch, images: &[Image]) -> Kern
 pub struct Function {
     /// Its signature.
     pub signature: Signature,
-    /// What is behind it.
+    /// The kernel that it wraps.
     pub kernel: Kernel,
     /// Its documentation.
     pub doc: Option<String>,
 }
 
 impl Functions {
-    /// Reads them all; there is at least one.
+    /// Reads all of them; there is at least one.
     pub fn read(&self) -> Result<Vec<Function>, CliError> {
         let mut functions = self.stated()?;
         if let Some(name) = &self.prepare {
@@ -104,14 +109,14 @@ impl Functions {
         if let Some(path) = &self.signatures {
             let functions = self.of_file(&read_text(path)?, &path.display().to_string(), &images)?;
             return match functions.is_empty() {
-                true => Err(CliError::at_path(path, "it has no signature")),
+                true => Err(CliError::at_path(path, "it contains no signatures")),
                 false => Ok(functions),
             };
         }
         let (signature, launch) = read_launched(self.signature.as_deref().unwrap_or_default())?;
         let kernel = match (launch, &self.kernel) {
             (Some(_), Some(_)) => {
-                return Err(CliError::Usage("--kernel is for a function whose kernel isn't launched".to_owned()));
+                return Err(CliError::Usage("--kernel can't be combined with an `@ launch` clause".to_owned()));
             }
             (Some(launch), None) => launched(&signature, launch, &images),
             (None, kernel) => {
@@ -148,7 +153,8 @@ impl Functions {
         Ok(functions)
     }
 
-    /// The signature of a line, and its kernel. An `@` may also be inside a signature, in a string; what is behind it is a launch where it isn't a kernel.
+    /// Splits a line into its signature and kernel. A string in the signature may also contain `@`. What follows the
+    /// last `@` is a launch if it doesn't parse as a native kernel.
     fn split<'a>(&self, line: &'a str) -> (&'a str, Option<NativeKernel<'a>>) {
         let kernel = line.rsplit_once('@').and_then(|(signature, kernel)| Some((signature, self.kernel(kernel)?)));
         match kernel {
@@ -181,7 +187,7 @@ fn parse(text: &str) -> Result<Signature, CliError> {
     text.parse().map_err(|error| CliError::in_text(TextPlace::Argument, text, &error))
 }
 
-/// The signature of an argument, maybe with the launch of its kernel; `-` is stdin.
+/// Reads the signature of an argument, with its kernel's launch if present; `-` is stdin.
 pub fn read_launched(argument: &str) -> Result<(Signature, Option<Launch>), CliError> {
     match argument {
         "-" => parse_launched(read_text("-".as_ref())?.trim_end(), TextPlace::Stdin),
@@ -189,7 +195,7 @@ pub fn read_launched(argument: &str) -> Result<(Signature, Option<Launch>), CliE
     }
 }
 
-/// A signature, maybe with the launch of its kernel.
+/// Parses a signature, with its kernel's launch if present.
 fn parse_launched(text: &str, place: TextPlace<'_>) -> Result<(Signature, Option<Launch>), CliError> {
     let is_launched = text.rsplit_once('@').is_some_and(|(_, launch)| launch.trim_start().starts_with("launch"));
     let read = match is_launched {
@@ -199,12 +205,12 @@ fn parse_launched(text: &str, place: TextPlace<'_>) -> Result<(Signature, Option
     read.map_err(|error: ParseError| CliError::in_text(place, text, &error))
 }
 
-/// A C function that is a kernel.
+/// A native kernel: a C function.
 struct NativeKernel<'a> {
     symbol: &'a str,
     convention: Convention,
     status: bool,
-    /// The C parameters, where they are stated: `[x, int32(n)]`.
+    /// The C parameters, if stated: `[x, int32(n)]`.
     args: Option<&'a str>,
 }
 
@@ -212,9 +218,10 @@ fn kernel_of(kernel: Option<NativeKernel<'_>>) -> Result<Kernel, String> {
     let Some(NativeKernel { symbol, convention, status, args }) = kernel else { return Ok(Kernel::check_only()) };
     let mut kernel = Kernel::symbol(symbol).convention(convention);
     if let Some(args) = args {
-        let launch = format!("launch kernel args={args}").parse::<Launch>();
-        let launch = launch.map_err(|error| format!("the args of kernel `{symbol}`: {error}"))?;
-        kernel = kernel.args(launch.stated_args().unwrap_or_default().iter().cloned());
+        let wrong = |error: &dyn Display| format!("the args of kernel `{symbol}`: {error}");
+        let list = args.strip_prefix('[').and_then(|args| args.trim_end().strip_suffix(']'));
+        let list = list.ok_or_else(|| wrong(&"expected a list in brackets, `[x, int32(n)]`"))?;
+        kernel = kernel.args(KernelArg::list(list).map_err(|error| wrong(&error))?);
     }
     Ok(if status { kernel.returning(KernelReturn::Status) } else { kernel })
 }

@@ -30,28 +30,31 @@ pub struct Wrap {
     /// How much to optimise: none, speed or full
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt_level: OptLevel,
-    /// Makes a system library of that prefix, which registers its functions when the program that it is linked into starts
+    /// Makes a system library of that prefix, which registers its functions when the program that it is linked into
+    /// starts
     #[arg(long, value_name = "PREFIX")]
     system_lib: Option<String>,
-    /// The program has modules of the system library, too, made by `pack --system-lib PREFIX`: they are registered with the functions. Unless given, that
-    /// is so where a --link file has them
+    /// The program has modules of the system library, too, made by `pack --system-lib PREFIX`: they are registered with
+    /// the functions. Unless given, that is so where a --link file has them
     #[arg(long, requires = "system_lib")]
     carries_modules: bool,
     /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
     #[arg(long, value_name = "FILE")]
     link: Vec<PathBuf>,
-    /// The runtime to link a shared library against (for Windows: its import library, its DLL, or the program that it is in); unless given, its symbols stay undefined for the host to
-    /// define, or on Windows are those of tvm_ffi.dll
+    /// The runtime to link a shared library against (for Windows: its import library, its DLL, or the program that it
+    /// is in); unless given, its symbols stay undefined for the host to define, or on Windows are those of tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,
-    /// A symbol that may stay undefined in a shared library, as the program that loads it defines it; with `*` at its end, all that begin so
+    /// A symbol that may stay undefined in a shared library, as the program that loads it defines it; with `*` at its
+    /// end, all that begin so
     #[arg(long, value_name = "SYMBOL")]
     allow_undefined: Vec<String>,
-    /// The linker of a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own; unless given, its
-    /// own where this build has it and it links for the target
+    /// The linker of a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for
+    /// Linux, a linker of its own; unless given, its own where this build has it and it links for the target
     #[arg(long, value_enum)]
     linker: Option<LinkerName>,
-    /// The file to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is an object on stdout
+    /// The file to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is
+    /// an object on stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -81,7 +84,7 @@ enum LinkerName {
     Wild,
 }
 
-/// What an output is, by its extension.
+/// The kind of an output, determined by its extension.
 #[derive(Clone, Copy, PartialEq)]
 enum OutputKind {
     Object,
@@ -143,7 +146,7 @@ impl Wrap {
         builder.emit_observed(&|progress| bar.note(progress)).map_err(failure)
     }
 
-    /// Whether a file to link has the modules of the system library.
+    /// Whether a linked file contains the modules of the system library.
     fn links_modules(&self, prefix: &str) -> Result<bool, CliError> {
         let symbol = format!("{prefix}{LIBRARY_BIN}");
         for path in &self.link {
@@ -155,7 +158,7 @@ impl Wrap {
     }
 
     fn archive(&self, object: ObjectFile) -> Result<(), CliError> {
-        // named as the archive, so that members of several that are merged tell whence they come
+        // name the object after the archive, so you can trace members after merging several archives
         let name = Path::new(self.output.file_name().unwrap_or_default()).with_extension("o").display().to_string();
         let mut inputs = vec![ArchiveInput::Object { name, bytes: object.into_bytes() }];
         inputs.extend(self.link.iter().cloned().map(ArchiveInput::File));

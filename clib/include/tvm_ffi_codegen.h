@@ -1,13 +1,13 @@
 /*! tvm-ffi-codegen for C and C++: checked functions of the TVM FFI from a compiler's kernels.
  *
- * The library exports functions of the TVM FFI: `__tvm_ffi_tfc_<name>`, of type `TVMFFISafeCallType`. Their documentation is in `clib/src`, and each
- * library tells it (`tvm-ffi-codegen inspect`). The functions below fill their arguments in. Every one of them returns 0, or -1 with an error
- * raised: `tfc_take_error` gets it, with its parts as JSON.
+ * The library exports TVM FFI functions: `__tvm_ffi_tfc_<name>`, of type `TVMFFISafeCallType`. Their documentation is in
+ * `clib/src`, and `tvm-ffi-codegen inspect` prints it for each library. The functions below fill in their arguments.
+ * Each returns 0, or -1 with an error raised. Get the error, with its parts as JSON, with `tfc_take_error`.
  *
- * Objects that a function gives are the caller's, who gives them up by `TVMFFIObjectDecRef`. `TfcBytes` are read through `tfc_view`.
+ * You own the objects that a function returns: release them with `TVMFFIObjectDecRef`. Read `TfcBytes` with `tfc_view`.
  *
- * Link `libtvm_ffi_codegen.a` or `.so`. As they are built by default they have a TVM FFI runtime in them; built with the feature `external` they
- * stand on the `libtvm_ffi` of the process.
+ * Link `libtvm_ffi_codegen.a` or `.so`. By default they contain a TVM FFI runtime. Built with the feature `external`,
+ * they use the `libtvm_ffi` of the process.
  */
 #ifndef TVM_FFI_CODEGEN_H_
 #define TVM_FFI_CODEGEN_H_
@@ -23,7 +23,7 @@ extern "C" {
 
 /*! A signature, a kernel, a cache, or a function. */
 typedef TVMFFIObjectHandle TfcObject;
-/*! A string or bytes that a function has given; `tfc_view` reads it, and `tfc_release` gives it up. */
+/*! A string or bytes that a function returned. Read it with `tfc_view`, and release it with `tfc_release`. */
 typedef TVMFFIAny TfcBytes;
 
 #define TFC_FUNCTION(name) \
@@ -42,6 +42,7 @@ TFC_FUNCTION(kernel_address);
 TFC_FUNCTION(kernel_launch);
 TFC_FUNCTION(kernel_launch_on_cpu);
 TFC_FUNCTION(kernel_first_use);
+TFC_FUNCTION(kernel_with_symbols);
 TFC_FUNCTION(kernel_prototype);
 TFC_FUNCTION(kernel_header);
 TFC_FUNCTION(compile);
@@ -55,6 +56,7 @@ TFC_FUNCTION(inspect);
 TFC_FUNCTION(inspect_bytes);
 TFC_FUNCTION(explain);
 TFC_FUNCTION(install_cpu_allocator);
+TFC_FUNCTION(register_parallel_for);
 TFC_FUNCTION(explain_missing_allocator);
 TFC_FUNCTION(rearranged);
 
@@ -68,7 +70,7 @@ static inline TVMFFIAny tfc_none(void) {
   return any;
 }
 
-/*! A text that ends with NUL, or None for NULL. It stays the caller's. */
+/*! A NUL-terminated string, or None for NULL. The caller keeps ownership. */
 static inline TVMFFIAny tfc_text(const char* text) {
   TVMFFIAny any = tfc_none();
   if (text != NULL) {
@@ -85,11 +87,11 @@ static inline TVMFFIAny tfc_int(int64_t value) {
   return any;
 }
 
-/*! An object, which stays the caller's; None for NULL. */
+/*! An object, or None for NULL. The caller keeps ownership. */
 static inline TVMFFIAny tfc_object_any(TfcObject object) {
   TVMFFIAny any = tfc_none();
   if (object != NULL) {
-    /* the index of its type is in an object's header */
+    /* an object's header contains its type index */
     any.type_index = ((const TVMFFIObject*)object)->type_index;
     any.v_obj = (TVMFFIObject*)object;
   }
@@ -108,7 +110,7 @@ static inline TVMFFIByteArray tfc_view(const TfcBytes* bytes) {
   return view;
 }
 
-/*! Gives up a value. */
+/*! Releases a value. */
 static inline void tfc_release(TVMFFIAny* any) {
   if (any->type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef((TVMFFIObjectHandle)any->v_obj);
   *any = tfc_none();
@@ -126,13 +128,13 @@ static inline int32_t tfc_call_global(const char* name, TVMFFIAny* args, int32_t
   return code;
 }
 
-/*! An array of values, which the caller gives up. */
+/*! An array of values. The caller releases it. */
 static inline int32_t tfc_array(TVMFFIAny* items, int32_t num_items, TVMFFIAny* array) {
   *array = tfc_none();
   return tfc_call_global("ffi.Array", items, num_items, array);
 }
 
-/*! An array of bytes, which are copied. */
+/*! An array of copies of byte strings, 64 at most. The caller releases it. */
 static inline int32_t tfc_bytes_array(const TVMFFIByteArray* parts, int32_t num_parts, TVMFFIAny* array) {
   enum { kMost = 64 };
   TVMFFIAny items[kMost];
@@ -148,8 +150,8 @@ static inline int32_t tfc_bytes_array(const TVMFFIByteArray* parts, int32_t num_
   return code;
 }
 
-/*! The error that was raised: its text, and its parts as a JSON object (`kind`, `message`, `mistakes`, `symbols`, `target`), or None of an error of
- * another origin. Both are the caller's to release. */
+/*! Takes the raised error: its message, and its parts as a JSON object (`kind`, `message`, `mistakes`, `symbols`,
+ * `target`), or None for an error of another origin. The caller releases both. */
 static inline void tfc_take_error(TfcBytes* message, TfcBytes* json) {
   TVMFFIObjectHandle error = NULL;
   TVMFFIErrorCell cell;
@@ -165,7 +167,7 @@ static inline void tfc_take_error(TfcBytes* message, TfcBytes* json) {
   TVMFFIObjectDecRef(error);
 }
 
-/*! Reads a signature's text; `places` is JSON, or NULL. */
+/*! Parses a signature; `places` is JSON, or NULL. */
 static inline int32_t tfc_signature(const char* text, const char* places, TfcObject* signature) {
   TVMFFIAny args[2] = {tfc_text(text), tfc_text(places == NULL ? "" : places)}, result = tfc_none();
   int32_t code = __tvm_ffi_tfc_signature(NULL, args, 2, &result);
@@ -173,8 +175,9 @@ static inline int32_t tfc_signature(const char* text, const char* places, TfcObj
   return code;
 }
 
-/*! The kernel of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`, `returns` is `nothing`, `status` or `value`, `parameters` are the C parameters,
- * `x, int32(n)`; NULL is the usual. */
+/*! The kernel that is the C function with this symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`;
+ * `returns` is `nothing`, `status` or `value`; `parameters` are the C parameters, such as `x, int32(n)`. For each of the
+ * three, NULL means what the signature implies. */
 static inline int32_t tfc_kernel_symbol(const char* symbol, const char* convention, const char* returns,
                                         const char* parameters, TfcObject* kernel) {
   TVMFFIAny args[4] = {tfc_text(symbol), tfc_text(convention), tfc_text(returns), tfc_text(parameters)};
@@ -202,8 +205,8 @@ static inline int32_t tfc_kernel_prototype(TfcObject signature, TfcObject kernel
   return __tvm_ffi_tfc_kernel_prototype(NULL, args, 2, json);
 }
 
-/*! Makes a function in this process. The kernel's symbol is looked for in the objects and archives, then in the process. `backend` and `opt_level` are
- * names, or NULL. */
+/*! Compiles a function in this process. The kernel's symbol is looked up in the objects and archives, then in the
+ * process. `backend` and `opt_level` are names, or NULL. */
 static inline int32_t tfc_compile(TfcObject signature, TfcObject kernel, const TVMFFIByteArray* objects,
                                   int32_t num_objects, const char* backend, const char* opt_level,
                                   TVMFFIObjectHandle* function) {
@@ -225,7 +228,8 @@ typedef struct {
   const char* doc;
 } TfcFunction;
 
-/*! Makes an object of functions; `options` is a JSON object (`target`, `backend`, `opt_level`, `cpu`, `features`, `system_lib`), or NULL. */
+/*! Makes an object of functions. `options` is a JSON object (`target`, `backend`, `opt_level`, `cpu`, `features`,
+ * `system_lib`), or NULL. */
 static inline int32_t tfc_object(const TfcFunction* functions, int32_t num_functions, const char* options,
                                  TfcBytes* object) {
   enum { kMost = 256 };
@@ -247,8 +251,8 @@ static inline int32_t tfc_object(const TfcFunction* functions, int32_t num_funct
   return code;
 }
 
-/*! Links objects and archives into a shared library at a path; `options` is a JSON object (`linker`, `files`, `libraries`, `allow_undefined`, ...), or
- * NULL. */
+/*! Links objects and archives into a shared library at a path. `options` is a JSON object (`linker`, `files`,
+ * `libraries`, `allow_undefined`, ...), or NULL. */
 static inline int32_t tfc_link(const TVMFFIByteArray* objects, int32_t num_objects, const char* path,
                                const char* options) {
   TVMFFIAny args[3] = {tfc_none(), tfc_text(path), tfc_text(options == NULL ? "" : options)}, result = tfc_none();

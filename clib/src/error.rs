@@ -9,9 +9,14 @@ pub fn raised(diagnostic: &Diagnostic) -> Error {
     let json: Result<ObjectRef> = Any::from(diagnostic.to_json()).cast();
     match json {
         Ok(json) => error.with_extra_context(json),
-        // without its parts the error still has its text
+        // without JSON parts the error still has its message
         Err(_) => error,
     }
+}
+
+/// The `ValueError` for an argument that is an unknown name or number.
+pub fn bad_value(argument: &str, error: impl std::fmt::Display) -> Error {
+    Error::new("ValueError", &format!("{argument}: {error}"))
 }
 
 /// An error of the library.
@@ -19,13 +24,13 @@ pub fn failure(error: impl std::error::Error + 'static) -> Error {
     raised(&Diagnostic::of(&error))
 }
 
-/// The error of what needs LLVM, in a build without it.
+/// The error of a function that needs LLVM, in a build without it.
 #[cfg(not(feature = "_llvm"))]
 pub fn without_llvm() -> Error {
     other("this build of tvm-ffi-codegen has no LLVM")
 }
 
-/// An error of another origin: options that make no sense, a file that can't be read.
+/// An error of another origin, such as inconsistent options or an unreadable file.
 pub fn other(message: impl Into<String>) -> Error {
     raised(&Diagnostic::text(message))
 }

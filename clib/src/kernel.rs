@@ -7,13 +7,13 @@ use codegen::artifact::{ArchiveInput, Triple, archive_bytes};
 use codegen::image::Image;
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Any, Array, Bytes, Obj, Object, Result};
-use codegen::spec::{Launch, LaunchArg};
+use codegen::spec::{KernelArg, Launch};
 use codegen::{Convention, Kernel, KernelParam, KernelReturn};
 use serde_json::json;
 
 #[cfg(not(feature = "_llvm"))]
 use crate::error::without_llvm;
-use crate::error::{failure, other};
+use crate::error::{bad_value, failure, other};
 use crate::signature::SignatureObject;
 
 /// The kernel of a function.
@@ -24,42 +24,64 @@ pub struct KernelObject {
     form: Form,
     #[object(skip)]
     call: Call,
+    #[object(skip)]
+    given: Given,
 }
 
-/// How a kernel is stated.
+/// How the caller specified the kernel.
+#[derive(Clone)]
 enum Form {
-    /// A symbol, whose code comes with the compilation or is linked in.
+    /// A symbol. Its code is passed at compilation or linked in.
     Symbol(String),
-    /// Anything else.
+    /// A function that comes with its code.
+    WithCode(Kernel),
+    /// Runs another kernel as a launch on the CPU.
+    OnCpu(Launch, Obj<KernelObject>),
+    /// Any other kernel; it refers to no symbol.
     Ready(Kernel),
 }
 
-/// How a native kernel is called, where that is stated.
+/// The addresses of symbols that a kernel's code refers to, and the object that owns them.
+#[derive(Clone, Default)]
+struct Given {
+    symbols: Vec<(String, usize)>,
+    owners: Vec<Any>,
+}
+
+impl Given {
+    fn add_to(&self, kernel: Kernel) -> Kernel {
+        let give = |kernel: Kernel, (name, address): &(String, usize)| {
+            kernel.with_symbol(name, std::ptr::with_exposed_provenance::<c_void>(*address))
+        };
+        let kernel = self.symbols.iter().fold(kernel, give);
+        self.owners.iter().fold(kernel, |kernel, owner| kernel.keep_alive(Arc::new(owner.clone())))
+    }
+}
+
+/// The calling convention of a native kernel, as far as it is stated.
 #[derive(Clone)]
 struct Call {
     convention: Option<Convention>,
     returns: Option<KernelReturn>,
-    args: Option<Vec<LaunchArg>>,
+    args: Option<Vec<KernelArg>>,
 }
 
 impl Call {
-    /// `args` are the C parameters as the text form of launches has them: `x, int32(n)`.
+    /// `args` are the C parameters in their text form: `x, int32(n)`.
     fn of(convention: Option<String>, returns: Option<String>, args: Option<String>) -> Result<Self> {
-        let convention = convention.map(|name| name.parse().map_err(failure)).transpose()?;
+        let convention =
+            convention.map(|name| name.parse().map_err(|error| bad_value("convention", error))).transpose()?;
         let returns = returns.map(|name| match name.as_str() {
             "nothing" => Ok(KernelReturn::Nothing),
             "status" => Ok(KernelReturn::Status),
             "value" => Ok(KernelReturn::Value),
-            _ => Err(other(format!("expected that a kernel returns `nothing`, `status` or `value`, got `{name}`"))),
+            _ => Err(bad_value("returns", format!("expected nothing, status or value, got `{name}`"))),
         });
-        let args = args.map(|args| {
-            let launch = launch_of(&format!("launch kernel args=[{args}]"))?;
-            Ok::<_, tvm_ffi::Error>(launch.stated_args().unwrap_or_default().to_vec())
-        });
+        let args = args.map(|args| KernelArg::list(&args).map_err(failure));
         Ok(Call { convention, returns: returns.transpose()?, args: args.transpose()? })
     }
 
-    /// The call that the signature implies.
+    /// The calling convention that the signature implies.
     fn implied() -> Self {
         Call { convention: None, returns: None, args: None }
     }
@@ -80,29 +102,50 @@ impl Call {
 
 impl KernelObject {
     fn make(form: Form, call: Call) -> Result<Obj<Self>> {
-        Obj::new(KernelObject { form, call })
+        Obj::new(KernelObject { form, call, given: Given::default() })
     }
 
-    /// The kernel without code: for an object file, whose linker has it.
+    /// The kernel without code, for an object file: the linker supplies the code.
     pub fn kernel(&self) -> Kernel {
-        match &self.form {
-            Form::Symbol(symbol) => self.call.stated(Kernel::symbol(symbol.clone())),
-            Form::Ready(kernel) => kernel.clone(),
+        self.with_code(None)
+    }
+
+    /// The kernel for this process. `objects` are objects and archives that define its symbol, or the symbols that its
+    /// own code refers to.
+    pub fn with_objects(&self, objects: Option<&Arc<[u8]>>) -> Result<Kernel> {
+        match (self.refers_to_symbols(), objects) {
+            (false, Some(_)) => Err(bad_value(
+                "objects",
+                "expected none for a kernel that refers to no symbol: an address, a launch on a device, or none",
+            )),
+            _ => Ok(self.with_code(objects)),
         }
     }
 
-    /// The kernel with objects and archives that have its symbol, for this process.
-    pub fn with_objects(&self, objects: Option<&Arc<[u8]>>) -> Kernel {
-        match (&self.form, objects) {
+    fn with_code(&self, objects: Option<&Arc<[u8]>>) -> Kernel {
+        let kernel = match (&self.form, objects) {
+            (Form::Symbol(symbol), None) => self.call.stated(Kernel::symbol(symbol.clone())),
             (Form::Symbol(symbol), Some(objects)) => {
                 self.call.stated(Kernel::object(Arc::clone(objects), symbol.clone()))
             }
-            _ => self.kernel(),
+            (Form::WithCode(kernel), Some(objects)) => kernel.clone().beside(Arc::clone(objects)),
+            (Form::OnCpu(launch, function), _) => Kernel::launch_on_cpu(launch.clone(), function.with_code(objects)),
+            (Form::WithCode(kernel) | Form::Ready(kernel), _) => kernel.clone(),
+        };
+        self.given.add_to(kernel)
+    }
+
+    /// Whether the kernel is code that can refer to symbols of objects and addresses.
+    fn refers_to_symbols(&self) -> bool {
+        match &self.form {
+            Form::Symbol(_) | Form::WithCode(_) => true,
+            Form::OnCpu(_, function) => function.refers_to_symbols(),
+            Form::Ready(_) => false,
         }
     }
 }
 
-/// Several objects and archives as one; `None` of none.
+/// Combines several objects and archives into one; `None` if there are none.
 pub fn together(objects: &Array<Bytes>) -> Result<Option<Arc<[u8]>>> {
     let all: Vec<Bytes> = objects.iter().collect();
     match &all[..] {
@@ -126,8 +169,9 @@ fn tfc_kernel_check_only() -> Result<Obj<KernelObject>> {
     KernelObject::make(Form::Ready(Kernel::check_only()), Call::implied())
 }
 
-/// The C function of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`; `returns` is `nothing`, `status` or `value`; `args` are the C
-/// parameters, `x, int32(n)`; None is what the signature implies.
+/// The kernel that is the C function with this symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`.
+/// `returns` is `nothing`, `status` or `value`. `args` are the C parameters, such as `x, int32(n)`. For each of the
+/// three, None means what the signature implies.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_symbol(
     symbol: String,
@@ -138,7 +182,7 @@ fn tfc_kernel_symbol(
     KernelObject::make(Form::Symbol(symbol), Call::of(convention, returns, args)?)
 }
 
-/// The C function of a symbol with the objects or archives that have it.
+/// The kernel that is the C function with this symbol, with the objects or archives that define it.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_object(
     objects: Array<Bytes>,
@@ -148,11 +192,11 @@ fn tfc_kernel_object(
     args: Option<String>,
 ) -> Result<Obj<KernelObject>> {
     let call = Call::of(convention, returns, args)?;
-    let objects = together(&objects)?.ok_or_else(|| other("expected at least one object"))?;
-    KernelObject::make(Form::Ready(call.stated(Kernel::object(objects, symbol))), call)
+    let objects = together(&objects)?.ok_or_else(|| bad_value("objects", "expected at least one object"))?;
+    KernelObject::make(Form::WithCode(call.stated(Kernel::object(objects, symbol))), call)
 }
 
-/// The C function of a symbol in LLVM's textual IR.
+/// The kernel that is the C function with this symbol in LLVM's textual IR.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_llvm_ir(
     text: String,
@@ -163,7 +207,7 @@ fn tfc_kernel_llvm_ir(
 ) -> Result<Obj<KernelObject>> {
     let call = Call::of(convention, returns, args)?;
     #[cfg(feature = "_llvm")]
-    return KernelObject::make(Form::Ready(call.stated(Kernel::llvm_ir(text, symbol))), call);
+    return KernelObject::make(Form::WithCode(call.stated(Kernel::llvm_ir(text, symbol))), call);
     #[cfg(not(feature = "_llvm"))]
     {
         drop((text, symbol, call));
@@ -171,7 +215,7 @@ fn tfc_kernel_llvm_ir(
     }
 }
 
-/// The C function of a symbol in LLVM's bitcode.
+/// The kernel that is the C function with this symbol in LLVM bitcode.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_bitcode(
     bitcode: Bytes,
@@ -182,7 +226,7 @@ fn tfc_kernel_bitcode(
 ) -> Result<Obj<KernelObject>> {
     let call = Call::of(convention, returns, args)?;
     #[cfg(feature = "_llvm")]
-    return KernelObject::make(Form::Ready(call.stated(Kernel::bitcode(&*bitcode, symbol))), call);
+    return KernelObject::make(Form::WithCode(call.stated(Kernel::bitcode(&*bitcode, symbol))), call);
     #[cfg(not(feature = "_llvm"))]
     {
         drop((bitcode, symbol, call));
@@ -190,7 +234,7 @@ fn tfc_kernel_bitcode(
     }
 }
 
-/// The C function at an address of this process. `owner` lives as long as a function that calls it.
+/// The kernel that is the C function at an address of this process. `owner` lives as long as a function that calls it.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_address(
     address: i64,
@@ -200,12 +244,13 @@ fn tfc_kernel_address(
     args: Option<String>,
 ) -> Result<Obj<KernelObject>> {
     let call = Call::of(convention, returns, args)?;
-    let address = usize::try_from(address as u64).map_err(|_| other(format!("{address:#x} is no address")))?;
-    let kernel = Kernel::address(std::ptr::with_exposed_provenance::<c_void>(address)).keep_alive(Arc::new(owner));
+    let kernel =
+        Kernel::address(std::ptr::with_exposed_provenance::<c_void>(address_of(address)?)).keep_alive(Arc::new(owner));
     KernelObject::make(Form::Ready(call.stated(kernel)), call)
 }
 
-/// A kernel of a device by the text of its launch, `launch ENTRY grid=...`, with the images that have it: cubins, fatbins, PTX or AMD's code objects.
+/// A device kernel, specified by the text of its launch, `launch ENTRY grid=...`. The images that contain it are
+/// cubins, fatbins, PTX or AMD code objects.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_launch(launch: &str, images: Array<Bytes>) -> Result<Obj<KernelObject>> {
     let image = |bytes: Bytes| Image::from_bytes(&*bytes).map_err(failure);
@@ -213,29 +258,60 @@ fn tfc_kernel_launch(launch: &str, images: Array<Bytes>) -> Result<Obj<KernelObj
     KernelObject::make(Form::Ready(Kernel::launch(launch_of(launch)?, images)), Call::implied())
 }
 
-/// A launch on the CPU by its text: a kernel that is called for each block of the grid.
+/// A launch on the CPU, specified by its text: the kernel is called for each block of the grid.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_launch_on_cpu(launch: &str, function: &Obj<KernelObject>) -> Result<Obj<KernelObject>> {
-    let kernel = Kernel::launch_on_cpu(launch_of(launch)?, function.kernel());
-    KernelObject::make(Form::Ready(kernel), Call::implied())
+    KernelObject::make(Form::OnCpu(launch_of(launch)?, function.clone()), Call::implied())
+}
+
+/// The kernel with the addresses of symbols that its code refers to: `names` and `addresses` have equal length. `owner`
+/// lives as long as a function that calls the kernel.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_kernel_with_symbols(
+    kernel: &Obj<KernelObject>,
+    names: Array<String>,
+    addresses: Array<i64>,
+    owner: Any,
+) -> Result<Obj<KernelObject>> {
+    if !kernel.refers_to_symbols() {
+        return Err(bad_value(
+            "symbols",
+            "expected none for a kernel that refers to no symbol: an address, a launch on a device, or none",
+        ));
+    }
+    let mut given = kernel.given.clone();
+    let symbols = names.iter().zip(addresses.iter()).map(|(name, address)| Ok((name, address_of(address)?)));
+    given.symbols.extend(symbols.collect::<Result<Vec<_>>>()?);
+    given.owners.push(owner);
+    Obj::new(KernelObject { form: kernel.form.clone(), call: kernel.call.clone(), given })
+}
+
+/// An address of this process, passed as the bits of an `i64`.
+fn address_of(address: i64) -> Result<usize> {
+    usize::try_from(address as u64).map_err(|_| other(format!("{address:#x} is no address")))
 }
 
 fn launch_of(text: &str) -> Result<Launch> {
     text.parse::<Launch>().map_err(failure)
 }
 
-/// A function of its own that does what the first launches of kernels do otherwise; its signature is `NAME(device: device)`.
+/// A separate function that does the one-time work that kernels' first launches would otherwise do. Its signature is
+/// `NAME(device: device)`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_first_use(kernels: Array<Obj<KernelObject>>) -> Result<Obj<KernelObject>> {
     let kernels: Vec<Kernel> = kernels.iter().map(|kernel| kernel.kernel()).collect();
     KernelObject::make(Form::Ready(Kernel::first_use(&kernels)), Call::implied())
 }
 
-/// The C function that a kernel has to be as JSON: `text`, the prototype; `params` (`name`, `type`, `source`), in order; and `returns`, a C type or null.
+/// The prototype that the kernel's C function must have, as JSON: `text`, the prototype; `params` (`name`, `type`,
+/// `source`, `key`), in order; and `returns`, a C type or null.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_prototype(signature: &Obj<SignatureObject>, kernel: &Obj<KernelObject>) -> Result<String> {
     let (signature, kernel) = (&signature.signature, kernel.kernel());
-    let param = |param: &KernelParam| json!({ "name": param.name, "type": param.c_type.to_string(), "source": param.source.to_string() });
+    let param = |param: &KernelParam| {
+        let (ty, source) = (param.c_type.to_string(), param.source.to_string());
+        json!({ "name": param.name, "type": ty, "source": source, "key": param.key() })
+    };
     let params = kernel.parameters(signature).map_err(failure)?;
     let returns = kernel.return_type(signature).map_err(failure)?;
     let json = json!({
@@ -246,7 +322,7 @@ fn tfc_kernel_prototype(signature: &Obj<SignatureObject>, kernel: &Obj<KernelObj
     Ok(json.to_string())
 }
 
-/// The C function that a kernel has to be, as a C header.
+/// The prototype that the kernel's C function must have, as a C header.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_header(signature: &Obj<SignatureObject>, kernel: &Obj<KernelObject>) -> Result<String> {
     kernel.kernel().header(&signature.signature).map_err(failure)

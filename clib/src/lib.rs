@@ -1,8 +1,10 @@
-//! The library as functions of TVM FFI: `tvm_ffi.load_module("libtvm_ffi_codegen.so")` in Python, and the symbols `__tvm_ffi_tfc_...` in C.
+//! The library as functions of TVM FFI: `tvm_ffi.load_module("libtvm_ffi_codegen.so")` in Python, and the symbols
+//! `__tvm_ffi_tfc_...` in C.
 //!
-//! A function takes and gives strings, bytes, arrays, and two kinds of objects, [`signature::SignatureObject`] and [`kernel::KernelObject`]. Where a
-//! function has many options, or tells many things, they are JSON. Errors are of kind `tvm_ffi_codegen.<Kind>`, where the kinds are those of
-//! [`codegen::diagnostic::DiagnosticKind`]; the error's extra context is a string, the JSON of [`codegen::diagnostic::Diagnostic::to_json`].
+//! Functions take and return strings, bytes, arrays, and two kinds of objects, [`signature::SignatureObject`] and
+//! [`kernel::KernelObject`]. Where a function has many options or results, they are JSON. Errors are of kind
+//! `tvm_ffi_codegen.<Kind>`, where the kinds are those of [`codegen::diagnostic::DiagnosticKind`]. An error's extra
+//! context is a string, the JSON of [`codegen::diagnostic::Diagnostic::to_json`].
 
 mod compile;
 mod error;

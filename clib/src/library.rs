@@ -4,14 +4,18 @@ use std::io;
 use std::path::Path;
 
 use codegen::artifact::{ArchiveInput, Cache, CacheKey, LibraryBuilder, Linker, Triple, write_archive};
+#[cfg(all(feature = "cranelift", target_os = "linux"))]
+use codegen::embed::runtime_symbols;
+#[cfg(all(feature = "cranelift", target_os = "linux"))]
+use codegen::engine::{LibraryImage, SymbolResolver};
 use codegen::runtime as tvm_ffi;
-use codegen::runtime::{Any, Array, Bytes, Obj, Object, Result, Str};
+use codegen::runtime::{Any, Array, Bytes, Module, Obj, Object, Result, Str};
 use serde::Deserialize;
 
 use crate::compile::{backend_of, level_of};
 #[cfg(not(feature = "_llvm"))]
 use crate::error::without_llvm;
-use crate::error::{failure, other};
+use crate::error::{bad_value, failure, other};
 use crate::kernel::KernelObject;
 use crate::signature::SignatureObject;
 
@@ -19,19 +23,19 @@ use crate::signature::SignatureObject;
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct ObjectOptions {
-    /// A triple; this machine's unless given.
+    /// A target triple; by default this machine's.
     target: Option<String>,
     backend: Option<String>,
     opt_level: Option<String>,
-    /// The least CPU, by the backend's name.
+    /// The minimum CPU, by the backend's name.
     cpu: Option<String>,
-    /// Features of the CPU beyond that.
+    /// Features of the CPU beyond the minimum.
     features: Vec<String>,
     /// The prefix of a system library.
     system_lib: Option<String>,
-    /// The program has modules of the system library, too.
+    /// The program also contains modules of the system library.
     carries_modules: bool,
-    /// Functions that are global functions while the library is loaded: `[function, global]`.
+    /// Functions to register as global functions while the library is loaded: `[function, global]`.
     globals: Vec<(String, String)>,
 }
 
@@ -40,7 +44,7 @@ struct ObjectOptions {
 #[serde(deny_unknown_fields, default)]
 struct LinkOptions {
     target: Option<String>,
-    /// `wild`, `cc`, or unless given wild where this build has it and it links for the target.
+    /// `wild` or `cc`. By default `wild`, if this build includes it and it links for the target, else `cc`.
     linker: Option<String>,
     /// Objects and archives by their paths.
     files: Vec<String>,
@@ -50,7 +54,7 @@ struct LinkOptions {
     allow_undefined: Vec<String>,
     /// The runtime to link against.
     runtime: Option<String>,
-    /// More arguments of the linker.
+    /// Further arguments for the linker.
     args: Vec<String>,
 }
 
@@ -63,7 +67,9 @@ fn options<'a, T: Deserialize<'a> + Default>(json: &'a str) -> Result<T> {
 
 fn target_of(triple: Option<&str>) -> Result<Triple> {
     let Some(text) = triple else { return Ok(Triple::host()) };
-    text.parse().map_err(|error| other(format!("`{text}` is no target: {error}")))
+    text.parse().map_err(|error| {
+        bad_value("target", format!("expected a triple such as `x86_64-unknown-linux-gnu`, got `{text}`: {error}"))
+    })
 }
 
 /// The library of functions, each an array of a signature, a kernel, and the documentation or None.
@@ -104,13 +110,50 @@ fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder>
     Ok(library)
 }
 
-/// Makes an object of functions, each an array of a signature, a kernel, and the documentation or None. `options` is a JSON object, or an empty text.
+/// Makes an object of functions, each an array of a signature, a kernel, and the documentation or None. `options` is a
+/// JSON object, or an empty string.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
     Ok(Bytes::new(library_of(&functions, options)?.emit().map_err(failure)?.as_bytes()))
 }
 
-/// The functions in LLVM's IR, as text: as it is before LLVM's passes, or after them. Functions and options are those of `tfc_object`.
+/// Loads the functions, with the objects and archives of their kernels, as a module of this process. No linker runs,
+/// and nothing is written to disk: symbols are looked up in `objects` and then in the process.
+///
+/// Returns None where the functions can't be loaded this way and have to be [linked](tfc_link): on systems other than
+/// Linux with glibc 2.28 or later, for another target than this machine, for a system library, and where an object or a
+/// symbol is refused.
+///
+/// You guarantee that the kernels are sound, as for `tfc_compile`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_load(functions: Array<Array>, options: &str, objects: Array<Bytes>) -> Result<Option<Module>> {
+    #[cfg(all(feature = "cranelift", target_os = "linux"))]
+    {
+        let stated: ObjectOptions = self::options(options)?;
+        if stated.target.is_some() || stated.system_lib.is_some() {
+            return Ok(None);
+        }
+        let object = library_of(&functions, options)?.import_helpers().emit().map_err(failure)?;
+        let objects: Vec<Bytes> = objects.iter().collect();
+        let all = std::iter::once(object.as_bytes()).chain(objects.iter().map(|bytes| &**bytes));
+        let mut symbols = SymbolResolver::new();
+        symbols.add_all(runtime_symbols());
+        symbols.search_process();
+        // SAFETY: kernel objects refer to C symbols of the process, as they would through the dynamic linker, and the
+        // process keeps these. The caller guarantees the rest, as the function's documentation says.
+        let Ok(Some(image)) = (unsafe { LibraryImage::link(all, &symbols) }) else { return Ok(None) };
+        // SAFETY: the library consists of code that this package generated, and of kernels, which the caller
+        // guarantees. If the system's loader refuses it, the caller links it instead.
+        Ok(unsafe { Module::load_library(image.path()) }.ok())
+    }
+    #[cfg(not(all(feature = "cranelift", target_os = "linux")))]
+    {
+        drop((functions, options, objects));
+        Ok(None)
+    }
+}
+
+/// The functions as textual LLVM IR, before or after LLVM's passes. Functions and options are those of `tfc_object`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_llvm_ir(functions: Array<Array>, options: &str, is_optimized: bool) -> Result<String> {
     let library = library_of(&functions, options)?;
@@ -139,7 +182,7 @@ impl Link {
         let by_wild = match options.linker.as_deref() {
             Some("wild") => true,
             Some("cc") => false,
-            Some(name) => return Err(other(format!("expected the linker `wild` or `cc`, got `{name}`"))),
+            Some(name) => return Err(bad_value("linker", format!("expected wild or cc, got `{name}`"))),
             None => linker.can_link_in_process(),
         };
         for file in &options.files {
@@ -179,7 +222,7 @@ impl Link {
     }
 }
 
-/// Links objects and archives into a shared library at `path`. `options` is a JSON object, or an empty text.
+/// Links objects and archives into a shared library at `path`. `options` is a JSON object, or an empty string.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_link(objects: Array<Bytes>, path: &str, options: &str) -> Result<()> {
     let link = Link::of(&self::options(options)?)?;
@@ -194,28 +237,32 @@ pub struct CacheObject {
     cache: Cache,
 }
 
-/// The cache of a folder, which many processes share; it holds about `max_bytes`.
+/// The cache in a directory, which many processes share. It holds about `max_bytes`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_cache(folder: &str, max_bytes: i64) -> Result<Obj<CacheObject>> {
-    let max_bytes =
-        u64::try_from(max_bytes).map_err(|_| other(format!("expected at least 0 bytes, got {max_bytes}")))?;
+    let max_bytes = u64::try_from(max_bytes)
+        .map_err(|_| bad_value("max_bytes", format!("expected at least 0, got {max_bytes}")))?;
     let cache = Cache::open(folder, max_bytes).map_err(|error| other(format!("{folder}: {error}")))?;
     Obj::new(CacheObject { cache })
 }
 
-/// An error of the cache, or of what makes an artifact.
+/// An error of the temporary directory, or of generating an artifact.
 enum Failed {
-    Cache(io::Error),
+    Folder(io::Error),
     Making(tvm_ffi::Error),
 }
 
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
-        Failed::Cache(error)
+        Failed::Folder(error)
     }
 }
 
-/// The path of a linked library of functions, as of `tfc_object` and `tfc_link`, in a cache, where it is made if it isn't there.
+/// Returns the path in a cache of a linked library of functions, which is built on a miss, and None. Functions and
+/// options are those of `tfc_object` and `tfc_link`.
+///
+/// If the cache can't store the library, the second value is the reason instead of None. The library is then alone in a
+/// temporary directory, which the caller removes.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_cached_library(
     cache: &Obj<CacheObject>,
@@ -223,7 +270,7 @@ fn tfc_cached_library(
     options: &str,
     objects: Array<Bytes>,
     link_options: &str,
-) -> Result<String> {
+) -> Result<Array> {
     let library = library_of(&functions, options)?;
     let inputs: LinkOptions = self::options(link_options)?;
     let mut key = CacheKey::builder().library(&library).map_err(failure)?.part("link", link_options);
@@ -240,14 +287,18 @@ fn tfc_cached_library(
         let link = objects.iter().fold(link.object(object.into_bytes()), |link, bytes| link.object(&*bytes));
         link.link(path).map_err(Failed::Making)
     };
-    let path = cache.cache.get_or_make(&key.finish(), ".so", make).map_err(|failed| match failed {
+    let artifact = cache.cache.get_or_make(&key.finish(), ".so", make).map_err(|failed| match failed {
         Failed::Making(error) => error,
-        Failed::Cache(error) => other(format!("the cache: {error}")),
+        Failed::Folder(error) => other(format!("the temporary folder: {error}")),
     })?;
-    path.into_os_string().into_string().map_err(|path| other(format!("{} is no UTF-8", path.display())))
+    let text =
+        |path: &Path| path.to_str().map(Any::from).ok_or_else(|| other(format!("{} is no UTF-8", path.display())));
+    let found = Array::from(vec![text(artifact.path())?, Any::from(artifact.not_cached().map(ToString::to_string))]);
+    artifact.keep();
+    Ok(found)
 }
 
-/// Writes an archive of objects and archives for a target, each an array of a name and bytes, to `path`.
+/// Writes a static library of objects and archives for a target to `path`. Each member is an array of a name and bytes.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_archive(target: Option<String>, objects: Array<Array>, path: &str) -> Result<()> {
     let input = |object: Array| {

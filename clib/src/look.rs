@@ -6,13 +6,13 @@ use codegen::backend::CodegenError;
 use codegen::explain::{Stage, explain};
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Bytes, Obj, Result};
-use codegen::{Backend, Signature};
+use codegen::{Backend, Signature, register_parallel_for};
 use serde_json::json;
 
 use crate::compile::{backend_of, level_of};
-use crate::error::failure;
 #[cfg(not(feature = "_llvm"))]
 use crate::error::without_llvm;
+use crate::error::{bad_value, failure};
 use crate::kernel::KernelObject;
 use crate::signature::SignatureObject;
 
@@ -32,7 +32,7 @@ fn tfc_build() -> String {
     json.to_string()
 }
 
-/// The version of LLVM, `22.1.8`, which is loaded if it isn't yet.
+/// LLVM's version, such as `22.1.8`. Loads LLVM on first use.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_llvm_version() -> Result<String> {
     #[cfg(feature = "_llvm")]
@@ -50,19 +50,28 @@ fn tfc_inspect(path: &str) -> Result<String> {
     Ok(inspect(path).map_err(failure)?.to_json())
 }
 
-/// The contents of an object or shared library in memory as JSON; messages call it by `name`.
+/// The contents of an object or shared library in memory as JSON; messages refer to it as `name`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_inspect_bytes(bytes: Bytes, name: &str) -> Result<String> {
     Ok(inspect_bytes(&bytes, name).map_err(failure)?.to_json())
 }
 
-/// Gives the process an allocator of tensors on the CPU, for functions that return tensors where no framework has set one.
+/// Installs an allocator of CPU tensors in the process, for functions that return tensors when no framework has set
+/// one.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_install_cpu_allocator() -> Result<()> {
     tvm_ffi::install_cpu_allocator()
 }
 
-/// Tells calls that return tensors, in a process without an allocator, to call the Python package's `install_cpu_allocator`. A process that has an allocator keeps it.
+/// Lets launches on the CPU use threads, in libraries that haven't launched yet. Registers the global function
+/// `tvm_ffi_codegen.parallel_for`, unless the process has one.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_register_parallel_for() -> Result<()> {
+    register_parallel_for()
+}
+
+/// For calls that return tensors, sets an error that tells users to call the Python package's `install_cpu_allocator`.
+/// Has no effect if the process has an allocator.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_explain_missing_allocator() -> Result<()> {
     tvm_ffi::explain_missing_allocator(
@@ -71,8 +80,8 @@ fn tfc_explain_missing_allocator() -> Result<()> {
     )
 }
 
-/// The text of a function at a stage of its compilation: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`; or, as `html`, a page with all of
-/// them side by side.
+/// The source of a function at a stage of its compilation: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`; or
+/// `html`, a page with all of them side by side.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_explain(
     signature: &Obj<SignatureObject>,
@@ -81,7 +90,7 @@ fn tfc_explain(
     backend: Option<String>,
     opt_level: Option<String>,
 ) -> Result<String> {
-    let stage: Stage = stage.parse().map_err(failure)?;
+    let stage: Stage = stage.parse().map_err(|error| bad_value("stage", error))?;
     let (signature, kernel): (&Signature, _) = (&signature.signature, kernel.kernel());
     explain(signature, &kernel, stage, backend_of(backend.as_deref())?, level_of(opt_level.as_deref())?)
         .map_err(failure)

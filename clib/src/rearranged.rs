@@ -1,23 +1,23 @@
-//! Functions whose arguments come in another order, and that keep their results to themselves.
+//! Functions that reorder the caller's arguments for another function, and can drop its result.
 
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Any, AnyView, Array, Error, Function, Result};
 
 use crate::error::other;
 
-/// Where an argument of the function behind comes from.
+/// Where an argument of the wrapped function comes from.
 enum Source {
-    /// The caller's argument of this number.
+    /// The caller's argument at this index.
     Caller(usize),
-    /// A value that was given when the function was made.
+    /// A value fixed when the function was created.
     Constant(Any),
 }
 
-/// A function that calls another with its own arguments in another order, and with constants. `sources` has an entry for each argument of the other
-/// function: the number of an argument of the caller's from 0, or -1 for the next of the `constants`. With `drops_result` the result is given up, and None is
-/// returned.
+/// A function that calls another one with its own arguments in another order, and with constants. `sources` has an
+/// entry for each argument of the other function: the index of a caller's argument, from 0, or -1 for the next of the
+/// `constants`. With `drops_result`, the result is released and None is returned.
 ///
-/// A caller such as XLA passes all inputs before all outputs, wherever the function has them, and takes no results.
+/// Callers such as XLA pass all inputs before all outputs, whatever the function's order, and take no results.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_rearranged(
     function: Function,
@@ -47,7 +47,7 @@ fn tfc_rearranged(
         let passed: Vec<AnyView<'_>> = sources
             .iter()
             .map(|source| match source {
-                // the least number of arguments was compared
+                // the length check above makes the index valid
                 Source::Caller(number) => args[*number],
                 Source::Constant(value) => value.as_view(),
             })

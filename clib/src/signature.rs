@@ -19,7 +19,7 @@ pub struct SignatureObject {
     pub signature: Signature,
 }
 
-/// A part of a signature with its place in the caller's source.
+/// A part of a signature with its location in the caller's source.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlacedPart {
@@ -30,8 +30,8 @@ struct PlacedPart {
     function: String,
 }
 
-/// Reads a signature's text. `places` is a JSON list of `{"part", "file", "line", "function"}`, or an empty text; a part is `signature`, `result`, the name of
-/// a parameter, or `where[0]`.
+/// Parses a signature. `places` is a JSON list of `{"part", "file", "line", "function"}`, or an empty string. A part is
+/// `signature`, `result`, the name of a parameter, or `where[0]`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_signature(text: &str, places: &str) -> Result<Obj<SignatureObject>> {
     let read = text.parse::<Signature>();
@@ -65,8 +65,9 @@ fn part(signature: &Signature, name: &str) -> Result<Part> {
     }
 }
 
-/// The parts of a signature as JSON: `text`, `name`, `symbol`, `symbols`, `parameters` as in a library's metadata, `arity`, `returns` and `where`;
-/// and `structure`, its types, dimensions and constraints as [`structure`] writes them.
+/// The parts of a signature as JSON: `text`, `name`, `symbol`, `symbols`, `parameters` and `type_schema` as in a
+/// library's metadata, `arity`, `returns` and `where`; and `structure`, its types, dimensions and constraints as
+/// [`structure`] writes them.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {
     let signature = &signature.signature;
@@ -78,6 +79,7 @@ fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {
         "symbol": signature.symbol(),
         "symbols": signature.symbols(),
         "parameters": metadata["parameters"],
+        "type_schema": metadata["type_schema"],
         "arity": [fewest, most],
         "returns": signature.ret().map(ToString::to_string),
         "where": signature.constraints().iter().map(ToString::to_string).collect::<Vec<_>>(),

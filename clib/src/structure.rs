@@ -1,12 +1,13 @@
-//! A signature's types, dimensions and constraints as JSON, for those who compute with them in another language.
+//! A signature's types, dimensions and constraints as JSON, for computing with them in another language.
 
 use codegen::spec::{Constraint, DType, Device, DeviceId, Dim, Layout, ParamType, TensorShape, TensorType};
 use codegen::{ParamType as Type, Signature};
 use serde_json::{Value, json};
 
-/// The parts of a signature that callers see: `parameters` with `name` and `type`, `result` as a type or null, and `where`.
+/// The parts of a signature that callers see: `parameters` with `name` and `type`, `result` as a type or null, and
+/// `where`.
 ///
-/// A type has a `kind`, named as in the text form in lower case, and with it:
+/// A type has a `kind`, its name in the text form in lower case, and these keys:
 ///
 /// | kind | keys |
 /// | --- | --- |
@@ -17,7 +18,8 @@ use serde_json::{Value, json};
 /// | `object` | `key` |
 /// | `optional`, `tuple`, `array`, `list`, `map`, `dict` | `of`, the types inside |
 ///
-/// A dimension is a number, a name, or an operation with its operands: `["//", "n", 2]`. A constraint is a comparison with its two sides.
+/// A dimension is a number, a name, or an operation with its operands: `["//", "n", 2]`. A constraint is a comparison
+/// with its two sides.
 pub fn structure(signature: &Signature) -> Value {
     let parameters = signature.passed().map(|param| json!({ "name": param.name, "type": of_type(&param.ty) }));
     json!({
@@ -49,7 +51,7 @@ fn of_type(ty: &Type) -> Value {
         ParamType::None => "none",
         ParamType::Function => "function",
         ParamType::Module => "module",
-        // types of later versions have a text
+        // types of later versions are given in the text form
         other => return json!({ "kind": "other", "text": other.to_string() }),
     };
     match &ty.inner()[..] {
@@ -97,7 +99,7 @@ fn dim(of: &Dim) -> Value {
         Dim::Const(number) => json!(number),
         Dim::Symbol(name) => json!(name),
         Dim::Binary(op, x, y) => json!([op.sign(), dim(x), dim(y)]),
-        // forms of later versions have a text, which is no name
+        // forms of later versions are given in the text form, which is never a dimension's name
         other => json!({ "text": other.to_string() }),
     }
 }

@@ -1,5 +1,6 @@
-//! Runs the library on the bundled runtime: `run saxpy.so`. Its executable has to export the runtime's symbols to libraries: a line
-//! `println!("cargo::rustc-link-arg-bins=-rdynamic");` in the build script of a program of your own, as in this crate's.
+//! Runs the library on the bundled runtime: `run saxpy.so`. Its executable has to export the runtime's symbols to
+//! libraries: a line `println!("cargo::rustc-link-arg-bins=-rdynamic");` in the build script of a program of your own,
+//! as in this crate's.
 
 use std::error::Error;
 

@@ -1,7 +1,8 @@
 //! The code generator: kernels to functions of a Cranelift module.
 //!
-//! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside which has failed. A parameter
-//! has the name of the kernel's own parameter or symbol; the size of a text `s` is `s_size`, and a scalar is written to `result`.
+//! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside
+//! which has failed. A parameter has a key: `n` for a symbol, `a.value` for a scalar, `x.data` for a tensor, `s.data`
+//! and `s.size` for a text. A scalar is written to `->.value`, and a tensor that is returned is `->.data`.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{FuncId, Module, default_libcall_names};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 
-use crate::dsl::program::{
+use super::dsl::program::{
     Access, Argument, Comparison, Expr, ExprKind, Kernel, Math, Operator, Reduction, Scalar, Statement,
 };
 
@@ -27,7 +28,8 @@ pub fn object_module() -> Result<ObjectModule, Box<dyn std::error::Error>> {
     Ok(ObjectModule::new(ObjectBuilder::new(isa, "kernels", default_libcall_names())?))
 }
 
-/// Defines a kernel that is declared. `params` are the names of its function's parameters, `outside` the functions that it calls.
+/// Defines a kernel that is declared. `params` are the keys of its function's parameters, `outside` the functions that
+/// it calls.
 pub fn define(
     module: &mut impl Module,
     kernel: &Kernel,
@@ -44,7 +46,8 @@ pub fn define(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     b.seal_block(entry);
-    let values = params.zip(b.block_params(entry).iter().copied()).collect();
+    let names = params.map(|key| key.trim_end_matches(".value").to_owned());
+    let values = names.zip(b.block_params(entry).iter().copied()).collect();
     let exit = b.create_block();
     b.append_block_param(exit, types::I32);
     let pointer = module.target_config().pointer_type();
@@ -64,7 +67,7 @@ struct Emitter<'a> {
     b: FunctionBuilder<'a>,
     /// The type of addresses.
     pointer: Type,
-    /// By names, of which each has one meaning.
+    /// Scalars by name (each name has one meaning), and parts of other parameters by key.
     values: HashMap<String, Value>,
     outside: Vec<FuncRef>,
     /// Returns the status that it gets.
@@ -123,7 +126,7 @@ impl Emitter<'_> {
             }
             Statement::Return(value) => {
                 let value = self.expr(value);
-                let result = self.values["result"];
+                let result = self.values["->"];
                 self.b.ins().store(MemFlagsData::trusted(), value, result, 0);
                 let done = self.b.ins().iconst(types::I32, 0);
                 self.leave(done);
@@ -204,12 +207,24 @@ impl Emitter<'_> {
         for arg in args {
             match arg {
                 Argument::Scalar(expr) => values.push(self.expr(expr)),
-                Argument::Text(name) => values.extend([self.values[name], self.values[&format!("{name}_size")]]),
+                Argument::Text(name) => values.extend(self.text(name)),
             }
         }
         values.extend(result);
         let call = self.b.ins().call(self.outside[outside], &values);
         self.b.inst_results(call)[0]
+    }
+
+    /// The address of a tensor's elements.
+    fn tensor(&self, name: &str) -> Value {
+        // no parameter is called so
+        let key = if name == "result" { "->.data".to_owned() } else { format!("{name}.data") };
+        self.values[&key]
+    }
+
+    /// The address of a text's bytes, and their number.
+    fn text(&self, name: &str) -> [Value; 2] {
+        ["data", "size"].map(|part| self.values[&format!("{name}.{part}")])
     }
 
     fn address(&mut self, access: &Access) -> Value {
@@ -241,7 +256,7 @@ impl Emitter<'_> {
                 (None, None) => value,
             });
         }
-        let data = self.values[&access.tensor];
+        let data = self.tensor(&access.tensor);
         let Some(offset) = offset else { return data };
         let bytes = self.b.ins().imul_imm_s(offset, i64::from(type_of(access.of.element).bytes()));
         let bytes = if self.pointer == types::I64 { bytes } else { self.b.ins().ireduce(self.pointer, bytes) };
@@ -315,7 +330,7 @@ impl Emitter<'_> {
                 self.b.ins().load(type_of(expr.ty), MemFlagsData::trusted(), address, 0)
             }
             ExprKind::Given(tensor) => {
-                let data = self.values[tensor];
+                let data = self.tensor(tensor);
                 self.b.ins().icmp_imm_s(IntCC::NotEqual, data, 0)
             }
             ExprKind::TextIs(name, text) => self.text_is(name, text),
@@ -389,7 +404,7 @@ impl Emitter<'_> {
 
     /// The text's bytes are read only if there are as many.
     fn text_is(&mut self, name: &str, text: &str) -> Value {
-        let (data, size) = (self.values[name], self.values[&format!("{name}_size")]);
+        let [data, size] = self.text(name);
         let fits = self.b.ins().icmp_imm_s(IntCC::Equal, size, text.len() as i64);
         let compared = self.choose(
             fits,

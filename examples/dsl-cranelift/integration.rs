@@ -1,8 +1,9 @@
-//! All that is in this compiler because of TVM FFI: types become signatures, kernels functions, and the functions outside calls and errors.
+//! All that is in this compiler because of TVM FFI: types become signatures, kernels functions, and the functions
+//! outside calls and errors.
 
 // -- both modes --
 
-use crate::{codegen, dsl::program::*, host::Result};
+use super::{codegen, dsl::program::*, host::Result};
 use cranelift_module::{FuncId, Linkage, Module};
 use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Library};
 use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
@@ -22,7 +23,7 @@ fn add(module: &mut impl Module, program: &Program, mut library: Library) -> Res
         }
         let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
         let id = cranelift::declare_kernel(module, Linkage::Local, &signature, &native)?;
-        codegen::define(module, kernel, id, native.parameters(&signature)?.into_iter().map(|p| p.name), &outside)?;
+        codegen::define(module, kernel, id, native.parameters(&signature)?.iter().map(|p| p.key()), &outside)?;
         library = library.documented(&signature, native, &kernel.doc);
     }
     Ok(library.add_to(module)?)
@@ -58,7 +59,8 @@ fn list<T: ToString>(items: &[T]) -> String {
 pub fn compile(program: &Program) -> Result<runtime::Module> {
     let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
     let added = add(&mut module, program, Library::in_process())?;
-    // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the signatures.
+    // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the
+    // signatures.
     Ok(unsafe { cranelift::finish(module, [added], ())? })
 }
 

@@ -1,7 +1,8 @@
 //! The code generator: kernels to functions of an LLVM module.
 //!
-//! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside which has failed. A parameter
-//! has the name of the kernel's own parameter or symbol; the size of a text `s` is `s_size`, and a scalar is written to `result`.
+//! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside
+//! which has failed. A parameter has a key: `n` for a symbol, `a.value` for a scalar, `x.data` for a tensor, `s.data`
+//! and `s.size` for a text. A scalar is written to `->.value`, and a tensor that is returned is `->.data`.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate, OptimizationLevel};
 
-use crate::dsl::program::{
+use super::dsl::program::{
     Access, Argument, Comparison, Expr, ExprKind, Kernel, Math, Operator, Reduction, Scalar, Statement, Type,
 };
 
@@ -58,19 +59,21 @@ impl<'ctx> Unit<'ctx> {
     }
 }
 
-/// Defines a kernel that is declared, with names for its parameters. `outside` are the functions that it calls.
+/// Defines a kernel that is declared. `params` are the keys of its function's parameters, `outside` the functions that
+/// it calls.
 pub fn define<'ctx>(
     module: &Module<'ctx>,
     kernel: &Kernel,
     function: FunctionValue<'ctx>,
+    params: impl Iterator<Item = String>,
     outside: &[FunctionValue<'ctx>],
 ) -> Result<()> {
     let context = module.get_context();
     let b = context.create_builder();
     b.position_at_end(context.append_basic_block(function, "entry"));
     let mut emitter = Emitter { b, context, module, function, values: HashMap::new(), outside, slots: Vec::new() };
-    for value in function.get_param_iter() {
-        let name = value.get_name().to_string_lossy().into_owned();
+    for (key, value) in params.zip(function.get_param_iter()) {
+        let name = key.trim_end_matches(".value").to_owned();
         let is_bool = value.is_int_value() && value.into_int_value().get_type().get_bit_width() == 8;
         let value = if is_bool { emitter.is_not_zero(value.into_int_value())?.into() } else { value };
         emitter.values.insert(name, value);
@@ -91,7 +94,8 @@ struct Emitter<'a, 'ctx> {
     context: ContextRef<'ctx>,
     module: &'a Module<'ctx>,
     function: FunctionValue<'ctx>,
-    /// By names, of which each has one meaning. Truth values are of type `i1`.
+    /// Scalars by name (each name has one meaning), and parts of other parameters by key. Truth values are of type
+    /// `i1`.
     values: HashMap<String, BasicValueEnum<'ctx>>,
     outside: &'a [FunctionValue<'ctx>],
     /// The places for the results of functions outside.
@@ -179,7 +183,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             }
             Statement::Return(value) => {
                 let result = self.expr(value)?;
-                let place = self.values["result"].into_pointer_value();
+                let place = self.values["->"].into_pointer_value();
                 self.b.build_store(place, self.to_stored(result, value.ty)?)?;
                 self.leave(self.status(0))?;
             }
@@ -255,7 +259,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     let value = self.expr(expr)?;
                     values.push(self.to_stored(value, expr.ty)?);
                 }
-                Argument::Text(name) => values.extend([self.values[name], self.values[&format!("{name}_size")]]),
+                Argument::Text(name) => values.extend(self.text(name)),
             }
         }
         values.extend(self.slots[outside].map(|slot| slot.as_basic_value_enum()));
@@ -266,6 +270,18 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let args: Vec<_> = args.iter().map(|arg| (*arg).into()).collect();
         let call = self.b.build_call(self.outside[outside], &args, "")?;
         Ok(call.try_as_basic_value().unwrap_basic().into_int_value())
+    }
+
+    /// The address of a tensor's elements.
+    fn tensor(&self, name: &str) -> PointerValue<'ctx> {
+        // no parameter is called so
+        let key = if name == "result" { "->.data".to_owned() } else { format!("{name}.data") };
+        self.values[&key].into_pointer_value()
+    }
+
+    /// The address of a text's bytes, and their number.
+    fn text(&self, name: &str) -> [BasicValueEnum<'ctx>; 2] {
+        ["data", "size"].map(|part| self.values[&format!("{name}.{part}")])
     }
 
     fn address(&mut self, access: &Access) -> Result<PointerValue<'ctx>> {
@@ -297,7 +313,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 (None, None) => value,
             });
         }
-        let data = self.values[&access.tensor].into_pointer_value();
+        let data = self.tensor(&access.tensor);
         let Some(offset) = offset else { return Ok(data) };
         let element = self.stored_as(access.of.element);
         // SAFETY: the front end has let the index be checked, or knows that it is within the tensor.
@@ -369,7 +385,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 let address = self.address(access)?;
                 self.load(expr.ty, address)?
             }
-            ExprKind::Given(tensor) => self.b.build_is_not_null(self.values[tensor].into_pointer_value(), "")?.into(),
+            ExprKind::Given(tensor) => self.b.build_is_not_null(self.tensor(tensor), "")?.into(),
             ExprKind::TextIs(name, text) => self.text_is(name, text)?,
             ExprKind::Call { outside, args } => {
                 let status = self.call(*outside, args)?;
@@ -460,8 +476,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
 
     /// The text's bytes are read only if there are as many.
     fn text_is(&mut self, name: &str, text: &str) -> Result<BasicValueEnum<'ctx>> {
-        let data = self.values[name].into_pointer_value();
-        let size = self.values[&format!("{name}_size")].into_int_value();
+        let [data, size] = self.text(name);
+        let (data, size) = (data.into_pointer_value(), size.into_int_value());
         let length = size.get_type().const_int(text.len() as u64, false);
         let fits = self.b.build_int_compare(IntPredicate::EQ, size, length, "")?;
         let bytes = self.context.i8_type();

@@ -1,8 +1,9 @@
-//! All that is in this compiler because of TVM FFI: types become signatures, kernels functions, and the functions outside calls and errors.
+//! All that is in this compiler because of TVM FFI: types become signatures, kernels functions, and the functions
+//! outside calls and errors.
 
 // -- both modes --
 
-use crate::{codegen, dsl::program::*, host::Result};
+use super::{codegen, dsl::program::*, host::Result};
 use inkwell::module::{Linkage, Module};
 use tvm_ffi_codegen::embed::{Added, llvm, llvm::Library};
 use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
@@ -22,7 +23,7 @@ fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Library<'ctx
         }
         let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
         let function = llvm::declare_kernel(module, Some(Linkage::Internal), &signature, &native)?;
-        codegen::define(module, kernel, function, &outside)?;
+        codegen::define(module, kernel, function, native.parameters(&signature)?.iter().map(|p| p.key()), &outside)?;
         library = library.documented(&signature, native, &kernel.doc);
     }
     Ok(library.add_to(module)?)
@@ -58,7 +59,8 @@ fn list<T: ToString>(items: &[T]) -> String {
 pub fn compile(unit: &codegen::Unit<'_>, program: &Program) -> Result<runtime::Module> {
     let added = add(&unit.module, program, Library::in_process())?;
     unit.optimise()?;
-    // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the signatures.
+    // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the
+    // signatures.
     Ok(unsafe { llvm::finish(&unit.module, &unit.machine, [added], ())? })
 }
 

@@ -5,7 +5,8 @@
 //! dsl-llvm LIBRARY   writes the library, which `examples/dsl/run.py` runs
 //! ```
 //!
-//! All that is here because of TVM FFI is in `integration.rs`. The front end is in `examples/dsl`, the code generator in `codegen.rs`.
+//! All that is here because of TVM FFI is in `integration.rs`. The front end is in `examples/dsl`, the code generator
+//! in `codegen.rs`.
 
 mod codegen;
 #[path = "../dsl/mod.rs"]

@@ -1,4 +1,5 @@
-//! A program that calls the kernels of `kernels.dsl`, and compares each with plain Rust. It knows the functions, and not the compiler.
+//! A program that calls the kernels of `kernels.dsl`, and compares each with plain Rust. It knows the functions, and
+//! not the compiler.
 
 use std::error::Error;
 

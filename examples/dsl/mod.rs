@@ -1,11 +1,12 @@
-//! The front end of a small kernel language, which two example compilers share. It reads text, and gives a checked [`program`].
+//! The front end of a small kernel language, which two example compilers share. It reads text, and gives a checked
+//! [`program`].
 //!
 //! ```text
 //! text ──► lexer ──► parser ──► syntax ──► check ──► program ──► a code generator
 //! ```
 //!
-//! It is a compiler's own, and knows nothing of TVM FFI: what it has are types, shapes, loops and places in the text. `kernels.dsl`
-//! shows the language.
+//! It is a compiler's own, and knows nothing of TVM FFI: what it has are types, shapes, loops and places in the text.
+//! `kernels.dsl` shows the language.
 
 mod check;
 mod lexer;

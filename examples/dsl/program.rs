@@ -12,7 +12,8 @@ pub struct Program {
 pub struct Kernel {
     pub head: Head,
     pub doc: String,
-    /// Functions that the kernel calls, and that aren't its own. Expressions and statements name them by their numbers here.
+    /// Functions that the kernel calls, and that aren't its own. Expressions and statements name them by their numbers
+    /// here.
     pub outside: Vec<Outside>,
     pub body: Vec<Statement>,
 }
@@ -64,7 +65,8 @@ pub struct Constraint {
     pub right: Expr,
 }
 
-/// A function that a kernel calls, `int32_t f(params..., T* result)`. A status that isn't 0 ends the kernel with this status.
+/// A function that a kernel calls, `int32_t f(params..., T* result)`. A status that isn't 0 ends the kernel with this
+/// status.
 pub struct Outside {
     /// Its name is no other function's.
     pub head: Head,
@@ -163,7 +165,8 @@ pub struct Access {
 #[derive(Clone)]
 pub struct Index {
     pub value: Expr,
-    /// The function that raises the error of an index that isn't from 0 to the size, exclusive. An index that is always inside has none.
+    /// The function that raises the error of an index that isn't from 0 to the size, exclusive. An index that is always
+    /// inside has none.
     pub checked: Option<usize>,
 }
 

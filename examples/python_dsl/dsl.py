@@ -29,9 +29,9 @@ class Kernel:
         places = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}
         self.signature = tfc.Signature.build(name, types, places=places)
         self.symbol = f"{name}_kernel"
-        # `x.data` is the array `x`, `n, from x.shape[0]` the size `n`
+        # `x.data` is the array `x`, `a.value` the number `a`, `n` a size
         parameters = [
-            (parameter.type, parameter.source.split(",")[0].removesuffix(".data"))
+            (parameter.type, parameter.key.removesuffix(".data").removesuffix(".value"))
             for parameter in self.signature.prototype().parameters
         ]
         self.object = compile_function(tree, self.symbol, parameters)

@@ -67,7 +67,8 @@ def main() -> None:
     def library() -> tfc.Library:
         return tfc.Library().add(TEXT, symbol)
 
-    show("the same, as a library in memory (wild)", lambda _: library().load(objects=objects).saxpy, 101)
+    show("the same, as a library in memory", lambda _: library().load(objects=objects).saxpy, 201)
+    show("the same, as a library that wild links", lambda _: library().load(objects=objects, linker="wild").saxpy, 101)
     if orcjit is not None:
         session = orcjit.default_session()
         wrapper = library().object()

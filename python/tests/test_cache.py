@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import tempfile
+import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +19,7 @@ KERNEL = tfc.Kernel.symbol("saxpy_kernel")
 
 
 def artifacts(folder):
-    return sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+    return sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".so"))
 
 
 def check(saxpy) -> None:
@@ -83,3 +87,76 @@ def test_the_oldest_go(cc, tmp_path):
         object = cc.object(f"const char pad[20000] = {{1}}; long f(void) {{ return pad[0] + {number}; }}")
         assert tfc.compile("f() -> int64", tfc.Kernel.symbol("f"), objects=object, cache=cache)() == number + 1
     assert sum(os.path.getsize(path) for path in artifacts(tmp_path / "cache")) < 150_000
+
+
+def check_uncached(saxpy, cache, **options) -> None:
+    """A library is made each time, a warning says so once, and no file stays."""
+    before = set(os.listdir(tempfile.gettempdir()))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            check(tfc.compile(SAXPY, KERNEL, objects=saxpy, cache=cache, **options))
+    (warning,) = caught
+    assert warning.category is RuntimeWarning and str(warning.message).startswith(f"the cache {cache._folder} can't take a library")
+    left = set(os.listdir(tempfile.gettempdir())) - before
+    assert not [name for name in left if name.startswith("tvm-ffi-codegen-")]
+
+
+def test_a_folder_that_is_of_no_use_is_done_without(saxpy, tmp_path):
+    folder = tmp_path / "cache"
+    cache = tfc.Cache(folder)
+    shutil.rmtree(folder)
+    folder.write_text("a file in the folder's place")
+    check_uncached(saxpy, cache)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="it is about users of Unix")
+def test_a_read_only_folder_has_hits_and_takes_nothing(saxpy):
+    # the folders of pytest are closed to other users
+    folder = tempfile.mkdtemp()
+    try:
+        os.chmod(folder, 0o755)
+        place = os.path.join(folder, "cache")
+        check(tfc.compile(SAXPY, KERNEL, objects=saxpy, cache=tfc.Cache(place)))
+        for root, folders, names in os.walk(place):
+            os.chmod(root, 0o555)
+            for name in names:
+                os.chmod(os.path.join(root, name), 0o444)
+        made = artifacts(place)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                if os.getuid() == 0:
+                    # modes don't bind root
+                    os.setgid(65534)
+                    os.setuid(65534)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    check(tfc.compile(SAXPY, KERNEL, objects=saxpy, cache=tfc.Cache(place)))
+                check_uncached(saxpy, tfc.Cache(place), opt_level="none")
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert artifacts(place) == made
+    finally:
+        os.chmod(os.path.join(folder, "cache"), 0o755)
+        for root, _, _ in os.walk(folder):
+            os.chmod(root, 0o755)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="it is about users of Unix")
+def test_folders_of_others_are_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("all of it")
+    with pytest.raises(tfc.CodegenError, match="expected an empty folder, or one that is marked as a cache by its `CACHEDIR.TAG`: it has \"thesis.tex\""):
+        tfc.Cache(tmp_path)
+    folder = tmp_path / "cache"
+    tfc.Cache(folder)
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    os.chmod(folder, 0o770)
+    with pytest.raises(tfc.CodegenError, match="other users can write to the folder: its mode is 770"):
+        tfc.Cache(folder)

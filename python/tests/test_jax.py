@@ -148,3 +148,8 @@ def test_functions_that_xla_cannot_call_are_refused(module):
     with pytest.raises(TypeError, match="`f` is of a kind that XLA's calls don't have: map"):
         text = "f(m: Map[str, int64], y: Tensor([1], float32))"
         tfc_jax.register(tfc.compile(text, tfc.Kernel.check_only()), "tfc_test.map", text, outputs=["y"])({})
+
+
+def test_dtypes_are_types():
+    built = tfc.Signature.build("f", {"a": jnp.float32, "b": jnp.bfloat16, "c": jnp.zeros(1).dtype}, defaults={"c": jnp.float32(2)})
+    assert [of.type for of in built.parameters] == ["float32", "bfloat16", "float32"] and built.parameters[-1].default == "2.0"

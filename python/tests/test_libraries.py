@@ -43,11 +43,52 @@ def test_a_library_is_in_memory(saxpy):
     assert module.get_function_doc("saxpy") == "y += a * x"
     assert module.get_function_metadata("saxpy")["signature"] == SAXPY
     with open("/proc/self/maps") as maps:
-        assert "tvm-ffi-codegen-" in maps.read()
+        assert "memfd:tvm-ffi-codegen" in maps.read()
     del module
     gc.collect()
     with open("/proc/self/maps") as maps:
-        assert "tvm-ffi-codegen-" not in maps.read()
+        assert "memfd:tvm-ffi-codegen" not in maps.read()
+
+
+def test_a_library_in_memory_has_all_that_one_in_a_file_has(cc, saxpy, tmp_path):
+    source = """
+    static long runs;
+    __attribute__((constructor)) static void begin(void) { runs = 40; }
+    long counted(long n) { return runs + n; }
+    """
+
+    def functions():
+        counted = tfc.Kernel.symbol("counted")
+        return library().add("counted(n: int64) -> int64", counted).register_global("counted", "test.counted")
+
+    path = tmp_path / "lib.so"
+    objects = [saxpy, cc.object(source)]
+    functions().link(path, objects=objects)
+    for load in (lambda: functions().load(objects=objects), lambda: tvm_ffi.load_module(path, keep_module_alive=False)):
+        module = load()
+        check(module)
+        assert module.counted(2) == 42
+        assert tvm_ffi.get_global_func("test.counted")(3) == 43
+        assert module.kind == "library" and module.imports == []
+        assert module.implements_function("counted") and not module.implements_function("other")
+        # a function keeps its library
+        counted = module.counted
+        del module
+        gc.collect()
+        assert counted(4) == 44
+        del counted
+        gc.collect()
+        assert tvm_ffi.get_global_func("test.counted", allow_missing=True) is None
+
+
+def test_what_no_loader_takes_is_linked(cc):
+    object = cc.object("static __thread long n; long f(void) { return ++n; }")
+    module = tfc.Library().add("f() -> int64", tfc.Kernel.symbol("f")).load(objects=object)
+    assert [module.f(), module.f()] == [1, 2]
+    with open("/proc/self/maps") as maps:
+        assert "/library.so" in maps.read()
+    kept = tfc.Library().add("f() -> int64", tfc.Kernel.symbol("f"))
+    assert kept.load(objects=cc.object("long f(void) { return 5; }"), keep_module_alive=True).f() == 5
 
 
 def test_two_libraries_in_memory_are_two(cc):
@@ -118,7 +159,7 @@ def test_other_targets_are_objects(tmp_path):
     with pytest.raises(tfc.UnsupportedTarget) as raised:
         tfc.Library(target="wasm32-unknown-unknown").add(SAXPY, KERNEL).object()
     assert raised.value.details["target"] == "wasm32-unknown-unknown"
-    with pytest.raises(tfc.CodegenError, match="no target"):
+    with pytest.raises(ValueError, match="target: expected a triple such as"):
         tfc.Library(target="my machine").object()
     with pytest.raises(tfc.UnsupportedTarget):
         tfc.Library(target="aarch64-apple-darwin").add(SAXPY, KERNEL).link(tmp_path / "x.dylib", linker="wild")
@@ -139,7 +180,7 @@ def test_options_and_globals(saxpy):
     module = library().register_global("saxpy", "test.saxpy").load(objects=saxpy)
     assert tvm_ffi.get_global_func("test.saxpy") is not None
     del module
-    with pytest.raises(tfc.CodegenError, match="none, speed or full"):
+    with pytest.raises(ValueError, match="opt_level: .*none, speed or full"):
         tfc.Library(opt_level="fastest").object()
 
 
@@ -201,9 +242,9 @@ def test_keyword_only_parameters_are_passed_by_name(cc, tmp_path):
 def test_c_parameters_are_stated(cc):
     object = cc.object("void f(float* x, int n, int device, float by) { for (int i = 0; i < n; ++i) x[i] = x[i] * by + device; }")
     signature = "f(x: Tensor([n], float32), by: float64)"
-    args = ["x", "int32(n)", "x.device_id", "cast(by, float32)"]
+    args = ["x", "int32(x.shape[0] * x.ndim)", "x.device_id", "cast(by, float32)"]
     assert str(tfc.Kernel.symbol("f", args=args).prototype(signature)) == (
-        "void f(float* x, int32_t n, int32_t x_device_id, float by);"
+        "void f(float* x, int32_t arg1, int32_t x_device_id, float by);"
     )
     x = np.arange(3, dtype="float32")
     tfc.compile(signature, tfc.Kernel.object(object, "f", args=args))(x, 2.0)
@@ -213,7 +254,7 @@ def test_c_parameters_are_stated(cc):
         narrow.load(objects=cc.object("void g(signed char n) {}")).f(100)
     with pytest.raises(tfc.CodegenError, match="which is no tensor or scalar parameter"):
         tfc.compile("f(n: int64)", tfc.Kernel.symbol("g", args=["z"]))
-    with pytest.raises(TypeError, match="list of parameters"):
+    with pytest.raises(TypeError, match="args: expected a list of str"):
         tfc.Kernel.symbol("g", args="n")
 
 
@@ -247,7 +288,7 @@ def test_stubs_are_python(cc, tmp_path):
     assert "def f(x: SupportsDLPack, by: float = ..., to: tvm_ffi.Device = ..., " in text
     assert "name: str | None = ..., limit: float = ..., on: bool = ...) -> int:\n" in text
     assert tfc.stubs(path, ["empty"]) == tfc.stubs(tvm_ffi.load_module(path), ["empty"]) != text
-    with pytest.raises(ValueError, match="doesn't tell which"):
+    with pytest.raises(ValueError, match="can't list its functions"):
         tfc.stubs(tvm_ffi.load_module(path))
     with pytest.raises(ValueError, match="`g`"):
         tfc.stubs(path, ["g"])

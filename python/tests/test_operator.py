@@ -31,6 +31,15 @@ def test_marks_of_metadata_say_what_is_written():
         access(TEXT)
     with pytest.raises(ValueError, match="its tensors are none"):
         access("f(n: int64)", outputs=["n"])
+    with pytest.raises(TypeError, match="outputs: expected a list of str, got 'xy'"):
+        access(TEXT, outputs="xy")
+
+
+def test_compiled_functions_tell_their_signatures():
+    function = tfc.compile(MARKED, tfc.Kernel.check_only())
+    assert Operator.of(function, "f", None, None, None).signature == tfc.Signature(MARKED)
+    with pytest.raises(ValueError, match="a bare tvm_ffi.Function has no signature"):
+        Operator.of(tvm_ffi.convert(lambda: None), "f", None, None, None)
 
 
 def test_functions_of_a_library_are_listed(saxpy, tmp_path):
@@ -49,7 +58,7 @@ def test_functions_of_a_library_are_listed(saxpy, tmp_path):
     assert tfc.functions(path, ["f"]) == tfc.functions(tvm_ffi.load_module(path), ["f"]) == listed[:1]
     with pytest.raises(ValueError, match="no metadata of `g`"):
         tfc.functions(path, ["g"])
-    with pytest.raises(ValueError, match="doesn't tell which"):
+    with pytest.raises(ValueError, match="can't list its functions"):
         tfc.functions(tvm_ffi.load_module(path))
     with pytest.raises(AttributeError, match="no metadata of a function `g`"):
         tfc.functions(tvm_ffi.load_module(path), ["g"])

@@ -37,7 +37,7 @@ def test_a_signature_is_built_of_parts():
     assert tfc.Signature(texts.text) == texts
     with pytest.raises(ValueError, match="no parameter `z`"):
         tfc.Signature.build("f", {}, defaults={"z": 1})
-    with pytest.raises(TypeError, match="a default is"):
+    with pytest.raises(TypeError, match=r"defaults\['x'\]: expected None, a bool"):
         tfc.Signature.build("f", {"x": "int64"}, defaults={"x": [1]})
 
 
@@ -60,15 +60,15 @@ def test_prototypes_are_those_of_conventions():
     assert str(prototype) == "void saxpy(float a, float* x, float* y, int64_t n);"
     assert str(prototype) in tfc.Kernel.symbol("saxpy").header(SAXPY)
     assert prototype.returns is None
-    assert prototype.parameters[1] == tfc.CParameter("x", "float*", "x.data")
-    assert prototype.parameters[3] == tfc.CParameter("n", "int64_t", "n, from x.shape[0]")
+    assert prototype.parameters[1] == tfc.CParameter("x", "float*", "x.data", "x.data")
+    assert prototype.parameters[3] == tfc.CParameter("n", "int64_t", "n, from x.shape[0]", "n")
     status = tfc.Signature("f(n: int64) -> float64").prototype(returns="status")
     assert status.returns == "int32_t" and status.parameters[-1].type == "double*"
     memref = tfc.Signature(SAXPY).prototype("memref")
     assert len(memref.parameters) == 1 + 2 * 5
-    with pytest.raises(tfc.CodegenError, match="flat, dltensor, memref"):
+    with pytest.raises(ValueError, match="convention: expected flat, dltensor, memref"):
         tfc.Signature(SAXPY).prototype("fastcall")
-    with pytest.raises(tfc.CodegenError, match="`nothing`, `status` or `value`"):
+    with pytest.raises(ValueError, match="returns: expected nothing, status or value"):
         tfc.Signature(SAXPY).prototype(returns="maybe")
 
 

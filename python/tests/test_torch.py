@@ -192,11 +192,11 @@ def test_what_is_written_has_to_be_known(module):
         tfc_torch.register(module, "tfc_test::scale_1", function="scale", outputs=["z"])
     with pytest.raises(ValueError, match="`y` is named twice"):
         tfc_torch.register(module, "tfc_test::scale_1", function="scale", outputs=["y"], inouts=["y"])
-    with pytest.raises(TypeError, match="expected a list of names, got 'y'"):
+    with pytest.raises(TypeError, match="expected a list of str, got 'y'"):
         tfc_torch.register(module, "tfc_test::scale_1", function="scale", outputs="y")
     with pytest.raises(ValueError, match="`mylib::saxpy`"):
         tfc_torch.register(module, "scale", outputs=["y"])
-    with pytest.raises(ValueError, match="a function doesn't tell its signature"):
+    with pytest.raises(ValueError, match="a bare tvm_ffi.Function has no signature"):
         tfc_torch.register(module.scale, "tfc_test::scale_1", outputs=["y"])
 
 
@@ -236,3 +236,10 @@ def test_lists_and_strides_and_other_dtypes():
     made = op.functional(xs, [1, 2], [2, 3], 7)
     assert (made.shape, made.stride(), made.dtype) == ((3, 2), (7, 1), torch.bfloat16)
     torch.library.opcheck(op.functional, (xs, [1, 2], [2, 3], 7), test_utils=["test_schema", "test_faketensor"])
+
+
+def test_dtypes_are_types():
+    types = {"a": torch.float32, "b": torch.bfloat16, "c": torch.bool, "d": torch.uint8}
+    built = tfc.Signature.build("f", {**types, "t": "dtype"}, defaults={"t": torch.float16}, returns=torch.half)
+    assert [of.type for of in built.parameters] == ["float32", "bfloat16", "bool", "uint8", "dtype"]
+    assert built.returns == "float16" and built.parameters[-1].default == '"float16"'

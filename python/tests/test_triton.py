@@ -41,7 +41,7 @@ def test_names_are_bound():
     kernel = tfc.triton.from_compiled(compiled, signature, grid=["ceil_div(2 * m, 256)"], bind=bind)
     assert launch(signature, kernel).endswith("args=[a, b, b, int32(2 * m), null, null]")
     for wrong, message in [
-        ({**bind, "z": "a"}, "has no such parameter"),
+        ({**bind, "z": "a"}, "the kernel has no parameter `z`"),
         ({**bind, "x": "m"}, "`m`, which is no tensor"),
         ({"x": "a"}, "`y` is bound to `y`, which is no tensor of the signature; its tensors are a, b"),
         ({**bind, "BLOCK": 3}, "is a constant of the compiled kernel"),
@@ -74,6 +74,51 @@ def test_scalars_have_the_kernels_types():
     assert re.search(r"args=\[x, (float16\(by\)|cast\(by, float16\)), int64\(n\)", text), text
 
 
+def test_elements_and_scalars_are_of_the_kernels_types():
+    compiled = kernels.compiled(kernels.scale, {"x": "*fp32", "by": "fp32", "n": "i64"}, {"BLOCK": 256})
+    flagged = kernels.compiled(kernels.scale, {"x": "*fp32", "by": "fp32", "n": "i1"}, {"BLOCK": 256})
+    signature = 'scale(x: Tensor([n], {}, device="cuda"), by: float64, flag: bool, i: int32)'
+    for dtype in ("float16", "bfloat16", "int32", "any"):
+        with pytest.raises(tfc.KernelError, match=rf"`x` was compiled for elements of float32 \(fp32\), and `x` is Tensor\(\[n\], {dtype}, "):
+            tfc.triton.from_compiled(compiled, signature.format(dtype), grid=1)
+    right = signature.format("float32")
+    for kernel, bind, args in [
+        (compiled, {"by": 2, "n": "i"}, "float32(2.0), int64(i)"),
+        (compiled, {"n": "flag"}, "cast(by, float32), int64(flag)"),
+        (flagged, {"n": "flag"}, "cast(by, float32), uint8(flag)"),
+        (flagged, {"n": True}, "cast(by, float32), uint8(1)"),
+    ]:
+        assert args in launch(right, tfc.triton.from_compiled(kernel, right, grid=1, bind=bind))
+    for kernel, bind, message in [
+        (compiled, {"by": "i"}, "`by` was compiled as fp32, a float, and is bound to `i`, which is an integer"),
+        (compiled, {"by": "flag"}, "which is a bool"),
+        (compiled, {"n": "by"}, "`n` was compiled as i64, an integer, and is bound to `by`, which is a float"),
+        (compiled, {"n": 0.5}, "is bound to 0.5"),
+        (flagged, {"n": "i"}, "`n` was compiled as i1, a bool, and is bound to `i`, which is an integer"),
+        (flagged, {"n": 7}, "is bound to 7"),
+    ]:
+        with pytest.raises(tfc.KernelError, match=message):
+            tfc.triton.from_compiled(kernel, right, grid=1, bind=bind)
+
+
+def test_a_grid_is_one_extent_or_up_to_three():
+    compiled = kernels.compiled(kernels.add, POINTERS, {"BLOCK": 1024})
+    signature = f"add({VECTORS})"
+    for grid, text in [("ceil_div(n, 1024)", "grid=ceil_div(n, 1024) "), (7, "grid=7 "), (("n", 2), "grid=(n, 2) ")]:
+        assert text in launch(signature, tfc.triton.from_compiled(compiled, signature, grid=grid))
+    with pytest.raises(TypeError, match="grid: expected numbers or expressions such as `ceil_div"):
+        tfc.triton.from_compiled(compiled, signature, grid=lambda meta: (1,))
+    for grid, error, message in [
+        ([], ValueError, "grid: expected one to three extents, got 0"),
+        ([1, 2, 3, 4], ValueError, "got 4"),
+        ("", ValueError, "got an empty str"),
+        ([1.5], TypeError, r"grid\[0\]: expected an int, or an expression as a str"),
+        (None, TypeError, "grid: expected an int"),
+    ]:
+        with pytest.raises(error, match=message):
+            tfc.triton.from_compiled(compiled, signature, grid=grid)
+
+
 def test_matmul_has_a_grid_of_two_extents_and_shared_memory():
     types = {**{name: "*fp16" for name in "ab"}, "c": "*fp32"}
     numbers = {name: "i32" for name in ("m", "n", "k", "stride_a", "stride_b", "stride_c")}
@@ -100,6 +145,9 @@ def test_descriptors_are_tensor_maps():
     text = launch(signature, tfc.triton.from_compiled(compiled, signature, grid=["ceil_div(m, 64)"]))
     each = "tensor_map({0}, box=(64, 64), swizzle=128, l2_promotion=128), int32(m), int32(n), int64({0}.strides[0]), int64({0}.strides[1])"
     assert each.format("source") in text and each.format("target") in text
+    wide = signature.replace("float16", "float32")
+    with pytest.raises(tfc.KernelError, match=r"`source` was compiled for elements of float16 \(fp16\)"):
+        tfc.triton.from_compiled(compiled, wide, grid=[1])
     vector = 'copy(source: Tensor([n], float16, device="cuda"), target: Tensor([n], float16, device="cuda"))'
     with pytest.raises(tfc.KernelError, match="a descriptor of 2 dimensions"):
         tfc.triton.from_compiled(compiled, vector, grid=[1])

@@ -8,6 +8,7 @@ a :class:`Library` puts functions into objects and shared libraries, which every
 
 from . import triton
 from .callables import python_callable, stubs
+from .compiled import CompiledFunction
 from .errors import (
     CodegenError,
     KernelError,
@@ -22,15 +23,16 @@ from .errors import (
 from .functions import FunctionInfo, functions
 from .kernel import Kernel
 from .library import Cache, Library, compile
-from .look import Explanation, build, explain, inspect, install_cpu_allocator, llvm_version
+from .look import Explanation, build_info, explain, inspect, install_cpu_allocator, llvm_version
 from .signature import CParameter, Parameter, Place, Prototype, Signature
 
-__version__: str = build()["version"]
+__version__: str = build_info()["version"]
 
 __all__ = [
     "CParameter",
     "Cache",
     "CodegenError",
+    "CompiledFunction",
     "Explanation",
     "FunctionInfo",
     "Kernel",
@@ -47,7 +49,7 @@ __all__ = [
     "Symbol",
     "UndefinedSymbol",
     "UnsupportedTarget",
-    "build",
+    "build_info",
     "compile",
     "explain",
     "functions",

@@ -1,4 +1,4 @@
-"""The native library: a TVM FFI library, which stands on the ``libtvm_ffi`` of this process."""
+"""The native library: a TVM FFI library, which uses the ``libtvm_ffi`` of this process."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def _path() -> str:
 _module = tvm_ffi.load_module(_path())
 
 
-# From here on whoever needs an allocator, and has none, is told of `install_cpu_allocator`.
+# From here on, a call that needs an allocator when none is set fails with an error that names `install_cpu_allocator`.
 _module["tfc_explain_missing_allocator"]()
+# Launches on the CPU have threads in all libraries that make their first one from here on.
+_module["tfc_register_parallel_for"]()
 
 
 def function(name: str) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 
 import tvm_ffi
 
+from . import _check
 from ._symbols import Numbers, Symbols, names
+from .compiled import CompiledFunction
 from .functions import of_module
 from .signature import Signature, as_signature
 
@@ -51,13 +53,16 @@ def group(type: Mapping[str, Any]) -> str:
 
 
 class Operator:
-    """A function with its signature, of which a framework's operator is made."""
+    """A function with its signature, to turn into an operator of a framework."""
 
     def __init__(
         self, function: tvm_ffi.Function, signature: Signature, outputs: Iterable[str] | None, inouts: Iterable[str] | None
     ) -> None:
         self.function = function
         self.signature = signature
+        outputs, inouts = (
+            None if of is None else _check.texts(what, of) for what, of in (("outputs", outputs), ("inouts", inouts))
+        )
         self.name = signature.name
         structure = signature.structure
         self.result: dict[str, Any] | None = structure["result"]
@@ -79,13 +84,17 @@ class Operator:
         outputs: Iterable[str] | None,
         inouts: Iterable[str] | None,
     ) -> Operator:
-        """The operator of a function, or of a module's function of a name, whose signature is in the module's metadata."""
+        """The operator for a function, or for a module's function by name; the signature is then in the module's
+        metadata.
+        """
         if isinstance(source, tvm_ffi.Module):
             if signature is None:
                 signature = of_module(source, name).signature
             source = source.get_function(name)
+        if signature is None and isinstance(source, CompiledFunction):
+            signature = source.signature
         if signature is None:
-            raise ValueError(f"a function doesn't tell its signature: give that of `{name}`, or the module of the function")
+            raise ValueError(f"a bare tvm_ffi.Function has no signature: pass signature= for `{name}`, or the module that defines it")
         return Operator(source, as_signature(signature), outputs, inouts)
 
     @property

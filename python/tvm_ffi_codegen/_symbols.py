@@ -45,7 +45,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def names(dim: Dim) -> Iterator[str]:
-    """The names in a dimension, from left to right, each as often as it stands there."""
+    """The names in a dimension, from left to right, with repetitions."""
     if isinstance(dim, str):
         yield dim
     elif isinstance(dim, list):
@@ -107,7 +107,8 @@ class Symbols:
         raise ValueError(f"`{sign}` is no operation of this version's dimensions")
 
     def match(self, dim: Dim, size: Any, path: str, *, is_stride: bool = False, may_defer: bool = True) -> None:
-        """Compares a size or stride with the dimension that the signature states, or gives a symbol its value by it."""
+        """Compares a size or stride with the dimension that the signature states, or computes a symbol's value from it.
+        """
         if not self._decide(dim, size, path, is_stride) and may_defer:
             self._deferred.append((dim, size, path, is_stride))
 
@@ -148,7 +149,7 @@ class Symbols:
         return None
 
     def settle(self) -> None:
-        """Goes through what was deferred, as long as that gives symbols their values."""
+        """Retries deferred dimensions for as long as symbols get values."""
         while True:
             rest = [of for of in self._deferred if not self._decide(*of)]
             if len(rest) == len(self._deferred):

@@ -11,11 +11,12 @@ import tvm_ffi
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake of a signature, a kernel or a launch."""
+    """One error of a signature, a kernel or a launch."""
 
     #: The problem in words, and what would be right.
     message: str
-    #: The part that is wrong: ``x.shape[1]``, ``where[0]``, or the function whose kernel it is; None where the text can't be read so far.
+    #: The part that is wrong: ``x.shape[1]``, ``where[0]``, or the function whose kernel it is; None where the text
+    #: can't be read so far.
     path: str | None
     #: The line of the text, from 1.
     line: int | None
@@ -31,7 +32,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A symbol that nobody defines."""
+    """An undefined symbol."""
 
     #: The symbol.
     name: str
@@ -45,13 +46,20 @@ class CodegenError(Exception):
     @property
     def details(self) -> dict[str, Any]:
         """The error's parts, as the command line writes them with ``--message-format=json``."""
+        if "_details" in self.__dict__:
+            return self.__dict__["_details"]
         error = getattr(self, "__tvm_ffi_error__", None)
         context = getattr(error, "extra_context", None)
         return {} if context is None else json.loads(str(context))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # the native error is this process's, and its parts are all that it tells
+        kept = {name: value for name, value in self.__dict__.items() if name != "__tvm_ffi_error__"}
+        return type(self), self.args, {**kept, "_details": self.details}
+
     @property
     def mistakes(self) -> list[Mistake]:
-        """All mistakes, where the error has several."""
+        """All errors, if there are several."""
 
         def mistake(of: dict[str, Any]) -> Mistake:
             span = of["span"]
@@ -61,12 +69,12 @@ class CodegenError(Exception):
 
     @property
     def symbols(self) -> list[Symbol]:
-        """The symbols that nobody defines."""
+        """The undefined symbols."""
         return [Symbol(of["name"], tuple(of["references"])) for of in self.details.get("symbols", [])]
 
 
 class SignatureError(CodegenError, ValueError):
-    """A signature's text doesn't follow the grammar, or the signature has mistakes: :attr:`mistakes` has all of them."""
+    """A signature's text doesn't follow the grammar, or the signature is invalid. :attr:`mistakes` lists all errors."""
 
 
 class KernelError(CodegenError, ValueError):
@@ -74,11 +82,11 @@ class KernelError(CodegenError, ValueError):
 
 
 class UndefinedSymbol(CodegenError, LookupError):
-    """Nobody defines a symbol: :attr:`symbols` has all of them."""
+    """Symbols are undefined: :attr:`symbols` lists all of them."""
 
 
 class UnsupportedTarget(CodegenError, ValueError):
-    """There is no code generator or linker for the target."""
+    """No code generator or linker supports the target."""
 
 
 class LlvmNotFound(CodegenError, RuntimeError):

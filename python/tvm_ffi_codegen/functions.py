@@ -1,4 +1,4 @@
-"""The functions of a library, as its metadata tells them."""
+"""The functions of a library, as described by its metadata."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Union
 
 import tvm_ffi
 
+from . import _check
 from .library import Library
 from .look import inspect
 from .signature import Signature
@@ -28,7 +29,8 @@ class FunctionInfo:
     signature: Signature
     #: The documentation.
     doc: str | None
-    #: All that the library tells: ``type_schema``, ``signature``, ``parameters``, and ``launches`` of a function that has some.
+    #: The function's metadata: ``type_schema``, ``signature``, ``parameters``, and ``launches`` of a function that
+    #: has some.
     metadata: dict[str, Any] = field(compare=False, repr=False)
 
 
@@ -36,11 +38,12 @@ def functions(library: HasFunctions, names: Iterable[str] | None = None) -> list
     """The functions of a library with their signatures and documentation, sorted by name, or in the order of ``names``.
 
     Of a path or bytes, of any system, nothing is run; a :class:`Library` is compiled. Functions without a signature, which are not of this package, are left
-    out unless they are named. A loaded module doesn't tell which functions it has, so that it needs ``names``.
+    out unless they are named. A loaded module can't list its functions, so it needs ``names``.
     """
+    names = None if names is None else _check.texts("names", names)
     if isinstance(library, tvm_ffi.Module):
         if names is None:
-            raise ValueError("a loaded module doesn't tell which functions it has: give their names, or the library's path")
+            raise ValueError("a loaded module can't list its functions: pass names=, or the library's path")
         return [of_module(library, name) for name in names]
     binary = library.object() if isinstance(library, Library) else library
     known = {

@@ -43,16 +43,19 @@ def register(
     allow_cuda_graph: bool = False,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Makes a Python function of arrays of a function, whose calls are XLA's custom calls of the target ``name``.
+    """Turns a function into a Python function of arrays. Its calls are XLA custom calls with the target ``name``.
 
-    ``source`` is a function with its ``signature``, or a module whose metadata has it: of the function ``name``, or ``function``. ``outputs`` are the tensors
-    that the function writes and doesn't read, ``inouts`` those that it writes and reads; unless one of the two is given, the signature's marks say it.
+    ``source`` is a function with its ``signature``, or a module whose metadata contains it. In a module, the function
+    is the one named ``function``, by default ``name``. ``outputs`` are the tensors that the function writes without
+    reading, ``inouts`` those that it reads and writes. If neither is given, the signature's marks decide.
 
-    The Python function has the signature's parameters without the outputs, with keywords and defaults. Tensors are arrays; all else is static, and a part of the compiled call.
-    It returns what was written in the parameters' order, then the function's own tensors: an array, or a tuple of several. An array that is read and written is the
-    caller's own memory where XLA may use that (``jax.jit(donate_argnums=...)``), and else a copy.
+    The Python function has the signature's parameters without the outputs, with keywords and defaults. Tensors are
+    arrays. All other arguments are static, and part of the compiled call. It returns the written tensors in the
+    parameters' order, then the function's own tensors: an array, or a tuple of several. An array that is read and
+    written is the caller's own memory where XLA may use that (``jax.jit(donate_argnums=...)``), and otherwise a copy.
 
-    ``platform`` is ``cpu`` or ``gpu``. ``options`` are those of ``jax.ffi.ffi_call``, such as ``vmap_method="sequential"``.
+    ``platform`` is ``cpu`` or ``gpu``. ``options`` are those of ``jax.ffi.ffi_call``, such as
+    ``vmap_method="sequential"``.
     """
     of = Operator.of(source, function or name, signature, outputs, inouts)
     why = of.why_outputs_are_open()
@@ -166,7 +169,8 @@ class _Target:
         spec = _spec(order, arrays, written, attributes)
         function = self.of.function
         if spec is None or self.results:
-            # XLA passes all inputs, then all outputs; of what is read and written the output, which is in the input's place
+            # XLA passes all inputs, then all outputs; of what is read and written the output, which is in the input's
+            # place
             spec = ["args", "rets", *(f"attrs.{name}" for name in attributes)]
             at = {of: number for number, of in enumerate([*arrays, *written, *attributes]) if number >= len(arrays) or of not in written}
             sources = [at.get(of, -1) for of in order]

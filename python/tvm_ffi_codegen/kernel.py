@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
-from typing import Union
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
 
+from . import _check
+from ._check import Extents
 from ._native import decode, function
 from .signature import CParameter, Prototype, Signature, as_signature
 
@@ -18,39 +20,50 @@ _address = function("kernel_address")
 _launch = function("kernel_launch")
 _launch_on_cpu = function("kernel_launch_on_cpu")
 _first_use = function("kernel_first_use")
+_with_symbols = function("kernel_with_symbols")
 _prototype = function("kernel_prototype")
 _header = function("kernel_header")
 
-#: An extent of a launch: a number, or an expression such as ``ceil_div(n, 128)``; or up to three of them.
-Extents = Union[int, str, Sequence[Union[int, str]]]
+#: An address of this process: a number, or a function of ``ctypes``.
+Address = Union[int, "ctypes._CFuncPtr"]
 
 
 class Kernel:
-    """The kernel of a function, by one of the constructors below.
+    """The kernel of a function, made by one of the constructors below.
 
     A native kernel is a C function. Its ``convention`` says how it takes its arguments: ``flat`` (the default),
-    ``dltensor``, ``memref`` or ``packed``. It ``returns`` ``"nothing"``, ``"value"`` or ``"status"`` (an ``int32_t``, 0 for
-    success); unless stated, what the signature says. ``args`` state the C parameters in place of those of ``flat``, as a launch's
-    text has them: ``["x", "int32(n)", "x.device_id"]``; an integer that doesn't fit is a ``ValueError``. :meth:`prototype` shows what that means in C. Whoever hands over a kernel
-    vouches that it is that function, and that it stays within its arguments.
+    ``dltensor``, ``memref`` or ``packed``. It ``returns`` ``"nothing"``, ``"value"`` or ``"status"`` (an ``int32_t``, 0
+    for success); the default is what the signature says. ``args`` state the C parameters in place of those of ``flat``,
+    as a launch's text has them: ``["x", "int32(n)", "x.device_id"]``. An integer that doesn't fit is a ``ValueError``.
+    :meth:`prototype` shows the resulting C prototype. When you pass a kernel you guarantee that it has this prototype,
+    and accesses only its arguments' memory.
+
+    Kernels that come with their code take ``symbols``, which map names that the code refers to to addresses, such as
+    functions of its compiler's runtime. An address is a number, or a ``ctypes`` function, which then lives as long as a
+    function that calls the kernel.
+
+    A kernel is pickled as it was specified. Pickling one with an address of this process is a ``TypeError``.
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_made", "_native")
 
-    def __init__(self, native: object) -> None:
+    def __init__(self, native: object, made: tuple[str, tuple[Any, ...], dict[str, Any]]) -> None:
         self._native = native
+        #: The constructor, and what it was given.
+        self._made = made
 
     @staticmethod
     def check_only() -> Kernel:
         """No kernel: the function only checks its arguments."""
-        return Kernel(_check_only())
+        return Kernel(_check_only(), ("check_only", (), {}))
 
     @staticmethod
     def symbol(
         name: str, *, convention: str | None = None, returns: str | None = None, args: Iterable[str] | None = None
     ) -> Kernel:
-        """The C function of a symbol, which an object has, or in this process any library."""
-        return Kernel(_symbol(name, convention, returns, _args(args)))
+        """The C function with this symbol, defined by an object, or in this process by any library."""
+        name, call = _check.text("name", name), _Call(convention, returns, args)
+        return Kernel(_symbol(name, *call.native), ("symbol", (name,), call.stated))
 
     @staticmethod
     def object(
@@ -60,9 +73,15 @@ class Kernel:
         convention: str | None = None,
         returns: str | None = None,
         args: Iterable[str] | None = None,
+        symbols: Mapping[str, Address] | None = None,
     ) -> Kernel:
-        """The C function of a symbol, with the object, archive or several of them that have it: for this process."""
-        return Kernel(_object(as_list(objects), symbol, convention, returns, _args(args)))
+        """The C function with this symbol, for this process, with the object, archive or several of them that define
+        it.
+        """
+        objects, symbol = _check.several_data("objects", objects), _check.text("symbol", symbol)
+        call = _Call(convention, returns, args)
+        kernel = Kernel(_object(objects, symbol, *call.native), ("object", (objects, symbol), call.stated))
+        return kernel._with_symbols(symbols)
 
     @staticmethod
     def llvm_ir(
@@ -72,9 +91,15 @@ class Kernel:
         convention: str | None = None,
         returns: str | None = None,
         args: Iterable[str] | None = None,
+        symbols: Mapping[str, Address] | None = None,
     ) -> Kernel:
-        """The C function of a symbol in LLVM's textual IR, which the machine's LLVM compiles: see :func:`llvm_version`."""
-        return Kernel(_llvm_ir(text, symbol, convention, returns, _args(args)))
+        """The C function with this symbol in LLVM's textual IR, which the machine's LLVM compiles: see
+        :func:`llvm_version`.
+        """
+        text, symbol = _check.text("text", text), _check.text("symbol", symbol)
+        call = _Call(convention, returns, args)
+        kernel = Kernel(_llvm_ir(text, symbol, *call.native), ("llvm_ir", (text, symbol), call.stated))
+        return kernel._with_symbols(symbols)
 
     @staticmethod
     def bitcode(
@@ -84,13 +109,17 @@ class Kernel:
         convention: str | None = None,
         returns: str | None = None,
         args: Iterable[str] | None = None,
+        symbols: Mapping[str, Address] | None = None,
     ) -> Kernel:
-        """The C function of a symbol in LLVM's bitcode, of version 22 or an older one, which the machine's LLVM compiles."""
-        return Kernel(_bitcode(bytes(bitcode), symbol, convention, returns, _args(args)))
+        """The C function with this symbol in bitcode of LLVM 22 or older, which the machine's LLVM compiles."""
+        bitcode, symbol = _check.data("bitcode", bitcode), _check.text("symbol", symbol)
+        call = _Call(convention, returns, args)
+        kernel = Kernel(_bitcode(bitcode, symbol, *call.native), ("bitcode", (bitcode, symbol), call.stated))
+        return kernel._with_symbols(symbols)
 
     @staticmethod
     def address(
-        address: int | ctypes._CFuncPtr,
+        address: Address,
         *,
         keep_alive: object = None,
         convention: str | None = None,
@@ -101,18 +130,17 @@ class Kernel:
 
         ``keep_alive`` is any object that owns the code. It lives as long as a function that calls it.
         """
-        if not isinstance(address, int):
-            keep_alive = (address, keep_alive)
-            address = ctypes.cast(address, ctypes.c_void_p).value or 0
-        # numbers that are larger than an int64 are addresses, too
-        signed = address - (1 << 64) if address >= 1 << 63 else address
-        return Kernel(_address(signed, _Owner(keep_alive), convention, returns, _args(args)))
+        signed, call = _check.address("address", address), _Call(convention, returns, args)
+        native = _address(signed, _Owner((address, keep_alive)), *call.native)
+        return Kernel(native, ("address", (address,), call.stated))
 
     @staticmethod
     def launch(launch: str, images: bytes | Iterable[bytes]) -> Kernel:
-        """A kernel of a device by the text of its launch, ``launch ENTRY grid=...`` (``docs/gpu.md``), with its images: cubins,
-        fatbins, PTX, or AMD's code objects."""
-        return Kernel(_launch(launch, as_list(images)))
+        """A device kernel, specified by the text of its launch, ``launch ENTRY grid=...`` (``docs/gpu.md``), with its
+        images: cubins, fatbins, PTX, or AMD code objects.
+        """
+        launch, images = _check.text("launch", launch), _check.several_data("images", images)
+        return Kernel(_launch(launch, images), ("launch", (launch, images), {}))
 
     @staticmethod
     def cuda(
@@ -130,21 +158,22 @@ class Kernel:
         programmatic: bool = False,
         non_portable_cluster: bool = False,
     ) -> Kernel:
-        """A kernel of a CUDA device: the launch by its parts.
+        """A kernel of a CUDA device, specified by the parts of its launch.
 
-        ``args`` are the kernel's parameters as a launch's text has them: ``["x", "y", "int32(n)"]``; unless given, those of convention
-        ``flat``.
+        ``args`` are the kernel's parameters as a launch's text has them: ``["x", "y", "int32(n)"]``; the default is
+        those of convention ``flat``. An extent is a number, or an expression as a str. Pass several as a list of up to
+        three.
         """
-        words = ["launch", f'"{entry}"', f"grid={_extents(grid)}", f"block={_extents(block)}"]
+        words = ["launch", f'"{_check.text("entry", entry)}"', f"grid={_extents('grid', grid)}", f"block={_extents('block', block)}"]
         for name, extents in (("cluster", cluster), ("preferred_cluster", preferred_cluster)):
             if extents is not None:
-                words.append(f"{name}={_extents(extents)}")
+                words.append(f"{name}={_extents(name, extents)}")
         if shared != 0:
-            words.append(f"shared={shared}")
+            words.append(f"shared={_check.extent('shared', shared)}")
         if args is not None:
-            words.append(f"args=[{', '.join(args)}]")
+            words.append(f"args=[{', '.join(_check.texts('args', args))}]")
         if priority is not None:
-            words.append(f"priority={priority}")
+            words.append(f"priority={_check.integer('priority', priority)}")
         flags = {
             "cooperative": cooperative,
             "programmatic": programmatic,
@@ -155,31 +184,90 @@ class Kernel:
 
     @staticmethod
     def launch_on_cpu(launch: str, function: Kernel) -> Kernel:
-        """A launch on the CPU by its text: a native kernel that is called for each block of the grid."""
-        return Kernel(_launch_on_cpu(launch, function._native))
+        """A launch on the CPU, specified by its text: the native kernel is called for each block of the grid."""
+        launch, function = _check.text("launch", launch), as_kernel("function", function)
+        return Kernel(_launch_on_cpu(launch, function._native), ("launch_on_cpu", (launch, function), {}))
 
     @staticmethod
     def first_use(kernels: Iterable[Kernel]) -> Kernel:
-        """What the first launches of kernels on a device do, as a function of its own: ``NAME(device: device)``."""
-        return Kernel(_first_use([kernel._native for kernel in kernels]))
+        """A separate function ``NAME(device: device)`` that does the one-time work of the kernels' first launches on a
+        device.
+        """
+        kernels = _check.listed("kernels", kernels, "Kernels", as_kernel)
+        return Kernel(_first_use([kernel._native for kernel in kernels]), ("first_use", (kernels,), {}))
 
     def prototype(self, signature: Signature | str) -> Prototype:
-        """The C function that the kernel has to be for a signature."""
+        """The prototype that the kernel's C function must have for a signature."""
         signature = as_signature(signature)
         parts = decode(_prototype(signature._native, self._native))
         return Prototype(parts["text"], tuple(CParameter(**parameter) for parameter in parts["params"]), parts["returns"])
 
-
     def header(self, signature: Signature | str) -> str:
-        """The C function that the kernel has to be, as a C header."""
+        """The prototype that the kernel's C function must have, as a C header."""
         return str(_header(as_signature(signature)._native, self._native))
 
+    def _with_symbols(self, symbols: Mapping[str, Address] | None) -> Kernel:
+        """The kernel with the addresses of symbols that its code refers to."""
+        given = _check.mapping("symbols", symbols, "addresses by names")
+        if not given:
+            return self
+        names = [_check.text("symbols", name) for name in given]
+        addresses = [_check.address(f"symbols[{name!r}]", of) for name, of in given.items()]
+        constructor, values, options = self._made
+        native = _with_symbols(self._native, names, addresses, _Owner(list(given.values())))
+        return Kernel(native, (constructor, values, {**options, "symbols": dict(given)}))
 
-def _args(args: Iterable[str] | None) -> str | None:
-    """Stated C parameters as a launch's text has them."""
-    if isinstance(args, str):
-        raise TypeError(f"expected a list of parameters, got {args!r}")
-    return None if args is None else ", ".join(args)
+    def __reduce__(self) -> tuple[Any, ...]:
+        constructor, _, options = self._made
+        if constructor == "address" or "symbols" in options:
+            raise TypeError(f"{self!r} has an address of this process, which means nothing in another: it can't be pickled")
+        return _remade, self._made
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
+
+    def __repr__(self) -> str:
+        constructor, values, options = self._made
+        shown = [*map(_shown, values), *(f"{name}={_shown(value)}" for name, value in options.items())]
+        return f"Kernel.{constructor}({', '.join(shown)})"
+
+
+def _remade(constructor: str, values: tuple[Any, ...], options: dict[str, Any]) -> Kernel:
+    """Restores a kernel from its pickled form."""
+    return getattr(Kernel, constructor)(*values, **options)
+
+
+def _shown(value: object) -> str:
+    """A value in ``repr``; code is shown by its size."""
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    shown = repr(value)
+    return shown if len(shown) <= 200 else f"{shown[:180]}...<{len(shown)} characters>"
+
+
+def as_kernel(what: str, kernel: object) -> Kernel:
+    """Checks that a value is a kernel, not a symbol's name."""
+    return _check.instance(what, kernel, Kernel, "a Kernel, such as Kernel.symbol(name)")
+
+
+class _Call:
+    """How a native kernel is called."""
+
+    def __init__(self, convention: object, returns: object, args: object) -> None:
+        listed = None if args is None else _check.texts("args", args)
+        stated = {
+            "convention": _check.optional_text("convention", convention),
+            "returns": _check.optional_text("returns", returns),
+            "args": listed,
+        }
+        self.native = (stated["convention"], stated["returns"], None if listed is None else ", ".join(listed))
+        #: What is stated, by the names of the constructors' options.
+        self.stated = {name: value for name, value in stated.items() if value is not None}
 
 
 class _Owner:
@@ -191,14 +279,6 @@ class _Owner:
         self.owned = owned
 
 
-def as_list(parts: bytes | Iterable[bytes]) -> list[bytes]:
-    """Bytes as a list of one; several as a list."""
-    if isinstance(parts, (bytes, bytearray, memoryview)):
-        return [bytes(parts)]
-    return [bytes(part) for part in parts]
-
-
-def _extents(extents: Extents) -> str:
-    if isinstance(extents, (int, str)):
-        return str(extents) if isinstance(extents, int) else f"({extents})"
-    return f"({', '.join(str(extent) for extent in extents)})"
+def _extents(what: str, value: object) -> str:
+    """One extent or several as a launch's text has them."""
+    return f"({', '.join(_check.extents(what, value))})"

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tvm_ffi
 
+from . import _check
 from ._native import encode, function
-from .kernel import Kernel, as_list
+from .compiled import CompiledFunction
+from .kernel import Address, Kernel, as_kernel
 from .signature import Signature, as_signature
 
 _compile = function("compile")
 _object = function("object")
+_load = function("load")
 _llvm_ir = function("llvm_ir")
 _link = function("link")
 _archive = function("archive")
@@ -25,15 +29,43 @@ _cached_library = function("cached_library")
 
 
 class Cache:
-    """Libraries in a folder that threads and processes share.
+    """A directory of libraries that threads and processes share.
 
-    A library's key is a hash of all that decides its bytes: the functions, the kernels' objects, the target, the options, and the build of this
-    package. A library is compared with its own hash when it is read, and made again if it is broken. No path ever gets other bytes.
-    The libraries that were used longest ago go where the folder would hold more than ``max_bytes``.
+    A library's key is a hash of everything that decides its bytes: the functions, the kernels' objects, the target, the
+    options, and the build of this package. Each library is checked against its own hash when it is read, and rebuilt if
+    it is corrupt. The bytes at a path never change. When the directory would exceed ``max_bytes``, the least recently
+    used libraries are deleted.
+
+    The directory belongs to this user alone; the cache creates it with mode 0700. A directory that another user can
+    write to is an error, as is one that is neither empty nor a cache. A read-only or full directory stores nothing:
+    each library is then rebuilt every time, and one warning says so.
     """
 
     def __init__(self, folder: str | os.PathLike[str], max_bytes: int = 1 << 30) -> None:
-        self._native = _cache(os.fspath(folder), max_bytes)
+        self._folder, self._max_bytes = _check.path("folder", folder), _check.integer("max_bytes", max_bytes)
+        self._native = _cache(self._folder, self._max_bytes)
+        self._has_warned = False
+
+    def __repr__(self) -> str:
+        return f"Cache({self._folder!r}, max_bytes={self._max_bytes})"
+
+    def _warn(self, problem: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            message = f"the cache {self._folder} can't take a library, which is made without it: {problem}"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+#: What checks each option of a link.
+_LINK_OPTIONS: dict[str, Any] = {
+    "files": _check.paths,
+    "libraries": _check.texts,
+    "library_folders": _check.paths,
+    "allow_undefined": _check.texts,
+    "runtime": lambda what, value: None if value is None else _check.path(what, value),
+    "args": _check.texts,
+    "linker": _check.optional_text,
+}
 
 
 def compile(
@@ -44,28 +76,43 @@ def compile(
     backend: str | None = None,
     opt_level: str | None = None,
     cache: Cache | None = None,
-) -> tvm_ffi.Function:
-    """Makes a function of a signature and a kernel in this process.
+    symbols: Mapping[str, Address] | None = None,
+    doc: str | None = None,
+) -> CompiledFunction:
+    """Compiles a function from a signature and a kernel in this process. Returns a ``tvm_ffi.Function`` with
+    ``__signature__``, ``__name__``, and ``doc`` as ``__doc__``. To call it with keywords, use
+    :func:`python_callable`.
 
-    The kernel's symbol is looked for in ``objects``, relocatable objects and archives for this machine, then in the process. Code and
-    kernel go with the last reference to the function. An undefined symbol is an :class:`UndefinedSymbol`.
+    The kernel's symbol is looked up in ``objects`` (relocatable objects and archives for this machine), then in the
+    process. Code and kernel are freed with the last reference to the function. An undefined symbol is an
+    :class:`UndefinedSymbol`.
 
-    With a ``cache`` the function is one of a library in it, so that no process has to compile it again. Its kernel is a
-    :meth:`Kernel.symbol` or a launch.
+    ``symbols`` maps names that the objects refer to to addresses, as in :class:`Kernel`. They take precedence over the
+    symbols of the process.
+
+    With a ``cache`` the function is part of a cached library, so no other process has to compile it again. Its kernel
+    must then be a :meth:`Kernel.symbol` or a launch, since addresses of this process are meaningless in others.
     """
+    signature, kernel, doc = as_signature(signature), as_kernel("kernel", kernel), _check.optional_text("doc", doc)
+    if symbols:
+        if cache is not None:
+            raise ValueError("symbols: expected none with a cache, whose libraries are for every process: link what defines them")
+        kernel = kernel._with_symbols(symbols)
     if cache is not None:
-        signature = as_signature(signature)
         library = Library(backend=backend, opt_level=opt_level).add(signature, kernel)
-        return library.load(objects=objects, cache=cache).get_function(signature.name)
-    return _compile(as_signature(signature)._native, kernel._native, as_list(objects), backend, opt_level)
+        function = library.load(objects=objects, cache=cache).get_function(signature.name)
+    else:
+        backend, opt_level = _check.optional_text("backend", backend), _check.optional_text("opt_level", opt_level)
+        function = _compile(signature._native, kernel._native, _check.several_data("objects", objects), backend, opt_level)
+    return CompiledFunction._of(function, signature, doc)
 
 
 class Library:
-    """Functions on their way into an object or a shared library.
+    """Functions to be written to an object or a shared library.
 
-    ``target`` is a triple, this machine's unless given; ``cpu`` and ``features`` the least CPU that the code has to run on, by the
-    backend's names; ``opt_level`` is ``none``, ``speed`` or ``full``. ``system_lib`` is the prefix of a system library, which
-    registers its functions when the program that it is linked into starts.
+    ``target`` is a triple, by default this machine's. ``cpu`` and ``features`` are the minimum CPU that the code has to
+    run on, by the backend's names. ``opt_level`` is ``none``, ``speed`` or ``full``. ``system_lib`` is the prefix of a
+    system library, which registers its functions at the start of the program that it is linked into.
     """
 
     def __init__(
@@ -79,48 +126,57 @@ class Library:
         system_lib: str | None = None,
         carries_modules: bool = False,
     ) -> None:
-        self._functions: list[tuple[object, object, str | None]] = []
+        self._functions: list[tuple[Signature, Kernel, str | None]] = []
         self._globals: list[tuple[str, str]] = []
-        self._target = target
+        self._target = _check.optional_text("target", target)
         self._options: dict[str, Any] = {
-            "target": target,
-            "backend": backend,
-            "opt_level": opt_level,
-            "cpu": cpu,
-            "features": list(features),
-            "system_lib": system_lib,
-            "carries_modules": carries_modules,
+            "target": self._target,
+            "backend": _check.optional_text("backend", backend),
+            "opt_level": _check.optional_text("opt_level", opt_level),
+            "cpu": _check.optional_text("cpu", cpu),
+            "features": _check.texts("features", features),
+            "system_lib": _check.optional_text("system_lib", system_lib),
+            "carries_modules": bool(carries_modules),
         }
 
+    def __repr__(self) -> str:
+        names = ", ".join(signature.name for signature, _, _ in self._functions) or "no functions"
+        return f"<Library of {names}, for {self._target or 'this machine'}>"
+
     def add(self, signature: Signature | str, kernel: Kernel, *, doc: str | None = None) -> Library:
-        """Adds a function, and gives the library back."""
-        self._functions.append((as_signature(signature)._native, kernel._native, doc))
+        """Adds a function, and returns the library."""
+        self._functions.append((as_signature(signature), as_kernel("kernel", kernel), _check.optional_text("doc", doc)))
         return self
 
     def register_global(self, function: str, name: str) -> Library:
-        """Makes a function a global function of that name while the library is loaded, and gives the library back."""
-        self._globals.append((function, name))
+        """Registers a function under a global name while the library is loaded, and returns the library."""
+        self._globals.append((_check.text("function", function), _check.text("name", name)))
         return self
 
     def object(self) -> bytes:
-        """The functions as a relocatable object. All mistakes of all kernels are one :class:`KernelError`."""
+        """The functions as a relocatable object. Errors of all kernels are raised together as one :class:`KernelError`.
+        """
         return bytes(_object(*self._stated()))
 
     def llvm_ir(self, *, optimized: bool = False) -> str:
-        """The functions in LLVM's IR, as the text of a module for the target, whatever the backend.
+        """The functions as a textual LLVM IR module for the target, whatever the backend.
 
-        It is the module before LLVM's passes, for a compiler that links it with its kernels and optimises both together; or, ``optimized``, after them.
+        By default this is the module before LLVM's passes, for a compiler that links it with its kernels and optimises
+        both together. With ``optimized`` it is the module after them.
         """
         return str(_llvm_ir(*self._stated(), optimized))
 
     def _stated(self) -> tuple[list[list[object]], str]:
         """The functions, and the options."""
-        return [list(function) for function in self._functions], encode({**self._options, "globals": self._globals})
+        functions = [[signature._native, kernel._native, doc] for signature, kernel, doc in self._functions]
+        return functions, encode({**self._options, "globals": self._globals})
 
     def archive(self, path: str | os.PathLike[str], *, objects: Mapping[str, bytes] | None = None) -> None:
-        """Writes the functions, and objects and archives by the names of members, as a static library."""
-        members = {Path(path).with_suffix(".o").name: self.object(), **(objects or {})}
-        _archive(self._target, [[name, bytes(data)] for name, data in members.items()], os.fspath(path))
+        """Writes the functions, with objects and archives by member name, as a static library."""
+        given = _check.mapping("objects", objects, "bytes by the names of members")
+        members = [[_check.text("objects", name), _check.data(f"objects[{name!r}]", data)] for name, data in given.items()]
+        path = _check.path("path", path)
+        _archive(self._target, [[Path(path).with_suffix(".o").name, self.object()], *members], path)
 
     def link(
         self,
@@ -135,11 +191,13 @@ class Library:
         args: Iterable[str] = (),
         linker: str | None = None,
     ) -> None:
-        """Links the functions with objects and archives (``objects`` in memory, ``files`` by their paths) into a shared library.
+        """Links the functions with objects and archives (``objects`` in memory, ``files`` by their paths) into a shared
+        library.
 
-        ``linker`` is ``"wild"``, which is in this package and needs no toolchain, or ``"cc"``, the C compiler's driver; unless given, wild for
-        Linux. Symbols that nobody defines are an :class:`UndefinedSymbol`, unless ``allow_undefined`` has them. The file is written
-        wholly or not at all, and never in place: a library that is loaded from the path stays as it is.
+        ``linker`` is ``"wild"``, which is part of this package and needs no toolchain, or ``"cc"``, the C compiler's
+        driver. The default for Linux is wild. Undefined symbols are an :class:`UndefinedSymbol`, unless
+        ``allow_undefined`` lists them. The file is replaced atomically, never written in place, so a process that has
+        loaded the library from the path is unaffected.
         """
         options = self._link_options(
             files=files,
@@ -150,22 +208,29 @@ class Library:
             args=args,
             linker=linker,
         )
-        _link([self.object(), *as_list(objects)], os.fspath(path), options)
+        path, objects = _check.path("path", path), _check.several_data("objects", objects)
+        _link([self.object(), *objects], path, options)
 
     def _link_options(self, **options: Any) -> str:
-        def plain(value: Any) -> Any:
-            if value is None or isinstance(value, str):
-                return value
-            return os.fspath(value) if isinstance(value, os.PathLike) else [os.fspath(part) for part in value]
-
-        return encode({"target": self._target, **{name: plain(value) for name, value in options.items()}})
+        unknown = sorted(set(options) - set(_LINK_OPTIONS))
+        if unknown:
+            raise TypeError(f"Library.load() got an unexpected keyword argument {unknown[0]!r}")
+        checked = {name: _LINK_OPTIONS[name](name, value) for name, value in options.items()}
+        return encode({"target": self._target, **checked})
 
     def _load_cached(
         self, cache: Cache, objects: list[bytes], keep_module_alive: bool, options: dict[str, Any]
     ) -> tvm_ffi.Module:
         tries = 10
         while True:
-            path = str(_cached_library(cache._native, *self._stated(), objects, self._link_options(**options)))
+            path, problem = _cached_library(cache._native, *self._stated(), objects, self._link_options(**options))
+            path = str(path)
+            if problem is not None:
+                try:
+                    cache._warn(str(problem))
+                    return tvm_ffi.load_module(path, keep_module_alive=keep_module_alive)
+                finally:
+                    shutil.rmtree(os.path.dirname(path), ignore_errors=True)
             try:
                 return tvm_ffi.load_module(path, keep_module_alive=keep_module_alive)
             except Exception:
@@ -182,13 +247,24 @@ class Library:
         cache: Cache | None = None,
         **options: Any,
     ) -> tvm_ffi.Module:
-        """The functions as a loaded module of this process, with their metadata and docs. ``options`` are those of :meth:`link`.
+        """The functions as a loaded module of this process, with their metadata and docs. ``options`` are those of
+        :meth:`link`.
 
-        Without a ``cache`` nothing stays on disk. The module is unloaded with its last reference and that of its functions, unless
-        ``keep_module_alive``.
+        Symbols are looked up in ``objects``, then in the process. Without a ``cache`` nothing stays on disk. On Linux
+        with glibc 2.28 or later and for this machine, without ``cache`` and ``options``, nothing is written to disk and
+        no linker runs: the objects are loaded directly. If the loader refuses one of them, for example for thread-local
+        variables, the library is linked as on other systems. The module is unloaded with the last reference to it and
+        its functions, unless ``keep_module_alive``.
         """
         if cache is not None:
-            return self._load_cached(cache, as_list(objects), keep_module_alive, options)
+            cache = _check.instance("cache", cache, Cache, "a Cache")
+            return self._load_cached(cache, _check.several_data("objects", objects), keep_module_alive, options)
+        if not options:
+            module = _load(*self._stated(), _check.several_data("objects", objects))
+            if module is not None:
+                if keep_module_alive:
+                    tvm_ffi.get_global_func("ffi.ModuleGlobalsAdd")(module)
+                return module
         folder = tempfile.mkdtemp(prefix="tvm-ffi-codegen-")
         try:
             # No two libraries of a process may have one path: the system's loader would take the second for the first.

@@ -6,8 +6,9 @@ import os
 from html import escape
 from typing import Any, Callable
 
+from . import _check
 from ._native import decode, function
-from .kernel import Kernel
+from .kernel import Kernel, as_kernel
 from .signature import Signature, as_signature
 
 _build = function("build")
@@ -18,7 +19,7 @@ _llvm_version = function("llvm_version")
 _install_cpu_allocator = function("install_cpu_allocator")
 
 
-def build() -> dict[str, Any]:
+def build_info() -> dict[str, Any]:
     """What this build has: ``version``, ``build_id``, ``target``, ``backends`` and ``linkers``, the default ones first.
 
     The build id is that of the sources: a key for what a compiler keeps of this package's code.
@@ -29,17 +30,19 @@ def build() -> dict[str, Any]:
 def llvm_version() -> str:
     """The version of LLVM, such as ``22.1.8``.
 
-    The package comes without LLVM. ``libLLVM.so.22.1`` is loaded when it is first needed: by the backend ``llvm``, a kernel in LLVM's IR, or this function.
-    The environment variable ``TVM_FFI_CODEGEN_LIBLLVM`` names another file. Without one it is an :class:`LlvmNotFound`.
+    The package doesn't include LLVM. ``libLLVM.so.22.1`` is loaded on first use: by the backend ``llvm``, a kernel in
+    LLVM's IR, or this function. To use another file, set the environment variable ``TVM_FFI_CODEGEN_LIBLLVM``. If LLVM
+    is not found, the error is :class:`LlvmNotFound`.
     """
     return str(_llvm_version())
 
 
 def install_cpu_allocator() -> None:
-    """Gives the process an allocator of tensors on the CPU.
+    """Installs an allocator of CPU tensors in the process.
 
-    A function that returns a tensor takes its memory from the process's allocator. A framework such as PyTorch sets one while its tensors
-    are passed; with NumPy and JAX there is none, and such a function fails with an error that names this function, until it is called once.
+    A function that returns a tensor takes its memory from the process's allocator. A framework such as PyTorch sets one
+    while its tensors are passed; NumPy and JAX don't. Without an allocator such a function fails with an error that
+    names this function; call it once.
     """
     _install_cpu_allocator()
 
@@ -52,7 +55,7 @@ def inspect(binary: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     """
     if isinstance(binary, (bytes, bytearray, memoryview)):
         return decode(_inspect_bytes(bytes(binary), "the bytes"))
-    return decode(_inspect(os.fspath(binary)))
+    return decode(_inspect(_check.path("binary", binary)))
 
 
 def explain(
@@ -63,17 +66,20 @@ def explain(
     backend: str | None = None,
     opt_level: str | None = None,
 ) -> Explanation:
-    """The text of a function at a stage of its compilation: ``ir``, ``clif`` or ``llvm`` (the backend's own), ``asm``, ``header``, ``launch``.
+    """The source of a function at a stage of its compilation: ``ir``, ``clif`` or ``llvm`` (the backend's own),
+    ``asm``, ``header``, ``launch``.
 
-    ``html`` is a page with all stages side by side, which notebooks show for each stage. Without a kernel the function only checks its arguments.
+    ``html`` is a page with all stages side by side, which notebooks show for each stage. Without a kernel the function
+    only checks its arguments.
     """
     signature = as_signature(signature)
-    kernel = Kernel.check_only() if kernel is None else kernel
+    kernel = Kernel.check_only() if kernel is None else as_kernel("kernel", kernel)
+    backend, opt_level = _check.optional_text("backend", backend), _check.optional_text("opt_level", opt_level)
 
     def text(stage: str) -> str:
         return str(_explain(signature._native, kernel._native, stage, backend, opt_level))
 
-    return Explanation._of(text(stage), lambda: text("html"))
+    return Explanation._of(text(_check.text("stage", stage)), lambda: text("html"))
 
 
 class Explanation(str):

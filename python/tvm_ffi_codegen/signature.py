@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import _check
 from ._native import decode, encode, function
 
 _signature = function("signature")
@@ -14,7 +15,7 @@ _signature_json = function("signature_json")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the compiler's own source, which errors of the function end in."""
+    """A line of the compiler's own source, shown at the end of the function's errors."""
 
     file: str
     line: int
@@ -33,61 +34,70 @@ class Parameter:
     default: str | None
     #: Whether callers pass the parameter by its name alone.
     keyword_only: bool = False
-    #: The use that the function makes of the parameter's tensors: ``"in"``, ``"out"`` or ``"inout"``; None for a type without a tensor, and in a
-    #: signature that marks none with ``out=True`` or ``inout=True``.
+    #: How the function uses the parameter's tensors: ``"in"``, ``"out"`` or ``"inout"``. None for a type without a
+    #: tensor, and in a signature that marks none with ``out=True`` or ``inout=True``.
     access: str | None = None
 
 
 class Signature:
     """A function's name, parameters, result and constraints.
 
-    The text form is ``docs/signatures.md``'s: ``saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))``.
-    ``places`` say where the parts are from: of ``"signature"``, ``"result"``, the parameters by their names, and
-    ``"where[0]"``. A mistake is a :class:`SignatureError`, which has all of them.
+    The text form is described in ``docs/signatures.md``: ``saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n],
+    float32))``. ``places`` are the source locations of its parts: of ``"signature"``, ``"result"``, the parameters by
+    their names, and ``"where[0]"``. Errors are raised together as one :class:`SignatureError`.
     """
 
-    __slots__ = ("_info", "_native")
+    __slots__ = ("_info", "_native", "_places")
 
     def __init__(self, text: str, *, places: Mapping[str, Place] | None = None) -> None:
+        self._places = {
+            _check.text("places", part): _check.instance(f"places[{part!r}]", place, Place, "a tvm_ffi_codegen.Place")
+            for part, place in _check.mapping("places", places, "Places by parts").items()
+        }
         stated = [
             {"part": part, "file": place.file, "line": place.line, "function": place.function}
-            for part, place in (places or {}).items()
+            for part, place in self._places.items()
         ]
-        self._native = _signature(text, encode(stated) if stated else "")
+        self._native = _signature(_check.text("text", text), encode(stated) if stated else "")
         self._info: dict[str, Any] | None = None
 
     @staticmethod
     def build(
         name: str,
-        parameters: Mapping[str, str],
+        parameters: Mapping[str, Any],
         *,
         defaults: Mapping[str, object] | None = None,
         keyword_only: str | None = None,
-        returns: str | None = None,
+        returns: Any = None,
         where: Iterable[str] = (),
         places: Mapping[str, Place] | None = None,
     ) -> Signature:
         """A signature of its parts: types by the parameters' names, in order, as the text form has them.
 
-        ``defaults`` are None, bools, numbers and strings. A string is the text of a dtype or a device where the
-        parameter's type is one. ``keyword_only`` is the first of the parameters that callers pass by their names alone.
+        A dtype of NumPy, PyTorch, JAX or ``tvm_ffi`` stands for the scalar of its name. ``defaults`` are None, bools, numbers (NumPy's, too), strings,
+        dtypes and devices. A string is the text of a dtype or a device where the parameter's type is one. ``keyword_only`` is the first of the parameters that callers pass by their names alone.
         """
-        defaults = defaults or {}
-        unknown = [name for name in defaults if name not in parameters]
+        name = _check.text("name", name)
+        types = {
+            _check.text("parameters", of): _check.type_text(f"parameters[{of!r}]", type)
+            for of, type in _check.mapping("parameters", parameters, "types by names").items()
+        }
+        defaults = _check.mapping("defaults", defaults, "values by names")
+        unknown = [of for of in defaults if of not in types]
         if unknown:
             raise ValueError(f"there is no parameter `{unknown[0]}` for its default")
-        if keyword_only is not None and keyword_only not in parameters:
+        if keyword_only is not None and keyword_only not in types:
             raise ValueError(f"there is no parameter `{keyword_only}` to be keyword-only")
         listed = [
-            ("*, " if name == keyword_only else "")
-            + f"{name}: {type}"
-            + (f" = {_text(defaults[name])}" if name in defaults else "")
-            for name, type in parameters.items()
+            ("*, " if of == keyword_only else "")
+            + f"{of}: {type}"
+            + (f" = {_text(_check.default(f'defaults[{of!r}]', defaults[of]))}" if of in defaults else "")
+            for of, type in types.items()
         ]
         text = f"{name}({', '.join(listed)})"
         if returns is not None:
-            text += f" -> {returns}"
-        constraints = ", ".join(where)
+            text += f" -> {_check.type_text('returns', returns)}"
+        constraints = ", ".join(_check.texts("where", where))
         if constraints:
             text += f" where {constraints}"
         return Signature(text, places=places)
@@ -133,7 +143,7 @@ class Signature:
 
     @property
     def arity(self) -> tuple[int, int]:
-        """The least and the greatest number of arguments."""
+        """The minimum and maximum number of arguments."""
         least, most = self._parts()["arity"]
         return least, most
 
@@ -149,17 +159,29 @@ class Signature:
 
     @property
     def structure(self) -> dict[str, Any]:
-        """The types, dimensions and constraints as data, for those who compute with them: ``parameters``, ``result`` and ``where``.
+        """The types, dimensions and constraints as data to compute with: ``parameters``, ``result`` and ``where``.
 
-        A dimension is a number, a name, or an operation with its operands, such as ``["//", "n", 2]``; ``clib/src/structure.rs`` lists the types.
+        A dimension is a number, a name, or an operation with its operands, such as ``["//", "n", 2]``;
+        ``clib/src/structure.rs`` lists the types.
         """
         return self._parts()["structure"]
 
     def prototype(self, convention: str = "flat", *, returns: str | None = None) -> Prototype:
-        """The C function that a kernel of the signature's own name has to be: see :meth:`Kernel.prototype`."""
+        """The prototype that the C function of a kernel must have, if the kernel has the signature's name: see
+        :meth:`Kernel.prototype`.
+        """
         from .kernel import Kernel
 
         return Kernel.symbol(self.name, convention=convention, returns=returns).prototype(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read, (self.text, self._places)
+
+    def __copy__(self) -> Signature:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Signature:
+        return self
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Signature) else NotImplemented
@@ -178,13 +200,14 @@ class Signature:
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
-def _text(value: object) -> str:
+def _text(value: None | bool | int | float | str) -> str:
     """A default in the text form."""
-    if value is None or isinstance(value, (bool, int, float)):
-        return str(value)
-    if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
-    raise TypeError(f"a default is None, a bool, a number or a str, got {value!r}")
+    return f'"{value.translate(_ESCAPES)}"' if isinstance(value, str) else str(value)
+
+
+def _read(text: str, places: dict[str, Place]) -> Signature:
+    """Restores a signature from its pickled form."""
+    return Signature(text, places=places)
 
 
 @dataclass(frozen=True)
@@ -195,13 +218,16 @@ class CParameter:
     name: str
     #: The type in C.
     type: str
-    #: The value that is passed: ``x.data``, or ``n, from x.shape[0]``.
+    #: The value that is passed, in words: ``x.data``, or ``n, from x.shape[0]``.
     source: str
+    #: Identifies the parameter, independently of its name in C: ``a.value``, ``x.data``, ``s.size``, ``->.data`` of the
+    #: result, ``n`` for a symbol of dimensions.
+    key: str
 
 
 @dataclass(frozen=True)
 class Prototype:
-    """The C function that a kernel has to be."""
+    """The prototype of a kernel's C function."""
 
     #: The prototype in C.
     text: str
@@ -216,4 +242,6 @@ class Prototype:
 
 def as_signature(signature: Signature | str) -> Signature:
     """A signature, read from its text if it is one."""
-    return Signature(signature) if isinstance(signature, str) else signature
+    if isinstance(signature, str):
+        return Signature(signature)
+    return _check.instance("signature", signature, Signature, "a Signature, or its text as a str")

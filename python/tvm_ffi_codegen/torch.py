@@ -1,4 +1,5 @@
-"""Functions as operators of PyTorch: ``torch.library``'s schema, implementation and fake function, made of a signature.
+"""Functions as PyTorch operators: derives ``torch.library``'s schema, implementation and fake function from a
+signature.
 
 :func:`register` makes an operator that ``torch.compile`` keeps in the graph. Importing this module imports PyTorch.
 """
@@ -57,7 +58,7 @@ class TorchOperator:
     name: str
     #: ``ns::name``: the function as it is, which writes into tensors of the caller's.
     mutating: torch._ops.OpOverload
-    #: ``ns::name.functional``: takes no outputs, allocates them, and returns what was written; None where there is none.
+    #: ``ns::name.functional``: takes no outputs, allocates them, and returns what was written. None if absent.
     functional: torch._ops.OpOverload | None
     #: Why there is no functional operator.
     why_not_functional: str | None
@@ -75,17 +76,19 @@ def register(
     inouts: Iterable[str] | None = None,
     function: str | None = None,
 ) -> TorchOperator:
-    """Makes an operator ``namespace::name`` of a function, for as long as the process lives.
+    """Registers a function as an operator ``namespace::name``, for as long as the process lives.
 
-    ``source`` is a function with its ``signature``, or a module whose metadata has it: of the function of the operator's name, or of that of the name
-    ``function``. ``outputs`` are the tensors that the function writes and doesn't read, ``inouts`` those that it writes and reads; unless one of the
-    two is given, the signature's marks say it.
+    ``source`` is a function with its ``signature``, or a module whose metadata contains it. In a module, the function
+    is the one named ``function``, by default the operator's name. ``outputs`` are the tensors that the function writes
+    without reading, ``inouts`` those that it reads and writes. If neither is given, the signature's marks decide.
 
-    The mutating operator has the function's parameters. Where the function writes tensors, and the inputs determine its outputs, the functional
-    operator leaves ``outputs`` out, takes ``inouts`` as plain inputs, and returns the new tensors in the parameters' order, before the function's own result. Neither has a
-    gradient: ``torch.library.register_autograd`` gives one to the functional operator.
+    The mutating operator has the function's parameters. If the function writes tensors, and the inputs determine its
+    outputs, there is a functional operator. It omits ``outputs``, takes ``inouts`` as plain inputs, and returns the new
+    tensors in the parameters' order, before the function's own result. Neither has a gradient: add one to the
+    functional operator with ``torch.library.register_autograd``.
 
-    Sizes are related as in the signature: under ``torch.compile`` the sizes of results are expressions of symbolic sizes.
+    Sizes are related as in the signature: under ``torch.compile`` the sizes of results are expressions of symbolic
+    sizes.
     """
     namespace, separator, base = name.partition("::")
     if not separator or not namespace or not base or "." in base:
@@ -164,7 +167,7 @@ class _Form:
         raise NotImplementedError
 
     def binder(self) -> Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]]:
-        """What gives the values of parameters by their names. PyTorch leaves arguments out that are equal to defaults."""
+        """Reads the values of parameters by their names. PyTorch omits arguments that are equal to defaults."""
         order = [of.name for of in self.parameters]
         defaults = {of.name: _default(of) for of in self.parameters if of.default is not REQUIRED}
         stand_for_none = [of.name for of in self.parameters if of.default is not REQUIRED and not _in_schema(of)]
@@ -182,7 +185,7 @@ class _Form:
         return self.of.symbols(numbers, values, lambda tensor: tensor.stride())
 
     def call(self, values: dict[str, Any]) -> list[Any]:
-        """Calls the function with all of its arguments, and gives its results."""
+        """Calls the function with all of its arguments, and returns its results."""
         result = self.of.function(*[_passed(values[of.name]) for of in self.of.parameters])
         if not self.results:
             return []
@@ -190,7 +193,7 @@ class _Form:
         return [of if isinstance(of, torch.Tensor) else torch.from_dlpack(of) for of in several]
 
     def empty(self, symbols: Symbols, type: Mapping[str, Any], values: dict[str, Any], path: str) -> torch.Tensor:
-        """A tensor of a type, with anything in it."""
+        """An uninitialised tensor of a type."""
         sizes = self.of.sizes(symbols, type, path)
         dtype, device = type["dtype"], self.device(type["device"], values, path)
         dtype = values[dtype["parameter"]] if isinstance(dtype, dict) else _dtype(self.of.name, dtype)
@@ -256,7 +259,7 @@ class _Functional(_Form):
         return _returned([*(values[of.name] for of in self.of.written), *results])
 
     def prepare(self, values: dict[str, Any], symbols: Symbols) -> None:
-        """Adds the outputs to the arguments, and copies of what is read and written in place of the caller's."""
+        """Adds the outputs to the arguments, and replaces the caller's inouts with copies."""
         for of in self.of.written:
             if of.access == "out":
                 values[of.name] = self.empty(symbols, of.type, values, of.name)
@@ -307,7 +310,9 @@ def _type(function: str, of: OperatorParameter, type: Mapping[str, Any]) -> str:
 
 
 def _in_schema(of: OperatorParameter) -> bool:
-    """Whether a default has a form in schemas. For the others None stands, and the value is put in when the operator is called."""
+    """Whether a schema can express a default. For the others the schema has None, and the operator fills in the value
+    when called.
+    """
     if of.default is None or isinstance(of.default, (bool, int)):
         return True
     if isinstance(of.default, float) or group(of.plain) == "float":

@@ -1,15 +1,18 @@
-"""Kernels of Triton: a compiled kernel's own metadata becomes a launch.
+"""Triton kernels: converts a compiled kernel's own metadata into a launch.
 
-Triton isn't imported here: a compiled kernel is an object with ``metadata``, ``asm`` and ``src``, as ``triton.compile`` gives it.
+This module doesn't import Triton: a compiled kernel is an object with ``metadata``, ``asm`` and ``src``, as
+``triton.compile`` returns it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
+from . import _check
 from .errors import KernelError
+from ._check import Extents
 from .kernel import Kernel
 from .signature import Signature, as_signature
 
@@ -32,7 +35,13 @@ _COMPILED = {
 }  # fmt: skip
 
 _INTEGERS = {f"{sign}{bits}": f"{name}{bits}" for sign, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}
+_BOOLS = ("i1", "u1")
 _FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64"}
+#: The dtypes of elements, by Triton's names for what a pointer leads to.
+_ELEMENTS = {
+    **_INTEGERS, **_FLOATS, "i1": "bool", "u1": "bool", "fp8e5": "float8_e5m2", "fp8e4nv": "float8_e4m3fn",
+    "fp8e5b16": "float8_e5m2fnuz", "fp8e4b8": "float8_e4m3fnuz",
+}  # fmt: skip
 #: The bytes of a tensor map's swizzle by the driver's number for it.
 _SWIZZLES = (0, 32, 64, 128)
 
@@ -41,27 +50,29 @@ def from_compiled(
     compiled: Any,
     signature: Signature | str,
     *,
-    grid: Sequence[int | str],
+    grid: Extents,
     bind: Mapping[str, Binding] | None = None,
 ) -> Kernel:
     """The kernel that Triton has compiled for CUDA, launched by a signature.
 
-    ``compiled`` may be a list: one kernel, compiled for several architectures. Each device runs the cubin that fits it best. The launches have to be the same, except for
-    shared memory, of which they all get the largest.
+    ``compiled`` may be a list: one kernel, compiled for several architectures. Each device runs the cubin that fits it
+    best. The launches have to be the same, except that all use the largest shared memory.
 
-    ``bind`` says what stands for Triton's parameters: for pointers and tensor descriptors a tensor of the signature, for scalars an expression,
-    such as ``"n"`` or ``"2 * n"``, or a number. A parameter that isn't bound is the signature's of the same name. ``grid`` has up to three extents,
-    numbers or expressions.
+    ``bind`` maps Triton's parameters to their values. A pointer or tensor descriptor is bound to a tensor of the
+    signature. A scalar is bound to a number, or to an expression such as ``"n"`` or ``"2 * n"``. An unbound parameter
+    is the signature's parameter of the same name. ``grid`` has up to three extents, numbers or expressions.
 
-    The threads of a block, shared memory, clusters, attributes, scratch memory and constants are the compiled kernel's own. What Triton has
-    taken for granted, the signature has to state: ``align=16`` for a pointer, and a constraint such as ``n % 16 == 0`` for an integer that is
-    a multiple of 16. Whatever isn't known here, or isn't stated there, is a :class:`KernelError`.
+    The threads of a block, shared memory, clusters, attributes, scratch memory and constants come from the compiled
+    kernel. The signature has to state whatever Triton assumed at compile time: ``align=16`` for a pointer, and a
+    constraint such as ``n % 16 == 0`` for an integer that is a multiple of 16. Unknown metadata, or an assumption that
+    the signature doesn't state, is a :class:`KernelError`.
     """
     signature = as_signature(signature)
     kernels = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
     if not kernels:
         raise KernelError("expected a compiled kernel, got an empty list")
-    launches = [_launch(of, signature, grid, dict(bind or {})) for of in kernels]
+    bound = dict(_check.mapping("bind", bind, "tensors, expressions or numbers by names"))
+    launches = [_launch(of, signature, grid, bound) for of in kernels]
     for of, launch in zip(kernels[1:], launches[1:]):
         for part, value in launch.items():
             if part != "shared" and value != launches[0][part]:
@@ -71,7 +82,7 @@ def from_compiled(
     return Kernel.cuda([of.asm["cubin"] for of in kernels], **{**launches[0], "shared": shared})
 
 
-def _launch(compiled: Any, signature: Signature, grid: Sequence[int | str], bind: dict[str, Binding]) -> dict[str, Any]:
+def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, Binding]) -> dict[str, Any]:
     """The parts of a compiled kernel's launch, as :meth:`Kernel.cuda` takes them."""
     metadata = compiled.metadata._asdict() if hasattr(compiled.metadata, "_asdict") else dict(vars(compiled.metadata))
     unknown = sorted(set(metadata) - _LAUNCH - _COMPILED)
@@ -88,7 +99,7 @@ def _launch(compiled: Any, signature: Signature, grid: Sequence[int | str], bind
     ctas = metadata.get("num_ctas", 1)
     if tuple(metadata.get("cluster_dims", (ctas, 1, 1))) != (ctas, 1, 1):
         raise KernelError(f"expected clusters of {ctas} blocks in x, got {metadata['cluster_dims']}")
-    first, *others = grid
+    first, *others = _check.extents("grid", grid)
     return {
         "entry": metadata["name"],
         "grid": [f"({first}) * {ctas}" if ctas > 1 else first, *others],
@@ -109,6 +120,7 @@ class _Arguments:
     def __init__(self, signature: Signature, bind: dict[str, Binding], descriptors: list[Mapping[str, Any]]) -> None:
         self.signature = signature
         self.tensors = {of.name: of.type for of in signature.parameters if of.type.startswith("Tensor(")}
+        self.types = {of["name"]: of["type"] for of in signature.structure["parameters"]}
         self.bind = bind
         self.descriptors = descriptors
 
@@ -116,7 +128,7 @@ class _Arguments:
         names = list(compiled.src.signature)
         stray = sorted(set(self.bind) - set(names))
         if stray:
-            raise KernelError(f"`{stray[0]}` is bound, and the kernel has no such parameter: it has {', '.join(names)}")
+            raise KernelError(f"bind: the kernel has no parameter `{stray[0]}` (it has {', '.join(names)})")
         constants = {path if isinstance(path, tuple) else (names.index(path),) for path in compiled.src.constants}
         multiples = {path for path, attrs in compiled.src.attrs.items() if ["tt.divisibility", 16] in [list(of) for of in attrs]}
         args: list[str] = []
@@ -134,14 +146,21 @@ class _Arguments:
         value = self.bind.get(name, name)
         if kind.startswith("*"):
             tensor = self.tensor(name, value)
+            # `*k` is a pointer that the kernel reads through alone
+            self.elements(name, kind.removeprefix("*").removeprefix("k"), tensor)
             if is_multiple and _align(self.tensors[tensor]) % 16 != 0:
                 raise KernelError(
                     f"`{name}` was compiled for addresses that are multiples of 16: state `align=16` for `{tensor}` in the signature"
                 )
             return [tensor]
         if kind.startswith("tensordesc"):
-            return self.descriptor(name, kind, self.tensor(name, value))
-        if kind in _INTEGERS or kind in ("i1", "u1"):
+            tensor = self.tensor(name, value)
+            self.elements(name, kind.removeprefix("tensordesc<").partition("[")[0], tensor)
+            return self.descriptor(name, kind, tensor)
+        self.scalar(name, kind, value)
+        if isinstance(value, bool):
+            value = int(value)
+        if kind in _INTEGERS or kind in _BOOLS:
             if is_multiple and not (isinstance(value, int) and value % 16 == 0):
                 self.state(name, f"{value} % 16 == 0")
             return [f"{_INTEGERS.get(kind, 'uint8')}({value})"]
@@ -154,6 +173,34 @@ class _Arguments:
             known = ", ".join(self.tensors) or "none"
             raise KernelError(f"`{name}` is bound to `{value}`, which is no tensor of the signature; its tensors are {known}")
         return str(value)
+
+    def elements(self, name: str, kind: str, tensor: str) -> None:
+        """Compares the elements that the kernel was compiled for with a tensor's."""
+        compiled = _ELEMENTS.get(kind)
+        if compiled is None:
+            raise KernelError(f"`{name}` leads to elements of {kind}, which no dtype of a signature is")
+        if self.types[tensor]["dtype"] != compiled:
+            raise KernelError(
+                f"`{name}` was compiled for elements of {compiled} ({kind}), and `{tensor}` is {self.tensors[tensor]}: state {compiled} in the "
+                "signature, or compile the kernel for the tensor's dtype"
+            )
+
+    def scalar(self, name: str, kind: str, value: Binding) -> None:
+        """Compares the kind of number that the kernel was compiled for with what stands for it. Integers and floats of another width are converted, and an
+        integer that doesn't fit is an error of the call."""
+        wants = "a float" if kind in _FLOATS else "a bool" if kind in _BOOLS else "an integer"
+        if isinstance(value, str):
+            type = self.types.get(value, {"kind": "other"})
+            # an expression, or a symbol, is an integer
+            got = type["name"] if type["kind"] == "scalar" else "int64"
+            has = "a float" if got in _FLOATS.values() else "a bool" if type["kind"] == "bool" or got == "bool" else "an integer"
+            shown = f"`{value}`, which is {has}"
+            fits = has == wants or (wants == "an integer" and has == "a bool")
+        else:
+            shown = repr(value)
+            fits = value in (0, 1) if wants == "a bool" else wants == "a float" or isinstance(value, int)
+        if not fits:
+            raise KernelError(f"`{name}` was compiled as {kind}, {wants}, and is bound to {shown}")
 
     def state(self, name: str, constraint: str) -> None:
         if constraint not in self.signature.where:

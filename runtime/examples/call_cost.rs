@@ -1,7 +1,7 @@
 //! What a call with two tensors costs from Rust: prepared as C would, and by the safe `Function::call`.
 //!
-//! Prints a line for each: a name, a tab, and the nanoseconds of the quickest of so many batches. `cargo xtask bench --only runtime` runs it
-//! beside the benchmark of the C functions.
+//! Prints a line for each: a name, a tab, and the nanoseconds of the quickest of so many batches.
+//! `cargo xtask bench --only runtime` runs it beside the benchmark of the C functions.
 
 use std::hint::black_box;
 use std::time::Instant;

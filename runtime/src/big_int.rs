@@ -1,6 +1,7 @@
 //! Integers of any width.
-//! What fits in 64 bits is an integer like any other. What doesn't is an object: header, number of words, the words, of which the least
-//! significant comes first and the last one has the sign (two's complement). There is no word more than needed.
+//! A number that fits in 64 bits is a plain integer. A larger one is an object: header, number of words, and the words
+//! in two's complement, least significant first. The last word has the sign. An object has as few words as its number
+//! needs.
 //! Header sections: `kTVMFFIBigInt`, `TVMFFIBigIntFromByteArray`; upstream's `big_int.h`.
 
 use std::cmp::Ordering;
@@ -11,13 +12,9 @@ use std::str::FromStr;
 
 use crate::abi::*;
 use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny, try_from_any};
-use crate::error::{Error, Result, type_error, type_mismatch, value_error};
-use crate::function::Function;
+use crate::error::{Error, Result, type_mismatch, value_error};
 use crate::heap::{ObjectLayout, ObjectRef, make_object};
 use crate::stable_hash;
-use crate::string::Str;
-#[cfg(not(feature = "external"))]
-use crate::type_table::Definition;
 
 #[repr(C)]
 struct BigIntObject {
@@ -52,7 +49,11 @@ pub struct BigInt(Any);
 pub struct BigIntRangeError(());
 
 impl BigInt {
-    /// The integer of these words, of which the least significant comes first and the last one has the sign. No words are zero.
+    /// The size of the object without its words.
+    pub(crate) const OBJECT_SIZE: usize = size_of::<BigIntObject>();
+
+    /// The integer of these words: the least significant comes first, and the last one has the sign. No words
+    /// are zero.
     pub fn from_words(words: &[i64]) -> Self {
         let is_redundant = |pair: &[i64]| pair[1] == pair[0] >> 63;
         let needed = words.windows(2).rposition(|pair| !is_redundant(pair)).map_or(1, |last| last + 2);
@@ -61,7 +62,8 @@ impl BigInt {
             return Self(words.first().copied().unwrap_or(0).into());
         };
         let object = make_object::<BigIntObject>(size_of_val(words), |header, tail| {
-            // SAFETY: the tail has room for the words and is new; it is aligned for them because the object's size is a multiple of 8.
+            // SAFETY: the tail has room for the words and is new; it is aligned for them because the object's size is a
+            // multiple of 8.
             unsafe { tail.cast::<i64>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
             BigIntObject { header, size: words.len() }
         });
@@ -69,13 +71,14 @@ impl BigInt {
         Self(unsafe { ObjectRef::from_non_null(object) }.into())
     }
 
-    /// The words, of which the least significant comes first and the last one has the sign. There is at least one, and none more than needed.
+    /// The words: the least significant comes first, and the last one has the sign. There is at least one, and
+    /// none more than needed.
     pub fn as_words(&self) -> &[i64] {
         // SAFETY: the value is an integer or one of these objects, which lives as long as `self`.
         unsafe { words_of(self.0.as_raw()) }
     }
 
-    /// The integer of bytes in two's complement, of which the least significant comes first.
+    /// The integer of bytes in two's complement, the least significant first.
     pub fn from_le_bytes(bytes: &[u8]) -> Self {
         let sign = bytes.last().map_or(0, |&last| if last < 0x80 { 0 } else { 0xff });
         let word = |chunk: &[u8]| {
@@ -86,7 +89,7 @@ impl BigInt {
         Self::from_words(&bytes.chunks(8).map(word).collect::<Vec<_>>())
     }
 
-    /// The bytes in two's complement, of which the least significant comes first: eight for each word.
+    /// The bytes in two's complement, the least significant first: eight for each word.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         self.as_words().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -96,7 +99,7 @@ impl BigInt {
         self.as_words().last().is_some_and(|&last| last < 0)
     }
 
-    /// The amount without the sign, as words of which the least significant comes first.
+    /// The amount without the sign, as words, the least significant first.
     fn magnitude(&self) -> Vec<u64> {
         let mut carry = self.is_negative();
         let flip = if carry { u64::MAX } else { 0 };
@@ -121,7 +124,7 @@ impl BigInt {
     }
 
     /// The hash of the value, which is the same in every process.
-    fn stable_hash(&self) -> u64 {
+    pub(crate) fn stable_hash(&self) -> u64 {
         match self.as_words() {
             [word] => word.cast_unsigned(),
             _ => stable_hash::bytes(&self.to_le_bytes()),
@@ -129,10 +132,10 @@ impl BigInt {
     }
 }
 
-/// The words of an integer.
+/// The words of an integer; none for a NULL object.
 ///
 /// # Safety
-/// The value must be an integer or a big one, whose object is alive for `'a`.
+/// The value must be an integer or a big one, whose object is NULL or alive for `'a`.
 unsafe fn words_of(value: &TVMFFIAny) -> &[i64] {
     // SAFETY: the type index says what is there: a number in the value, or the object with its words behind.
     unsafe {
@@ -140,6 +143,9 @@ unsafe fn words_of(value: &TVMFFIAny) -> &[i64] {
             return slice::from_ref(&value.v.v_int64);
         }
         let object = value.v.v_obj.cast::<BigIntObject>();
+        if object.is_null() {
+            return &[];
+        }
         slice::from_raw_parts(object.add(1).cast(), (*object).size)
     }
 }
@@ -346,6 +352,7 @@ impl TryFromAny for BigInt {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
         match view.type_index() {
+            TypeIndex::BIG_INT if view.as_raw().ptr().is_null() => Err(type_mismatch("ffi.BigInt", TypeIndex::BIG_INT)),
             TypeIndex::INT | TypeIndex::BIG_INT => view.to_owned().map(Self),
             TypeIndex::BOOL => Ok(Self::from(view.cast::<i64>()?)),
             other => Err(type_mismatch("BigInt", other)),
@@ -371,7 +378,8 @@ macro_rules! wide_integers {
             #[track_caller]
             fn try_from_view(view: AnyView<'_>) -> Result<Self> {
                 let value: BigInt = view.cast()?;
-                (&value).try_into().map_err(|_| value_error(&format!("{value} is out of range for {}", stringify!($ty))))
+                let out_of_range = |_| value_error(&format!("{value} is out of range for {}", stringify!($ty)));
+                (&value).try_into().map_err(out_of_range)
             }
         }
     )*};
@@ -379,59 +387,6 @@ macro_rules! wide_integers {
 wide_integers!(i128, u128);
 
 try_from_any!(BigInt, i128, u128);
-
-/// What is registered about the type from the start.
-#[cfg(not(feature = "external"))]
-pub(crate) fn types() -> Vec<Definition> {
-    // SAFETY: the attributes take addresses of functions of this kind.
-    let address = |function: *const ()| unsafe { Any::from_opaque_ptr(function.cast_mut().cast()) };
-    let definition = Definition::object("ffi.BigInt", "ffi.Object", size_of::<BigIntObject>(), true)
-        .attribute("__any_hash__", address(any_hash as *const ()))
-        .attribute("__any_equal__", address(any_equal as *const ()))
-        .attribute("__ffi_eq__", Function::built_in(|args| two(args).map(|(one, two)| (one == two).into())))
-        .attribute(
-            "__ffi_compare__",
-            Function::built_in(|args| two(args).map(|(one, two)| (one.cmp(&two) as i64).into())),
-        )
-        .attribute(
-            "__ffi_hash__",
-            Function::built_in(|args| Ok(first::<BigInt>(args)?.stable_hash().cast_signed().into())),
-        )
-        .attribute("__data_to_json__", Function::built_in(|args| Ok(first::<BigInt>(args)?.to_string().into())))
-        .attribute(
-            "__data_from_json__",
-            Function::built_in(|args| Ok(first::<Str>(args)?.as_str().parse::<BigInt>()?.into())),
-        );
-    vec![definition]
-}
-
-fn first<T: TryFromAny>(args: &[AnyView<'_>]) -> Result<T> {
-    args.first().ok_or_else(|| type_error("expected an argument"))?.cast()
-}
-
-fn two(args: &[AnyView<'_>]) -> Result<(BigInt, BigInt)> {
-    match args {
-        [one, two, ..] => Ok((one.cast()?, two.cast()?)),
-        _ => Err(type_error("expected two integers")),
-    }
-}
-
-/// What a function at an address gives for integers, or the error that it stands for.
-fn outcome(result: Result<Any>) -> TVMFFIAny {
-    result.unwrap_or_else(Any::from).into_raw()
-}
-
-unsafe extern "C" fn any_hash(value: *const TVMFFIAny) -> TVMFFIAny {
-    // SAFETY: the attribute's contract: a valid value.
-    let value = unsafe { AnyView::from_raw(*value) };
-    outcome(value.cast::<BigInt>().map(|value| value.stable_hash().cast_signed().into()))
-}
-
-unsafe extern "C" fn any_equal(one: *const TVMFFIAny, two: *const TVMFFIAny) -> TVMFFIAny {
-    // SAFETY: as above.
-    let (one, two) = unsafe { (AnyView::from_raw(*one), AnyView::from_raw(*two)) };
-    outcome(one.cast::<BigInt>().and_then(|one| Ok((one == two.cast()?).into())))
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Code that was made at run time, as backtraces name it: symbols of it are in no file.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A function of such code.
@@ -35,29 +36,37 @@ pub struct CodeLine {
 #[derive(Debug)]
 #[must_use = "backtraces name the functions for as long as this lives"]
 pub struct KnownCode {
-    starts: Vec<usize>,
+    keys: Vec<Key>,
 }
 
-/// Functions by their addresses.
-static FUNCTIONS: RwLock<BTreeMap<usize, CodeFunction>> = RwLock::new(BTreeMap::new());
+/// Where a function begins, and its number: several functions may begin at one address, by several names of one code.
+type Key = (usize, u64);
 
-/// Lets the backtraces of errors name functions that were made at run time: their frames have a function, a file and a line like others. The
-/// unwinder has to know how to walk through them.
+/// Functions by their addresses, those of one address in the order in which they became known.
+static FUNCTIONS: RwLock<BTreeMap<Key, CodeFunction>> = RwLock::new(BTreeMap::new());
+/// The number of the next function.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Lets the backtraces of errors name functions that were made at run time: their frames have a function, a file and a
+/// line like others. The unwinder has to know how to walk through them. Of functions that begin at one address the last
+/// one that is known names the frame.
 pub fn name_code(functions: impl IntoIterator<Item = CodeFunction>) -> KnownCode {
     let mut known = FUNCTIONS.write().unwrap_or_else(PoisonError::into_inner);
-    let mut starts = Vec::new();
-    for function in functions {
-        starts.push(function.start);
-        known.insert(function.start, function);
+    let mut keys = Vec::new();
+    // No frame is in a function without code.
+    for function in functions.into_iter().filter(|function| function.size > 0) {
+        let key = (function.start, NEXT.fetch_add(1, Ordering::Relaxed));
+        keys.push(key);
+        known.insert(key, function);
     }
-    KnownCode { starts }
+    KnownCode { keys }
 }
 
 impl Drop for KnownCode {
     fn drop(&mut self) {
         let mut known = FUNCTIONS.write().unwrap_or_else(PoisonError::into_inner);
-        for start in &self.starts {
-            known.remove(start);
+        for key in &self.keys {
+            known.remove(key);
         }
     }
 }
@@ -69,14 +78,43 @@ pub(crate) type Named = (String, Option<(String, u32)>);
 pub(crate) fn name_of(return_address: usize) -> Option<Named> {
     let call = return_address.checked_sub(1)?;
     let known = FUNCTIONS.read().unwrap_or_else(PoisonError::into_inner);
-    let (start, function) = known.range(..=call).next_back()?;
+    let mut nearest = known.range(..=(call, u64::MAX)).rev().map(|(_, function)| function).peekable();
+    let start = nearest.peek()?.start;
     let offset = call - start;
-    if offset >= function.size {
-        return None;
-    }
+    let function = nearest.take_while(|function| function.start == start).find(|function| offset < function.size)?;
     let line = function.lines.iter().find(|line| (line.start..line.end).contains(&offset));
     Some(match line {
         Some(line) => (line.function.to_string(), Some((line.file.to_string(), line.line))),
         None => (function.name.clone(), None),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str, size: usize) -> CodeFunction {
+        CodeFunction { name: name.to_owned(), start: 0x7e00_0000_0000, size, lines: Vec::new() }
+    }
+
+    fn name_at(offset: usize) -> Option<String> {
+        name_of(0x7e00_0000_0000 + offset + 1).map(|(name, _)| name)
+    }
+
+    #[test]
+    fn functions_of_one_address_are_known_until_each_is_dropped() {
+        let first = name_code([function("first", 32)]);
+        let second = name_code([function("second", 16), function("empty", 0)]);
+        assert_eq!(name_at(8).as_deref(), Some("second"));
+        // Behind the end of the shorter one.
+        assert_eq!(name_at(24).as_deref(), Some("first"));
+        assert_eq!(name_at(32), None);
+        drop(second);
+        assert_eq!(name_at(8).as_deref(), Some("first"));
+        let third = name_code([function("third", 32), function("fourth", 32)]);
+        drop(first);
+        assert_eq!(name_at(8).as_deref(), Some("fourth"));
+        drop(third);
+        assert_eq!(name_at(8), None);
+    }
 }

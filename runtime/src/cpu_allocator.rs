@@ -8,9 +8,10 @@ use crate::env;
 use crate::error::{Error, Result, from_panic};
 use crate::tensor::Tensor;
 
-/// Makes this crate's memory the process's tensors on the CPU: `TVMFFIEnvTensorAlloc` takes it from here on, in threads that have no allocator of their own
-/// (`extra/c_env_api.h`). The bundled runtime does so unless another allocator is set; an external one has none until a framework such as PyTorch
-/// sets it, and functions that return tensors fail until then.
+/// Makes this crate's memory the process's tensors on the CPU: `TVMFFIEnvTensorAlloc` takes it from here on, in threads
+/// that have no allocator of their own (`extra/c_env_api.h`). The bundled runtime does so unless another allocator is
+/// set; an external one has none until a framework such as PyTorch sets it, and functions that return tensors fail
+/// until then.
 ///
 /// A tensor on another device is a `ValueError`.
 ///
@@ -40,12 +41,12 @@ unsafe extern "C" fn allocate(
             let shape: &[i64] = if rank == 0 { &[] } else { std::slice::from_raw_parts(shape, rank) };
             (device, dtype, shape)
         };
-        Tensor::empty(shape, dtype, device)
+        Tensor::empty(shape, dtype, device)?.try_export()
     }));
     match made.unwrap_or_else(|payload| Err(from_panic(payload))) {
-        Ok(tensor) => {
+        Ok(managed) => {
             // SAFETY: the caller gives a place for the result.
-            unsafe { out.write(tensor.to_dlpack_versioned()) };
+            unsafe { out.write(managed) };
             0
         }
         Err(error) => {
@@ -56,10 +57,18 @@ unsafe extern "C" fn allocate(
 }
 
 fn report(error: &Error, error_ctx: *mut c_void, set_error: Option<DLPackSetError>) {
-    let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
-    if let Some(set_error) = set_error {
-        let (kind, message) = (text(error.kind()), text(error.message()));
-        // SAFETY: the context is that of the function, and the texts end with NUL (`dlpack.h`).
-        unsafe { set_error(error_ctx, kind.as_ptr(), message.as_ptr()) };
-    }
+    let Some(set_error) = set_error else { return };
+    let texts = c_text(error.kind()).zip(c_text(error.message()));
+    let (kind, message) =
+        texts.as_ref().map_or((c"MemoryError", c"out of memory"), |(kind, message)| (&**kind, &**message));
+    // SAFETY: the context is that of the function, and the texts end with NUL (`dlpack.h`).
+    unsafe { set_error(error_ctx, kind.as_ptr(), message.as_ptr()) };
+}
+
+/// A copy of a text for C, where there is memory for it.
+fn c_text(text: &str) -> Option<CString> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(text.len() + 1).ok()?;
+    bytes.extend(text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }));
+    CString::new(bytes).ok()
 }

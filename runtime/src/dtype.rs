@@ -127,6 +127,7 @@ impl DLDataType {
 
     /// The same type with another number of lanes.
     #[inline]
+    #[must_use]
     pub const fn with_lanes(self, lanes: u16) -> Self {
         Self { lanes, ..self }
     }
@@ -174,7 +175,8 @@ impl DLDataType {
         Ok(name)
     }
 
-    /// Upstream's name of a type code, which the names of its types begin with; `None` for a code that upstream has no name for.
+    /// Upstream's name of a type code, which the names of its types begin with; `None` for a code that upstream has no
+    /// name for.
     pub const fn code_name(code: u8) -> Option<&'static str> {
         Some(match code {
             kDLInt => "int",

@@ -65,7 +65,8 @@ impl<'a> Key<'a> {
                 let raw = object.map(|object| TVMFFIAny::from_ptr(object.type_index(), object.as_ptr().cast()));
                 let content = raw.as_ref().and_then(|raw| {
                     let (index, bytes) = self::content(raw, TypeIndex(raw.type_index))?;
-                    // SAFETY: the argument keeps the string alive for `'a`, and it is not a small one, which would be in `raw`.
+                    // SAFETY: the argument keeps the string alive for `'a`, and it is not a small one, which would be
+                    // in `raw`.
                     Some((index, unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }))
                 });
                 match raw {
@@ -77,19 +78,20 @@ impl<'a> Key<'a> {
         match content {
             Some(_) => Ok(Self { raw, content, value: PhantomData }),
             // Such a value has no owned form, and the error of that is the one to give.
-            None => Err(view.to_owned().err().unwrap_or_else(|| runtime_error("the value is no key"))),
+            None => Err(view.to_owned().err().unwrap_or_else(|| runtime_error("the value can't be a key"))),
         }
     }
 
-    /// Whether values of a type are plain keys: they have an owned form, a plain hash, and [`compare`](Self::compare) asks nobody.
+    /// Whether values of a type are plain keys: they have an owned form, a plain hash, and [`compare`](Self::compare)
+    /// asks nobody.
     #[inline]
     pub(crate) fn is_plain(index: TypeIndex) -> bool {
         index.0 < TypeIndex::DL_TENSOR_PTR.0
             || matches!(index, TypeIndex::SMALL_STR | TypeIndex::SMALL_BYTES | TypeIndex::STR | TypeIndex::BYTES)
     }
 
-    /// The key that a value of a [plain](Key::is_plain) type is. It is made in its place, where [`of_view`](Self::of_view) makes a result
-    /// that moves there, for which a processor waits.
+    /// The key that a value of a [plain](Key::is_plain) type is. It is made in its place, where
+    /// [`of_view`](Self::of_view) makes a result that moves there, for which a processor waits.
     #[inline]
     pub(crate) fn of_plain(view: &'a AnyView<'_>) -> Self {
         Self { raw: view.as_raw(), content: content(view.raw_ref(), view.type_index()), value: PhantomData }
@@ -223,7 +225,7 @@ fn content(raw: &TVMFFIAny, index: TypeIndex) -> Option<(TypeIndex, &[u8])> {
         _ => return None,
     };
     // SAFETY: the type index was checked; the value keeps a heap object alive, and holds a small one.
-    Some((index, unsafe { bytes_of(raw) }))
+    unsafe { bytes_of(raw) }.map(|bytes| (index, bytes))
 }
 
 /// Calls an attribute, a function object or the address of C code, with one or two values.
@@ -236,7 +238,7 @@ fn call_hook<T: TryFromAny>(hook: &AnyView<'_>, args: &[AnyView<'_>]) -> Result<
         return Err(runtime_error("an attribute for keys must be a function or the address of one"));
     }
     // SAFETY: an address in these attributes is that of a function which takes pointers to that
-    // many values and returns an owned value (upstream's `NativeFunctionView`); whoever registered
+    // many values and returns an owned value (upstream's `NativeFunctionView`); the code that registered
     // the attribute, through the C API, promised that.
     let result = unsafe { Any::from_raw(call_address(address, args)) };
     if result.type_index() == TypeIndex::ERROR {

@@ -5,11 +5,11 @@
 //! code use the symbols in [`capi`], which are the ones that `tvm/ffi/c_api.h` declares. Both work
 //! on the same objects, whose layouts are in [`abi`].
 //!
-//! A [`Module`] is a set of functions: in memory, of a kind written in Rust ([`ModuleImpl`]), or of a library that was compiled ahead of
-//! time ([`Module::load_from_file`]), which may carry further modules ([`library_bin`]). Libraries find this runtime's symbols only where
-//! the executable exports them: let the build script of the final crate print `cargo::rustc-link-arg-bins=-rdynamic`. On Windows every
-//! executable with this crate exports them, and libraries are linked against the executable. The crate `tvm-ffi-runtime-c` gives the symbols as
-//! a C library.
+//! A [`Module`] is a set of functions: in memory, of a kind written in Rust (`ModuleImpl`), or of a library that was
+//! compiled ahead of time ([`Module::load_from_file`]), which may carry further modules. Libraries find this runtime's
+//! symbols only where the executable exports them: let the build script of the final crate print
+//! `cargo::rustc-link-arg-bins=-rdynamic`. On Windows every executable with this crate exports them, and libraries are
+//! linked against the executable. The crate `tvm-ffi-runtime-c` gives the symbols as a C library.
 //!
 //! ```
 //! use tvm_ffi_runtime::{Any, Error, Function};
@@ -41,53 +41,53 @@
 //! | --- | --- |
 //! | none | this crate's own, whose C symbols every program and shared library that contains it exports |
 //! | `hidden` | this crate's own, which exports nothing, neither from programs nor from shared libraries |
-//! | `external` | the `libtvm_ffi` of the process, which is Python's after `import tvm_ffi`. It is found at run time: nothing is linked against it |
+//! | `external` | the `libtvm_ffi` of the process (Python's, after `import tvm_ffi`), which is found at run time |
 //!
-//! With `external` the first call looks for the C symbols in the process, then opens the file that the environment variable
-//! `TVM_FFI_LIBRARY` names, or else `libtvm_ffi` where the system looks for libraries. [`check_runtime`] does so at once, and its error says
-//! what is missing. Objects are made, counted and freed by Rust in each of them, since their layouts are part of the ABI; types, global
-//! functions, raised errors, streams and modules are the runtime's. `external` goes before `hidden`, which has nothing to hide then.
+//! With `external` the first call looks for the C symbols in the process, then opens the file that the environment
+//! variable `TVM_FFI_LIBRARY` names, or else `libtvm_ffi` where the system looks for libraries. [`check_runtime`] does
+//! so at once, and its error says what is missing. Objects are made, counted and freed by Rust in each of them, since
+//! their layouts are part of the ABI; types, global functions, raised errors, streams and modules are the runtime's.
+//! `external` goes before `hidden`, which has nothing to hide then.
 //!
-//! An external runtime's modules are C++ objects. They can be loaded and used, not made in Rust: with `external` the crate has neither
-//! `ModuleBuilder` nor `ModuleImpl`.
+//! An external runtime's modules are C++ objects. They can be loaded and used, not made in Rust: with `external` the
+//! crate has neither `ModuleBuilder` nor `ModuleImpl`.
 
-// Much of what C functions need is used by nothing else.
-#![cfg_attr(feature = "external", allow(dead_code, unused_imports))]
+// Much of what C functions need, and what is unstable, is used by nothing else.
+#![cfg_attr(any(feature = "external", not(feature = "unstable")), allow(dead_code, unused_imports))]
 
 pub mod abi;
 pub mod any;
 pub mod big_int;
+#[cfg_attr(feature = "external", path = "capi/external.rs")]
 pub mod capi;
-pub mod code_map;
 pub mod container;
 pub mod define;
 pub mod dtype;
 pub mod error;
 pub mod function;
-pub mod library_bin;
 mod missing_allocator;
+#[cfg_attr(feature = "external", path = "module/external.rs")]
 pub mod module;
 pub mod object;
+#[cfg_attr(feature = "external", path = "registry/external.rs")]
 pub mod registry;
 pub mod shape;
 pub mod string;
 pub mod tensor;
-pub mod type_table;
 pub mod typed;
 
 mod boundary;
+mod code_map;
 mod cpu_allocator;
-#[cfg(not(feature = "external"))]
-mod env;
-#[cfg(feature = "external")]
-#[path = "env/external.rs"]
+#[cfg_attr(feature = "external", path = "env/external.rs")]
 mod env;
 mod equality;
-#[cfg(feature = "external")]
+#[cfg_attr(not(feature = "external"), path = "external/none.rs")]
 mod external;
 mod heap;
+#[cfg_attr(feature = "external", path = "host/external.rs")]
 mod host;
-#[cfg(not(feature = "external"))]
+mod library_bin;
 mod once;
 mod process;
 #[cfg(not(feature = "external"))]
@@ -95,6 +95,27 @@ mod reflect;
 mod stable_hash;
 mod stream;
 mod type_info;
+
+#[cfg_attr(feature = "external", path = "type_table/external.rs")]
+mod type_table;
+
+/// What no release promises to keep: for `tvm-ffi-codegen`, and for experts who follow each release. Feature
+/// `unstable`.
+#[cfg(feature = "unstable")]
+pub mod unstable {
+    /// Names of code that was made at run time.
+    pub mod code_map {
+        pub use crate::code_map::*;
+    }
+    /// The format of the modules that a library carries.
+    pub mod library_bin {
+        pub use crate::library_bin::*;
+    }
+    /// The table of types.
+    pub mod type_table {
+        pub use crate::type_table::*;
+    }
+}
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
@@ -128,17 +149,20 @@ pub mod __private {
     pub use crate::typed::export::{call, metadata_of, packed_metadata, run};
 }
 
-// Lists that lower modules take from here, of functions that upper modules have; `layers.txt` tells why.
-
-/// The built-in global functions, by what registers them.
+/// What lower modules need of upper ones; `layers.txt` says why.
 #[cfg(not(feature = "external"))]
-const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] =
-    &[container::globals, module::globals, reflect::globals, registry::builtins];
+mod handed_down {
+    pub(crate) use crate::capi::symbols as c_symbols;
+    use crate::registry::Globals;
+    use crate::type_table::Definition;
+    use crate::{container, module, reflect, registry};
 
-/// What is registered about types from the start, in the order in which types that have no static index get one.
-#[cfg(not(feature = "external"))]
-const BUILTIN_TYPES: &[fn() -> Vec<type_table::Definition>] = &[reflect::types, module::types, big_int::types];
+    /// Each registers built-in global functions.
+    pub(crate) const BUILTIN_FUNCTIONS: &[fn(&mut Globals)] =
+        &[container::globals::globals, module::globals, reflect::globals, registry::builtins];
 
-/// The C symbols of this crate.
-#[cfg(not(feature = "external"))]
-use capi::symbols as c_symbols;
+    /// Each returns what is registered about types from the start. Types without a static index get theirs in this
+    /// order.
+    pub(crate) const BUILTIN_TYPES: &[fn() -> Vec<Definition>] =
+        &[reflect::types, module::types, reflect::big_int::types];
+}

@@ -9,10 +9,11 @@ use crate::error::Result;
 
 static MESSAGE: OnceLock<&'static CStr> = OnceLock::new();
 
-/// Gives `message` to calls that need an allocator where none is set: a `RuntimeError` with this text, in place of the external runtime's own. The first message stays.
+/// Gives `message` to calls that need an allocator where none is set: a `RuntimeError` with this text, in place of the
+/// external runtime's own. The first message stays.
 ///
-/// A process that has an allocator keeps it, and whoever sets an allocator later takes this one's place. The bundled runtime needs no allocator, and
-/// has no use for the message.
+/// A process that has an allocator keeps it, and the code that sets an allocator later takes this one's place. The
+/// bundled runtime needs no allocator, and has no use for the message.
 ///
 /// ```
 /// tvm_ffi_runtime::explain_missing_allocator(c"call `my_compiler.install()` first")?;

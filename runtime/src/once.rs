@@ -1,5 +1,5 @@
 //! Handles that are made once, by whichever thread needs one first.
-//! Each handle has a turn of its own, so that an initialisation may take long, and may need other handles.
+//! Each handle has a turn of its own, so an initialisation may take long, and may need other handles.
 //! Header section: `TVMFFIHandleInitOnce`.
 
 use std::ffi::{c_int, c_void};
@@ -55,8 +55,8 @@ impl Drop for Turn {
     }
 }
 
-/// Makes a handle that is NULL, once; other threads wait. The result is the code of `init`: the handle stays NULL where that is not 0, and the
-/// next call tries again.
+/// Makes a handle that is NULL, once; other threads wait. The result is the code of `init`: the handle stays NULL where
+/// that is not 0, and the next call tries again.
 ///
 /// # Errors
 /// `RuntimeError` where `init` needs the very handle that it makes, through other threads perhaps, or makes none.

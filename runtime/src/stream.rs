@@ -38,8 +38,8 @@ pub unsafe fn with_stream<R>(device: DLDevice, stream: *mut c_void, body: impl F
     Ok(body())
 }
 
-/// Sets this thread's stream of a device for as long as it lives, then the one before. Guards of a device are dropped in the order that is the
-/// reverse of their making.
+/// Sets this thread's stream of a device for as long as it lives, then the one before. Guards of a device are dropped
+/// in the order that is the reverse of their making.
 #[must_use = "the stream before is set again when the guard is dropped"]
 pub struct StreamGuard {
     device: DLDevice,
@@ -55,7 +55,8 @@ impl StreamGuard {
     /// As [`with_stream`].
     ///
     /// # Safety
-    /// The stream must be one of that device, and be there for as long as this thread has it: kernels that safe code calls use it.
+    /// The stream must be one of that device, and be there for as long as this thread has it: kernels that safe code
+    /// calls use it.
     pub unsafe fn enter(device: DLDevice, stream: *mut c_void) -> Result<Self> {
         let before = env::set_stream(device, stream)?;
         Ok(Self { device, before, not_send: PhantomData })

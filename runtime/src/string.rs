@@ -89,22 +89,24 @@ fn new_heap<const INDEX: i32>(bytes: &[u8]) -> *mut TVMFFIObject {
     object.as_ptr().cast()
 }
 
-/// The bytes of a string or bytes value, small or on the heap; they live as long as `value`.
+/// The bytes of a string or bytes value, small or on the heap; they live as long as `value`. C code may pass NULL in
+/// place of an object, which has none.
 ///
 /// # Safety
-/// `value` must hold a small or heap string or bytes; a heap object must be alive for `'a`.
-pub(crate) unsafe fn bytes_of(value: &TVMFFIAny) -> &[u8] {
+/// `value` must hold a small or heap string or bytes; a heap object must be NULL or alive for `'a`.
+pub(crate) unsafe fn bytes_of(value: &TVMFFIAny) -> Option<&[u8]> {
     if TypeIndex(value.type_index).is_object() {
+        let object = value.ptr().cast::<TVMFFIObject>();
+        if object.is_null() {
+            return None;
+        }
         // SAFETY: the byte array follows the header of string and bytes objects, and describes
         // bytes that live as long as the object.
-        unsafe {
-            let object = value.v.v_obj;
-            (*object.add(1).cast::<TVMFFIByteArray>()).as_slice()
-        }
+        Some(unsafe { (*object.add(1).cast::<TVMFFIByteArray>()).as_slice() })
     } else {
         // SAFETY: a small string's payload is eight bytes, all initialised.
         let bytes = unsafe { &value.v.v_bytes };
-        &bytes[..(value.zero_padding as usize).min(MAX_SMALL_LEN)]
+        Some(&bytes[..(value.zero_padding as usize).min(MAX_SMALL_LEN)])
     }
 }
 
@@ -128,7 +130,7 @@ macro_rules! string_type {
             /// The bytes, without the NUL.
             pub fn as_bytes(&self) -> &[u8] {
                 // SAFETY: `self` holds this type's value and keeps its object alive.
-                unsafe { bytes_of(&self.0) }
+                unsafe { bytes_of(&self.0) }.unwrap_or_default()
             }
 
             /// Takes over an owned value.
@@ -237,8 +239,8 @@ impl Bytes {
         Self(new_value(bytes, TypeIndex::SMALL_BYTES, TypeIndex::BYTES))
     }
 
-    /// Bytes that stay where they are, without a NUL behind them; `keep_alive`, which owns their memory, is dropped with the last reference.
-    /// Up to seven bytes are copied.
+    /// Bytes that stay where they are, without a NUL behind them; `keep_alive`, which owns their memory, is dropped
+    /// with the last reference. Up to seven bytes are copied.
     ///
     /// # Safety
     /// `bytes` must stay readable and unchanged for as long as `keep_alive` lives.

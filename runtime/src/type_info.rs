@@ -1,15 +1,16 @@
 //! The infos of registered types by their index, which are read without a lock.
-//! A table that only grows: its segments and the infos in it never move and are never freed, so that C may keep their addresses.
-//! `type_table` fills it. Header section: `TVMFFIGetTypeInfo`.
+//! A table that only grows: its segments and the infos in it never move and are never freed, so C may keep their
+//! addresses. `type_table` fills it. Header section: `TVMFFIGetTypeInfo`.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::abi::*;
+use crate::external;
 
 type Slot = AtomicPtr<TVMFFITypeInfo>;
 
-/// Slots of the first segment: enough for all static indices, and for all types of nearly every process, since the first segment takes the
-/// fewest steps. Each further segment has twice the slots of the one before.
+/// Slots of the first segment: enough for all static indices, and for all types of nearly every process, since the
+/// first segment takes the fewest steps. Each further segment has twice the slots of the one before.
 const FIRST: usize = 4096;
 const _: () = assert!(FIRST.is_power_of_two());
 
@@ -26,19 +27,13 @@ const fn place(index: usize) -> (usize, usize, usize) {
 /// The info of a type, if it is registered.
 #[inline]
 pub(crate) fn get(index: i32) -> Option<*mut TVMFFITypeInfo> {
-    let info = published(index);
-    #[cfg(feature = "external")]
-    let info = info.or_else(|| crate::external::type_info(index, publish));
-    info
+    published(index).or_else(|| external::type_info(index, publish))
 }
 
 /// The info of a type that is registered for certain, as that of any object is.
 #[inline]
 pub(crate) fn of_registered(index: i32) -> Option<*mut TVMFFITypeInfo> {
-    let info = published(index);
-    #[cfg(feature = "external")]
-    let info = info.or_else(|| crate::external::registered_type_info(index, publish));
-    info
+    published(index).or_else(|| external::registered_type_info(index, publish))
 }
 
 /// The info of a type, if something has published it.

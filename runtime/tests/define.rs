@@ -8,7 +8,7 @@ use tvm_ffi::abi::*;
 use tvm_ffi::capi::{TVMFFIObjectDecRef, TVMFFITypeGetOrAllocIndex};
 use tvm_ffi::define::Ancestor;
 use tvm_ffi::registry::set_global;
-use tvm_ffi::type_table::type_info;
+use tvm_ffi::unstable::type_table::type_info;
 use tvm_ffi::{Any, AnyView, Array, Function, List, Mutable, Obj, Object, ObjectRef, Result, Str, ToAnyView};
 
 use crate::support::*;
@@ -173,7 +173,7 @@ struct Never {}
 #[test]
 fn a_type_without_objects_isnt_registered() {
     assert!(Any::from(square(1)).cast::<Obj<Never>>().is_err());
-    assert!(tvm_ffi::type_table::key_to_index("test.define.Never").is_none());
+    assert!(tvm_ffi::unstable::type_table::key_to_index("test.define.Never").is_none());
 }
 
 #[test]
@@ -305,7 +305,7 @@ struct Itself {
 #[test]
 fn a_default_of_its_own_type_is_refused() {
     let error = Obj::new(Itself { next: None }).map(drop).unwrap_err();
-    assert!(error.message().contains("used by what registers it"), "{error}");
+    assert!(error.message().contains("registration of a type uses the type itself"), "{error}");
 }
 
 /// A type whose registration panics once.

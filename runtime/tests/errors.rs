@@ -3,8 +3,9 @@ use std::ffi::c_void;
 use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::*;
 use tvm_ffi_runtime::error::{set_raised, take_raised};
-use tvm_ffi_runtime::{AsObject, Error, Function, Shape};
+use tvm_ffi_runtime::{AsObject, Error, Function, ObjectRef, Shape};
 
+use crate::faults::{with_allocations, with_ever_more_allocations};
 use crate::support::*;
 
 #[test]
@@ -205,4 +206,59 @@ fn codes_without_an_error_are_named() {
         assert_eq!(error.kind(), "RuntimeError");
         assert!(error.message().contains(&code.to_string()), "{error}");
     }
+}
+
+#[test]
+#[cfg(not(miri))]
+fn stacks_are_captured_with_memory_alone() {
+    let status = alone("errors::stacks_are_captured_with_memory_alone", || {
+        // SAFETY: this process has no other thread that reads or changes the environment.
+        unsafe { std::env::set_var("TVM_FFI_BACKTRACE", "1") };
+        let stack = Error::new("ValueError", "first").backtrace();
+        assert!(stack.lines().count() > 2, "{stack}");
+        let (error, failed) = with_allocations(0, || Error::new("ValueError", "second"));
+        assert!(failed);
+        assert_eq!((error.kind(), error.message()), ("MemoryError", "out of memory"));
+        assert!(error.backtrace().lines().count() <= 1, "{}", error.backtrace());
+    });
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+#[cfg(not(miri))]
+fn errors_are_raised_without_memory() {
+    // An allocation that fails in vain ends the process.
+    let status = alone("errors::errors_are_raised_without_memory", || {
+        let texts = [c"a message of many letters".as_ptr(), c" in parts".as_ptr()];
+        let (kind, text) = (bytes("ValueError"), bytes("a text that is longer than any string in a value"));
+        // The policy of backtraces is read at the first error.
+        drop(Error::new("ValueError", "first"));
+        let (mut memory, mut value) = (0, 0);
+        let mut see = |error: Error| match error.kind() {
+            "MemoryError" if error.message() == "out of memory" => memory += 1,
+            kind => value += i32::from(kind == "ValueError"),
+        };
+        let mut made = 0;
+        made += with_ever_more_allocations(|| see(Error::new("ValueError", "a message of many letters")));
+        // SAFETY: the texts are valid.
+        made += with_ever_more_allocations(|| unsafe {
+            TVMFFIErrorSetRaisedFromCStrParts(c"ValueError".as_ptr(), texts.as_ptr(), 2);
+            see(take_raised().unwrap());
+        });
+        made += with_ever_more_allocations(|| {
+            let mut out = std::ptr::null_mut();
+            // SAFETY: the texts are valid, and the place is writable.
+            assert_eq!(unsafe { TVMFFIErrorCreate(&kind, &text, &text, &mut out) }, 0);
+            // SAFETY: the handle owns a reference.
+            let mut error: Error = unsafe { ObjectRef::from_raw(out.cast()) }.unwrap().downcast().ok().unwrap();
+            error.append_backtrace("more\n");
+            let other = error.clone();
+            error.update_backtrace("other\n");
+            drop(other);
+            see(error);
+        });
+        assert!(made >= 5, "{made}");
+        assert!(memory >= 4 && value >= 3, "{memory} {value}");
+    });
+    assert!(status.success(), "{status}");
 }

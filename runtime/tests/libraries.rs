@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tvm_ffi_runtime::capi::{TVMFFIEnvModRegisterContextSymbol, TVMFFIFunctionGetGlobal};
-use tvm_ffi_runtime::library_bin::Node;
 use tvm_ffi_runtime::module::{PropertyMask, register_module_loader};
 use tvm_ffi_runtime::registry::{get_global, get_global_unchecked};
+use tvm_ffi_runtime::unstable::library_bin::Node;
 use tvm_ffi_runtime::{Any, AnyView, AsObject, Bytes, Function, Module, Result};
 
 use crate::library_bin::write;
@@ -332,7 +332,8 @@ fn carried_modules_are_imported() {
     ];
     let blob = write(&nodes, &[vec![2], vec![], vec![1]]).unwrap();
     let more = format!(
-        "{} FUNCTION(__tvm_ffi_bin) {{ result->type_index = 4; result->v_ptr = (void*)__tvm_ffi__library_bin; return 0; }}",
+        "{} FUNCTION(__tvm_ffi_bin) {{ result->type_index = 4; result->v_ptr = (void*)__tvm_ffi__library_bin; return \
+         0; }}",
         library_bin(&blob)
     );
     let root = load(directory.path(), "carried", &more).unwrap();
@@ -375,14 +376,15 @@ fn libraries_that_can_not_be_loaded_say_why() {
     let error = load(directory.path(), "nobody", &library_bin(&blob)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "RuntimeError: The library has a module of kind `libraries_test_nobody` in its __tvm_ffi__library_bin, and no loader is \
+        "RuntimeError: The library has a module of kind `libraries_test_nobody` in its __tvm_ffi__library_bin, and no \
+         loader is \
          registered for it: the global function `ffi.Module.load_from_bytes.libraries_test_nobody`"
     );
     let error =
         load(directory.path(), "broken", &library_bin(&[8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "ValueError: __tvm_ffi__library_bin is broken: library_bin, byte 16: indptr takes 8 bytes, and 0 are left"
+        "ValueError: __tvm_ffi__library_bin is broken: library_bin, byte 16: indptr takes 8 bytes, got 0"
     );
 
     for (kind, says) in
@@ -432,7 +434,8 @@ fn files_are_loaded_by_their_format() {
     assert!(loaded(other.to_str().unwrap()).is_ok());
     let error = loaded("a.libraries_test").unwrap_err();
     let message = "Loader for `.libraries_test` files is not registered, resolved to \
-                   (ffi.Module.load_from_file.libraries_test) in the global registry.Ensure that you have loaded the correct \
+                   (ffi.Module.load_from_file.libraries_test) in the global registry.Ensure that you have loaded the \
+                   correct \
                    runtime code, andthat you are on the correct hardware architecture.";
     assert_eq!((error.kind(), error.message()), ("RuntimeError", message));
     assert_eq!(loaded("/no.dot/file").unwrap_err().message(), "Failed to get file format from /no.dot/file");

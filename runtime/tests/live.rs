@@ -1,4 +1,5 @@
-//! When the tests have ended, no object is left but those that system libraries hold, which stay for as long as the process lives.
+//! When the tests have ended, no object is left but those that system libraries hold, which stay for as long as the
+//! process lives.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +43,8 @@ extern "C" fn check() {
     let expected = if HAS_SYSTEM_LIBRARIES.load(Ordering::Relaxed) { held_by_system_libraries() } else { Some(0) };
     let Some(expected) = expected else {
         eprintln!(
-            "{live} objects are left at the end of the tests: the program could not start again to count those of system libraries"
+            "{live} objects are left at the end of the tests: the program could not start again to count those of \
+             system libraries"
         );
         return;
     };
@@ -53,7 +55,8 @@ extern "C" fn check() {
     }
 }
 
-/// What is left by the tests of system libraries in a process of their own; `None` where none starts, as on an emulator.
+/// What is left by the tests of system libraries in a process of their own; `None` where none starts, as on an
+/// emulator.
 fn held_by_system_libraries() -> Option<usize> {
     let mut tests = Command::new(std::env::current_exe().ok()?);
     let output = tests.args(["system_lib::", "--test-threads=1"]).env(COUNT_ONLY, "1").output().ok()?;

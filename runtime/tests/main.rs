@@ -8,7 +8,10 @@ mod collections;
 mod containers;
 mod define;
 mod errors;
+mod faults;
 mod functions;
+#[path = "../../tests/hosts/rust_three_ways/src/hostile.rs"]
+mod hostile;
 #[cfg(not(miri))]
 mod libraries;
 mod library_bin;

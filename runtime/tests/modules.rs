@@ -305,7 +305,8 @@ fn global_functions_of_modules_are_upstreams() {
     let error = global("ffi.ModuleGetFunction", (&outer, "panic")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "TypeError: Mismatched number of arguments when calling: `ffi.ModuleGetFunction(0: ffi.Module, 1: str, 2: bool) -> \
+        "TypeError: Mismatched number of arguments when calling: `ffi.ModuleGetFunction(0: ffi.Module, 1: str, 2: \
+         bool) -> \
          Optional<ffi.Function>`. Expected 3 but got 2 arguments"
     );
     let error = global("ffi.ModuleGetFunction", (&module, "panic", false)).unwrap_err();

@@ -58,7 +58,7 @@ fn null_is_an_error() {
         check(TVMFFIEnvModLookupFromImports(null_mut(), c"f".as_ptr(), &mut handle));
         check(TVMFFIEnvModRegisterContextSymbol(null(), null_mut()));
         check(TVMFFIEnvModRegisterSystemLibSymbol(null(), null_mut()));
-        // With a good output, so that the input is looked at.
+        // With a good output, so the input is looked at.
         check(TVMFFITensorFromDLPack(null_mut(), 0, 0, &mut handle));
         check(TVMFFIAnyViewToOwnedAny(null(), &mut any));
         check(TVMFFIDataTypeFromString(null(), &mut dtype));

@@ -1,14 +1,18 @@
-//! What works on any object by its type: texts, copies, comparison, hashes, JSON, creation; and what is there about types from the start.
+//! What works on any object by its type: texts, copies, comparison, hashes, JSON, creation; and what is there about
+//! types from the start.
 
 use std::ffi::c_void;
 
 use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::*;
 use tvm_ffi_runtime::registry::{get_global, get_global_unchecked, list_global_names};
-use tvm_ffi_runtime::type_table::{TypeRequest, get_or_alloc_index, key_to_index};
-use tvm_ffi_runtime::{Any, AnyView, Array, Dict, Error, Function, List, Map, ObjectRef, Result, Shape, Str};
+use tvm_ffi_runtime::unstable::type_table::{TypeRequest, get_or_alloc_index, key_to_index, type_info};
+use tvm_ffi_runtime::{
+    Any, AnyView, Array, Dict, Error, Function, List, Map, Obj, Object, ObjectRef, Result, Shape, Str,
+};
 
-use crate::support::{bytes, raised, rounds};
+use crate::hostile;
+use crate::support::{bytes, own, raised, rounds};
 
 fn call<A: tvm_ffi_runtime::CallArgs>(name: &str, args: A) -> Result<Any> {
     get_global(name).unwrap().call(args)
@@ -162,6 +166,41 @@ fn json_is_read_and_written_as_upstream_does() {
 }
 
 #[test]
+fn numbers_of_json_are_read_as_they_were_written() {
+    let read = |text: &str| call("ffi.json.Parse", (text,));
+    let text_of = |value: Any| call("ffi.json.Stringify", (value, ())).unwrap().as_str().unwrap().to_owned();
+    assert_eq!(text_of(read("-888888888e8").unwrap()), "-88888888800000000.0");
+    assert_eq!(text_of(read("1e16").unwrap()), "10000000000000000.0");
+    let mut bits = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..rounds(10_000) {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        // Any bits; whole numbers of every size, which an integer's text could stand for; subnormal numbers; few
+        // digits.
+        let value = match round % 4 {
+            0 => f64::from_bits(bits),
+            1 => (bits >> (bits % 64)) as f64,
+            2 => f64::from_bits(bits >> 12),
+            _ => (bits % 1_000_000) as f64 / 1000.0,
+        };
+        let text = text_of(value.into());
+        let again = read(&text).unwrap();
+        assert_eq!(again.type_index(), TypeIndex::FLOAT, "{text}");
+        let again: f64 = again.cast().unwrap();
+        assert!(again.to_bits() == value.to_bits() || value.is_nan() && again.is_nan(), "{value:?} as {text}");
+        let whole = bits.cast_signed() >> (bits % 64);
+        assert_eq!(text_of(whole.into()), whole.to_string());
+        let again = read(&whole.to_string()).unwrap();
+        assert_eq!((again.type_index(), again.cast::<i64>().unwrap()), (TypeIndex::INT, whole));
+    }
+    // What only zero or infinity stands for is no number, as upstream has it.
+    for text in ["1e309", "-1e309", "1e-400", "1e", "-", "1-2", "e5", "0x10", "1_0"] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn columns_of_built_in_attributes_are_there_from_the_start() {
     for name in ["__any_hash__", "__any_equal__", "__ffi_enum__", "__ffi_repr__", "__s_visit__", "__ffi_type_final__"] {
         // SAFETY: the name is valid.
@@ -227,14 +266,177 @@ fn add_field(index: i32, name: &str, kind: TypeIndex, size: i64, offset: i64, fl
 
 /// The index of a new type that derives from `ffi.Object`.
 fn object_type(key: &str) -> Result<i32> {
+    child_type(key, TypeIndex::OBJECT.0)
+}
+
+/// The index of a new type that derives from another one.
+fn child_type(key: &str, parent: i32) -> Result<i32> {
     get_or_alloc_index(TypeRequest {
         key: key.as_bytes(),
         static_index: -1,
-        depth: 1,
+        depth: info(parent).type_depth + 1,
         num_child_slots: 0,
         child_slots_can_overflow: true,
-        parent: TypeIndex::OBJECT.0,
+        parent,
     })
+}
+
+fn info(index: i32) -> &'static TVMFFITypeInfo {
+    // SAFETY: infos are never freed.
+    unsafe { &*type_info(index).unwrap() }
+}
+
+/// A function that is an attribute of a type.
+fn attribute(name: &str, index: i32) -> Function {
+    // SAFETY: the column is there, and the type has the attribute.
+    unsafe {
+        let column = &*TVMFFIGetTypeAttrColumn(&bytes(name));
+        AnyView::from_raw(*column.data.add(index as usize)).cast().unwrap()
+    }
+}
+
+/// The fields of a type, those of its ancestors first.
+fn fields(index: i32) -> Vec<&'static TVMFFIFieldInfo> {
+    let own = |info: &'static TVMFFITypeInfo| {
+        // SAFETY: infos and their fields are never freed.
+        (0..info.num_fields as usize).map(move |i| unsafe { &*info.fields.add(i) })
+    };
+    // SAFETY: a type of depth n has n ancestors, which are never freed.
+    let ancestors = (1..info(index).type_depth as usize).map(|i| unsafe { &**info(index).type_ancestors.add(i) });
+    ancestors.chain([info(index)]).flat_map(own).collect()
+}
+
+/// Reads a field of an object, then sets it to values of every kind, and reads it after each.
+fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
+    let address = object.as_ptr().wrapping_byte_offset(field.offset as isize).cast::<c_void>();
+    let read = || {
+        let mut value = TVMFFIAny::none();
+        // SAFETY: the field is one of the object's type.
+        assert_eq!(unsafe { field.getter.unwrap()(address, &raw mut value) }, 0);
+        // SAFETY: a getter writes an owned value.
+        unsafe { Any::from_raw(value) }
+    };
+    drop(read());
+    for value in hostile::values() {
+        let raw = *value.as_raw();
+        // SAFETY: the field is one of the object's type, and its setter is of this type where the flag isn't set.
+        unsafe {
+            if field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj != 0 {
+                let setter = Function::try_from(ObjectRef::clone_from_raw(field.setter.cast()).unwrap()).unwrap();
+                let _set = setter.call_packed(&[AnyView::from_opaque_ptr(address), value.as_view()]);
+            } else {
+                let setter = std::mem::transmute::<*mut c_void, TVMFFIFieldSetter>(field.setter);
+                if setter(address, &raw const raw) != 0 {
+                    drop(raised(-1));
+                }
+            }
+        }
+        drop(read());
+    }
+}
+
+/// Uses every field of an object, and all that works on any object.
+fn use_object(object: &ObjectRef) {
+    let all = || {
+        let _text = call("ffi.ReprPrint", (object,)).map(|text| assert!(text.as_str().is_some()));
+        let _hash = call("ffi.RecursiveHash", (object,));
+        let _equal = call("ffi.RecursiveEq", (object, object));
+        drop(call("ffi.DeepCopy", (object,)));
+    };
+    all();
+    for field in fields(object.type_index().0) {
+        use_field(object, field);
+    }
+    all();
+}
+
+#[test]
+fn fields_of_new_objects_are_values_for_every_type() -> Result<()> {
+    let keys = call("ffi.GetRegisteredTypeKeys", ())?.cast::<Array>()?;
+    let built_in = keys.iter().map(|key| key.cast::<String>().unwrap()).filter(|key| key.starts_with("ffi."));
+    let mut with_fields = Vec::new();
+    // SAFETY: the types are laid out here, with their fields inside.
+    let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
+    for key in built_in {
+        let index = key_to_index(&key).unwrap();
+        let fields = fields(index);
+        // As safe code makes an object: with no field stated, and with each alone, by a value of each kind.
+        drop(call("ffi.MakeObjectFromPackedArgs", (key.as_str(),)));
+        for field in &fields {
+            // SAFETY: names of fields are never freed.
+            let name = std::str::from_utf8(unsafe { field.name.as_slice() }).unwrap();
+            for value in hostile::values() {
+                if let Ok(made) = call("ffi.MakeObjectFromPackedArgs", (key.as_str(), name, value)) {
+                    drop(text(&made));
+                }
+            }
+        }
+        // As the type's own creator makes it.
+        // SAFETY: metadata is never freed.
+        if let Some(creator) = unsafe { info(index).metadata.as_ref() }.and_then(|metadata| metadata.creator) {
+            let mut handle = std::ptr::null_mut();
+            // SAFETY: a creator takes a place for an object.
+            assert_eq!(unsafe { creator(&raw mut handle) }, 0, "{key}");
+            let object: ObjectRef = own(handle);
+            if !fields.is_empty() {
+                with_fields.push(key.clone());
+                use_object(&object);
+            }
+        }
+        // As Python makes objects of a class that extends the type, with a field of its own.
+        if index < TypeIndex::DYN_OBJECT_BEGIN.0 {
+            continue;
+        }
+        let Ok(child) = child_type(&format!("reflection.Child.{key}"), index) else { continue };
+        let end = fields.iter().map(|field| (field.offset + field.size + 7) & !7).max().unwrap_or(24);
+        add_field(child, "own", TypeIndex::ANY, 16, end, 0);
+        register.call((child, end + 16))?;
+        use_object(&attribute("__ffi_new__", child).call(())?.cast()?);
+    }
+    for key in ["ffi.Enum", "ffi.IntEnum", "ffi.StrEnum", "ffi.EnumState", "ffi.VisitInterrupt"] {
+        assert!(with_fields.iter().any(|with_fields| with_fields == key), "{key}: {with_fields:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn fields_of_new_objects_are_values_for_every_declared_type() -> Result<()> {
+    let index = object_type("reflection.EveryKind")?;
+    // SAFETY: nobody else lays out objects of this type.
+    let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
+    let kinds = (-1..=TypeIndex::DYN_OBJECT_BEGIN.0).map(TypeIndex);
+    let mut end = 24;
+    for kind in kinds.filter(|kind| call("ffi.MakeFieldGetter", (kind.0,)).is_ok()) {
+        let size = if matches!(kind, TypeIndex::ANY | TypeIndex::NONE) { 16 } else { 8 };
+        add_field(index, &format!("field{}", kind.0), kind, size, end, 0);
+        end += size;
+    }
+    assert!(fields(index).len() > 70);
+    register.call((index, end))?;
+    use_object(&attribute("__ffi_new__", index).call(())?.cast()?);
+    Ok(())
+}
+
+#[test]
+fn types_of_rust_are_not_laid_out_by_others() -> Result<()> {
+    /// Has a value that is not all bits zero.
+    #[derive(Object)]
+    #[object(key = "reflection.Rust")]
+    struct Rust {
+        name: String,
+    }
+    let rust = Obj::new(Rust { name: "a text".to_owned() })?;
+    assert_eq!(rust.name, "a text");
+    let index = rust.as_object().type_index().0;
+    let child = child_type("reflection.ChildOfRust", index)?;
+    // SAFETY: nobody else lays out objects of this type.
+    let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
+    for index in [child, index] {
+        let error = register.call((index, 64)).unwrap_err();
+        assert_eq!(error.kind(), "ValueError");
+        assert!(error.message().ends_with("Rust code lays out objects of `reflection.Rust`"), "{error}");
+    }
+    Ok(())
 }
 
 #[test]
@@ -250,11 +452,7 @@ fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
     register.call((index, 56))?;
     assert_eq!(key_to_index("reflection.Class"), Some(index));
 
-    // SAFETY: the column is there, and the type has the attribute.
-    let init = unsafe {
-        let column = &*TVMFFIGetTypeAttrColumn(&bytes("__ffi_init__"));
-        AnyView::from_raw(*column.data.add(index as usize)).cast::<Function>()?
-    };
+    let init = attribute("__ffi_init__", index);
     let kwargs = call("ffi.GetKwargsObject", ())?;
     let list = List::from(vec!["inside".into()]);
     let made = init.call((1, "a value of many bytes", &kwargs, "list", &list))?;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::*;
 use tvm_ffi_runtime::registry::*;
+use tvm_ffi_runtime::unstable::type_table::{TypeRequest, get_or_alloc_index};
 use tvm_ffi_runtime::{Any, Function, Shape, ToAnyView};
 
 use crate::support::*;
@@ -89,7 +90,8 @@ fn builtins_are_there() {
     assert!(!remove.call(("test.nothing",)).unwrap().cast::<bool>().unwrap());
 }
 
-/// Those who read a global function find one, however often it is replaced, and each function is dropped when it is replaced or removed.
+/// Those who read a global function find one, however often it is replaced, and each function is dropped when it is
+/// replaced or removed.
 #[test]
 fn functions_are_read_while_others_replace_them() {
     let rounds = if cfg!(miri) { 5 } else { 200 };
@@ -128,4 +130,43 @@ fn functions_are_read_while_others_replace_them() {
     }
     assert!(remove_global(name));
     assert_eq!(Arc::strong_count(&alive), 1);
+}
+
+#[test]
+#[cfg(not(miri))]
+fn every_global_function_stands_any_arguments() {
+    // What the functions change stays in the process.
+    let status = alone("registry::every_global_function_stands_any_arguments", || {
+        // `ffi.SystemLib` makes some.
+        #[cfg(target_os = "linux")]
+        crate::live::expect_system_libraries();
+        let count = crate::hostile::walk(2000, |name| {
+            eprintln!("{name}");
+            true
+        });
+        assert!(count > 70, "{count}");
+    });
+    assert!(status.success(), "{status}: the last name above is that of the function");
+}
+
+/// A program may use the prefix of upstream's tests, unless upstream's library of these is there, too.
+#[test]
+fn functions_of_upstreams_tests_are_not_for_safe_code() {
+    set_global("testing.mine", constant(1), false).unwrap();
+    assert_eq!(value_of(&get_global("testing.mine").unwrap()), 1);
+    // As upstream's library does when it is loaded.
+    let request = TypeRequest {
+        key: b"testing.TestIntPair",
+        static_index: -1,
+        depth: 1,
+        num_child_slots: 0,
+        child_slots_can_overflow: true,
+        parent: TypeIndex::OBJECT.0,
+    };
+    get_or_alloc_index(request).unwrap();
+    let error = get_global("testing.mine").unwrap().call(()).unwrap_err();
+    assert!(error.message().contains("only unsafe code can answer"), "{error}");
+    // SAFETY: the function takes any arguments.
+    assert_eq!(value_of(&unsafe { get_global_unchecked("testing.mine") }.unwrap()), 1);
+    assert!(remove_global("testing.mine"));
 }

@@ -1,4 +1,5 @@
-//! Calls from safe code that once reached undefined behaviour. Those that no longer compile are doc tests, those of libraries in `libraries`.
+//! Calls from safe code that once reached undefined behaviour. Those that no longer compile are doc tests, those of
+//! libraries in `libraries`.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -51,7 +52,8 @@ unsafe extern "C" fn echo_in_c(_: *mut c_void, args: *const TVMFFIAny, _: i32, r
 #[cfg(all(unix, not(miri)))]
 const MANY: u64 = u32::MAX as u64 / 2 + 1;
 
-/// Runs a test in a process of its own, on an object whose counts are as if most of its references had been forgotten: the process aborts.
+/// Runs a test in a process of its own, on an object whose counts are as if most of its references had been forgotten:
+/// the process aborts.
 #[cfg(all(unix, not(miri)))]
 fn aborts(test: &str, counts: u64, add_reference: impl FnOnce(ObjectRef)) {
     use std::os::unix::process::ExitStatusExt;
@@ -197,7 +199,7 @@ fn attributes_are_published_whole() {
     let column = unsafe { TVMFFIGetTypeAttrColumn(&name) }.expose_provenance();
     // Set last, in a column that is as long as it gets from the first value on.
     let first = types[0] as usize;
-    // Relaxed, so that it orders nothing.
+    // Relaxed, so it orders nothing.
     let has_read = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Reads the column as C++ code does, and in the order that is asked of it.
@@ -241,7 +243,8 @@ thread_local! {
 
 static CALLED_BACK: AtomicUsize = AtomicUsize::new(0);
 
-/// An allocator that uses the runtime: it reads and writes each of the tables, and gives the storage of the builtin allocator.
+/// An allocator that uses the runtime: it reads and writes each of the tables, and gives the storage of the builtin
+/// allocator.
 unsafe extern "C" fn allocate_and_call_back(size: usize, align: usize, index: i32, _: *mut c_void) -> *mut c_void {
     if !INSIDE.replace(true) {
         let round = CALLED_BACK.fetch_add(1, Ordering::SeqCst);

@@ -55,8 +55,8 @@ pub fn own<T: TryFrom<Any>>(handle: *mut c_void) -> T {
     T::try_from(Any::from(object)).ok().unwrap()
 }
 
-/// Runs `body` in a process of its own, as the test called `test`, and gives how that ended. It is for what ends a process, for what
-/// all tests of a process would see, and for what may wait for ever.
+/// Runs `body` in a process of its own, as the test called `test`, and gives how that ended. It is for what ends a
+/// process, for what all tests of a process would see, and for what may wait for ever.
 pub fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     const NAME: &str = "TVM_FFI_RUNTIME_TEST_ALONE";
     if std::env::var(NAME).is_ok_and(|name| name == test) {
@@ -66,6 +66,8 @@ pub fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(NAME, test)
+        // A stack for each of many errors takes longer than what is tested.
+        .env("TVM_FFI_BACKTRACE", "0")
         .spawn()
         .unwrap();
     let start = Instant::now();

@@ -1,4 +1,5 @@
-//! The system library: registered symbols, with and without prefix. Names are those of one test each: there is one table.
+//! The system library: registered symbols, with and without prefix. Names are those of one test each: there is one
+//! table.
 
 use std::ffi::{CString, c_void};
 
@@ -6,9 +7,9 @@ use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::{
     TVMFFIEnvModLookupFromImports, TVMFFIEnvModRegisterSystemLibSymbol, TVMFFIStringFromByteArray,
 };
-use tvm_ffi_runtime::library_bin::Node;
 use tvm_ffi_runtime::module::register_module_loader;
 use tvm_ffi_runtime::registry::get_global;
+use tvm_ffi_runtime::unstable::library_bin::Node;
 use tvm_ffi_runtime::{AsObject, Error, Function, Module};
 
 use crate::library_bin::write;
@@ -164,7 +165,7 @@ fn a_system_library_may_ask_for_others_while_it_is_loaded() {
     let module = Module::system_lib("syslib_other_").unwrap();
     assert!(module.imports()[0].as_object().ptr_eq(Module::system_lib("syslib_e_").unwrap().as_object()));
     let error = Module::system_lib("syslib_self_").unwrap_err();
-    assert_eq!(error.message(), "The system library of prefix `syslib_self_` is asked for by what loads it");
+    assert_eq!(error.message(), "Loading the system library of prefix `syslib_self_` asks for that library itself");
     // What failed may be tried again.
     register("syslib_self___tvm_ffi__library_bin", std::ptr::null());
     assert!(Module::system_lib("syslib_self_").unwrap().imports().is_empty());
@@ -175,7 +176,8 @@ fn a_library_may_carry_a_long_chain() {
     register_module_loader("syslib_link", |_| Ok(Module::new("syslib_link", []))).unwrap();
     let mut nodes = vec![Node::Module { kind: "syslib_link", payload: b"" }; rounds(20_000)];
     nodes.push(Node::Library);
-    // The root imports the last link, and each link the one before: slow, if each import looked for a cycle in all that is below.
+    // The root imports the last link, and each link the one before: slow, if each import looked for a cycle in all that
+    // is below.
     let library = nodes.len() - 1;
     let mut children: Vec<Vec<usize>> = (0..nodes.len()).map(|node| vec![node.saturating_sub(1)]).collect();
     children[0] = vec![library - 1];

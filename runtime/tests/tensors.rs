@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::*;
-use tvm_ffi_runtime::{AsObject, Function, Tensor, TensorView};
+use tvm_ffi_runtime::error::take_raised;
+use tvm_ffi_runtime::{AsObject, Error, Function, Tensor, TensorView};
 
+use crate::faults::with_ever_more_allocations;
 use crate::support::*;
 
 #[test]
@@ -280,4 +282,47 @@ fn environment_allocates_and_keeps_streams() {
     })
     .join()
     .unwrap();
+}
+
+#[test]
+#[cfg(not(miri))]
+fn tensors_without_memory_are_errors() {
+    let status = alone("tensors::tensors_without_memory_are_errors", || {
+        let is_memory_error = |error: Error| assert_eq!(error.kind(), "MemoryError", "{error}");
+        drop(Error::new("ValueError", "first"));
+        let (elements, shape) = ([1f32; 6], [2i64, 3]);
+        let tensor = Tensor::from_slice(&elements, &shape).unwrap();
+        let mut prototype = *tensor.as_dl_tensor();
+        let mut made = 0;
+        made += with_ever_more_allocations(|| drop(Tensor::from_slice(&elements, &shape).map_err(is_memory_error)));
+        made += with_ever_more_allocations(|| {
+            // SAFETY: the prototype is the tensor's own.
+            drop(unsafe { Tensor::create_unsafe_view(&tensor, &prototype) }.map_err(is_memory_error));
+        });
+        let mut allocate = || {
+            let mut out = std::ptr::null_mut();
+            // SAFETY: the prototype is filled, and the place writable.
+            match unsafe { TVMFFIEnvTensorAlloc(&mut prototype, &mut out) } {
+                0 => drop(own::<Tensor>(out)),
+                _ => is_memory_error(take_raised().unwrap()),
+            }
+        };
+        made += with_ever_more_allocations(&mut allocate);
+        // By the crate's own allocator of DLPack, whose structures go through import.
+        tvm_ffi_runtime::install_cpu_allocator().unwrap();
+        made += with_ever_more_allocations(&mut allocate);
+        made += with_ever_more_allocations(|| {
+            let mut out = std::ptr::null_mut();
+            // SAFETY: the tensor is alive, and the place writable; the structure's deleter is called once.
+            unsafe {
+                match TVMFFITensorToDLPackVersioned(tensor.as_object().as_ptr().cast(), &mut out) {
+                    0 => (*out).deleter.unwrap()(out),
+                    _ => is_memory_error(take_raised().unwrap()),
+                }
+            }
+        });
+        assert!(made >= 10, "{made}");
+        assert_eq!(tensor.as_object().strong_count(), 1);
+    });
+    assert!(status.success(), "{status}");
 }

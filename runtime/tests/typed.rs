@@ -54,7 +54,8 @@ fn wrong_calls_have_upstreams_messages() {
     assert_eq!(
         message(f.call((1, 2.5)).unwrap_err()),
         format!(
-            "TypeError: Mismatched type on argument #1 when calling: `{signature}`. Expected `Optional<str>` but got `float`"
+            "TypeError: Mismatched type on argument #1 when calling: `{signature}`. Expected `Optional<str>` but got \
+             `float`"
         )
     );
     assert_eq!(
@@ -147,7 +148,10 @@ fn exported_functions_are_symbols() {
     assert_eq!(text(__tvm_ffi__doc_typed_add_one), "Adds one.\n\nTo any number.");
     assert_eq!(
         text(__tvm_ffi__metadata_typed_add_one),
-        r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":{\"return\":[{\"type\":\"int\"}],\"params\":[{\"type\":\"int\"}]}}"}"#
+        concat!(
+            r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":"#,
+            r#"{\"return\":[{\"type\":\"int\"}],\"params\":[{\"type\":\"int\"}]}}"}"#,
+        )
     );
     let made: Obj<Made> = exported(__tvm_ffi_typed_make).call_as((7,)).unwrap();
     assert_eq!(made.value, 7);
@@ -158,6 +162,11 @@ fn exported_functions_are_symbols() {
 fn exported_functions_borrow_and_stop_panics() {
     let joined = exported(joined);
     let texts: Array = ["a", "b"].into_iter().collect();
+    // SAFETY: nothing is behind the pointer.
+    let null = unsafe { AnyView::from_raw(TVMFFIAny::from_ptr(TypeIndex::STR, std::ptr::null_mut())) };
+    for error in [joined.call((null, &texts, ())).unwrap_err(), joined.call(("t", &texts, null)).unwrap_err()] {
+        assert!(error.message().starts_with("Mismatched type on argument #"), "{error}");
+    }
     assert_eq!(joined.call_as::<String>(("x", &texts, ())).unwrap(), "xab");
     let numbers: Array = [1].into_iter().collect();
     assert_eq!(joined.call(("x", &numbers, ())).unwrap_err().kind(), "TypeError");

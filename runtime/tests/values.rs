@@ -2,7 +2,10 @@ use std::ffi::c_void;
 
 use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::*;
-use tvm_ffi_runtime::{Any, AnyView, Bytes, Function, ObjectRef, Shape, Str, ToAnyView};
+use tvm_ffi_runtime::{
+    Any, AnyView, Array, BigInt, Bytes, Dict, Error, Function, List, Map, Module, ObjectRef, Result, Shape, Str,
+    Tensor, ToAnyView, TryFromAny,
+};
 
 use crate::support::*;
 
@@ -171,4 +174,73 @@ fn version_is_reported() {
     // SAFETY: writable.
     unsafe { TVMFFIGetVersion(&mut version) };
     assert_eq!(version, TVMFFIVersion { major: 0, minor: 1, patch: 16 });
+}
+
+/// Reads a value as a `T`, which NULL is not.
+fn read<T: TryFromAny>(view: AnyView<'_>) {
+    let is_null_object = view.type_index().is_object();
+    let by_view = view.cast::<T>().is_ok();
+    let by_value = view.to_owned().is_ok_and(|value| value.cast::<T>().is_ok());
+    assert!(!is_null_object || (!by_view && !by_value), "{}: {}", view.type_key(), std::any::type_name::<T>());
+}
+
+#[test]
+fn null_is_no_value_of_any_type_of_objects() {
+    for view in crate::hostile::views() {
+        let (is_object, has_bytes) = (view.type_index().is_object(), view.str_bytes().or(view.as_bytes()).is_some());
+        assert!(!is_object || !has_bytes, "{}", view.type_key());
+        assert!(view.as_dl_tensor().is_none() && (view.as_str().is_none() || has_bytes));
+        assert!(!format!("{view:?}").is_empty());
+        if let Ok(value) = view.to_owned() {
+            let again = value.clone();
+            let bytes = again.as_str().map(str::as_bytes).or(again.as_bytes());
+            assert!(!is_object || bytes.is_none());
+        }
+        read::<i64>(view);
+        read::<f64>(view);
+        read::<bool>(view);
+        read::<Str>(view);
+        read::<String>(view);
+        read::<Bytes>(view);
+        read::<BigInt>(view);
+        read::<i128>(view);
+        read::<DLDataType>(view);
+        read::<DLDevice>(view);
+        read::<*mut DLTensor>(view);
+        read::<ObjectRef>(view);
+        read::<Error>(view);
+        read::<Function>(view);
+        read::<Shape>(view);
+        read::<Tensor>(view);
+        read::<Array>(view);
+        read::<Array<Str>>(view);
+        read::<List>(view);
+        read::<Map>(view);
+        read::<Map<Str, i64>>(view);
+        read::<Dict>(view);
+        read::<Module>(view);
+    }
+    // As C code passes the argument of a function.
+    let typed = Function::from_typed(|text: String, bytes: Bytes, more: Option<Str>| {
+        text.len() + bytes.len() + more.map_or(0, |more| more.len())
+    });
+    assert_eq!(typed.call_as::<usize>(("a", b"b".as_slice(), ())).unwrap(), 2);
+    let null = |index| TVMFFIAny::from_ptr(index, std::ptr::null_mut());
+    // SAFETY: nothing is behind the pointer.
+    let (text, bytes) = unsafe { (AnyView::from_raw(null(TypeIndex::STR)), AnyView::from_raw(null(TypeIndex::BYTES))) };
+    let message = |outcome: Result<Any>| outcome.unwrap_err().message().to_owned();
+    for (number, outcome) in [
+        (0, typed.call((text, b"b".as_slice(), ()))),
+        (1, typed.call(("a", bytes, ()))),
+        (2, typed.call(("a", b"b".as_slice(), text))),
+    ] {
+        assert!(message(outcome).starts_with(&format!("Mismatched type on argument #{number}")));
+    }
+    // Containers and what looks into them.
+    for view in [text, bytes] {
+        let value = view.to_owned().unwrap();
+        let array: Array = [value.clone()].into_iter().collect();
+        assert!(Map::try_from_entries([(value.clone(), 1)]).unwrap().get(&value).unwrap().is_some());
+        assert!(!format!("{array:?}").is_empty());
+    }
 }

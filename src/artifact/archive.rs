@@ -4,20 +4,20 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
-use memmap2::Mmap;
 use object::read::archive::{ArchiveFile, ArchiveMember};
 use object::{BinaryFormat, File, Object, ObjectKind, ObjectSymbol};
 use target_lexicon::Triple;
 
 use super::format;
-use super::map::map;
+use super::map::{Contents, contents, contents_of};
 use super::output::Output;
+use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind};
 
 /// The error of [`write_archive`]. A file that was at the archive's path before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The target's objects are of a format or machine that this crate doesn't know.
+    /// This crate doesn't know the object format or the machine of the target.
     #[error("can't make archives for {0}")]
     Target(Triple),
     /// A file can't be read or written.
@@ -28,12 +28,12 @@ pub enum ArchiveError {
         /// The system's error.
         source: io::Error,
     },
-    /// An input is neither an object of the target nor an archive of such objects, or it has no name that a member can have.
+    /// An input is neither an object of the target nor an archive of them, or its name can't be a member's name.
     #[error("{name}: {problem}")]
     Member {
-        /// The file; where the file is an archive, with the member.
+        /// The file; for an archive, with the member.
         name: String,
-        /// The reason why it is refused.
+        /// Why it is refused.
         problem: String,
     },
 }
@@ -42,12 +42,12 @@ pub enum ArchiveError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ArchiveInput {
-    /// An object file, or an archive whose members are all taken.
+    /// An object file, or an archive (all of its members are added).
     File(PathBuf),
-    /// An object in memory, or an archive whose members are all taken.
+    /// An object in memory, or an archive (all of its members are added).
     Object {
-        /// The member's name, such as `kernels.o`; of a path, the last part. Any script will do, but NULs and line ends won't. Of an archive only messages
-        /// have it.
+        /// The member's name, such as `kernels.o`. If it is a path, the last part is used. Any Unicode is allowed
+        /// except NUL and line ends. For an archive, the name only appears in messages.
         name: String,
         /// The bytes of the object or archive.
         bytes: Vec<u8>,
@@ -56,35 +56,36 @@ pub enum ArchiveInput {
 
 /// Writes an archive (`.a`; `.lib` for Windows) of objects for `target` to `path`.
 ///
-/// The members have the order of the inputs. The same inputs give the same bytes, as the archive has neither times nor users.
+/// The members have the order of the inputs. The archive records neither times nor users, so the same inputs give the
+/// same bytes.
 ///
 /// # Errors
-/// The target is unknown, a file can't be read or written, or an input is refused: it is neither an object of the target nor an archive of such objects,
-/// or its name isn't that of a file.
+/// The target is unknown, a file can't be read or written, or an input is refused: it is neither an object of the
+/// target nor an archive of such objects, or its name isn't a file name.
 pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<Path>) -> Result<(), ArchiveError> {
     let path = path.as_ref();
-    let maps = open_all(inputs)?;
-    let members = Members::of(target, inputs, &maps)?;
+    let files = open_all(inputs)?;
+    let members = Members::of(target, inputs, &files)?;
     let failed = |source| ArchiveError::Io { path: path.to_owned(), source };
     let mut output = Output::create(path).map_err(failed)?;
     members.write(output.file()).map_err(failed)?;
     if members.have_stand_ins() {
-        // SAFETY: the map is private and of its own, and nobody writes to the file meanwhile: it is a temporary one, of a name that this process chose.
-        let map = unsafe { Mmap::map(&*output.file()) }.map_err(failed)?;
-        let headers = headers(&map).map_err(failed)?;
-        drop(map);
+        output.file().rewind().map_err(failed)?;
+        let written = contents_of(output.file()).map_err(failed)?;
+        let headers = headers(&written).map_err(failed)?;
+        drop(written);
         members.put_names(output.file(), &headers).map_err(failed)?;
     }
     output.commit().map_err(failed)
 }
 
-/// The bytes of an archive: as [`write_archive`], in memory.
+/// Builds an archive in memory; otherwise like [`write_archive`].
 ///
 /// # Errors
-/// As [`write_archive`], but for the file that is written.
+/// As [`write_archive`], except that no file is written.
 pub fn archive_bytes(target: &Triple, inputs: &[ArchiveInput]) -> Result<Vec<u8>, ArchiveError> {
-    let maps = open_all(inputs)?;
-    let members = Members::of(target, inputs, &maps)?;
+    let files = open_all(inputs)?;
+    let members = Members::of(target, inputs, &files)?;
     let failed = |source| ArchiveError::Io { path: "the archive".into(), source };
     let mut archive = Cursor::new(Vec::new());
     members.write(&mut archive).map_err(failed)?;
@@ -95,15 +96,15 @@ pub fn archive_bytes(target: &Triple, inputs: &[ArchiveInput]) -> Result<Vec<u8>
     Ok(archive.into_inner())
 }
 
-/// All members of an archive, checked.
+/// All members of an archive, after the checks.
 struct Members<'a> {
     kind: ArchiveKind,
     members: Vec<Member<'a>>,
 }
 
 impl<'a> Members<'a> {
-    /// The members that inputs give. `maps` are the inputs' files.
-    fn of(target: &Triple, inputs: &'a [ArchiveInput], maps: &'a [Option<Mmap>]) -> Result<Self, ArchiveError> {
+    /// Collects the members of the inputs. `files` are the contents of the inputs' files.
+    fn of(target: &Triple, inputs: &'a [ArchiveInput], files: &'a [Option<Contents>]) -> Result<Self, ArchiveError> {
         let sample = format::object_of(target).ok_or_else(|| ArchiveError::Target(target.clone()))?;
         let kind = match sample.format() {
             BinaryFormat::MachO => ArchiveKind::Darwin,
@@ -111,10 +112,10 @@ impl<'a> Members<'a> {
             _ => ArchiveKind::Gnu,
         };
         let mut members = Vec::new();
-        for (input, map) in inputs.iter().zip(maps) {
-            match (input, map) {
+        for (input, file) in inputs.iter().zip(files) {
+            match (input, file) {
                 (ArchiveInput::Object { name, bytes }, _) => members_of(name, bytes, &mut members)?,
-                (ArchiveInput::File(path), Some(map)) => members_of(&path.display().to_string(), map, &mut members)?,
+                (ArchiveInput::File(path), Some(file)) => members_of(&path.display().to_string(), file, &mut members)?,
                 (ArchiveInput::File(_), None) => {}
             }
         }
@@ -131,7 +132,7 @@ impl<'a> Members<'a> {
         self.members.iter().any(|member| member.needs_stand_in(self.kind))
     }
 
-    /// Writes the archive, in which names may have stand-ins.
+    /// Writes the archive. Some names may still be stand-ins.
     fn write(&self, to: &mut (impl Write + Seek)) -> io::Result<()> {
         let new = |member: &Member<'a>| {
             NewArchiveMember::new(member.bytes, &DEFAULT_OBJECT_READER, member.name_to_write(self.kind))
@@ -140,7 +141,7 @@ impl<'a> Members<'a> {
         write_archive_to_stream(to, &written, self.kind, false, Some(false))
     }
 
-    /// Puts the names in the place of their stand-ins. `headers` are those of the archive, in order.
+    /// Overwrites the stand-ins with the names. `headers` are the offsets of the archive's member headers, in order.
     fn put_names(&self, archive: &mut (impl Write + Seek), headers: &[u64]) -> io::Result<()> {
         if headers.len() != self.members.len() {
             return Err(io::Error::other("the archive has other members than were written"));
@@ -155,9 +156,9 @@ impl<'a> Members<'a> {
     }
 }
 
-/// An object on its way into an archive.
+/// An object to be added to an archive.
 struct Member<'a> {
-    /// The file that it is from, and which member of that file, for messages.
+    /// For messages: the source file and, for an archive, the member in it.
     shown: String,
     /// Its name in the archive.
     name: String,
@@ -165,10 +166,10 @@ struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// A member that is named by the last part of a path.
+    /// Names the member after the last part of a path.
     fn new(shown: &str, path: &str, bytes: &'a [u8]) -> Result<Self, ArchiveError> {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        // a name is up to a NUL or the end of its line, by format
+        // the format ends a name at a NUL or at a line end
         if matches!(name, "" | "." | "..") || name.contains(['\0', '\n']) {
             let problem = format!("expected a file's name for a member of an archive, got {path:?}");
             return Err(ArchiveError::Member { name: shown.to_owned(), problem });
@@ -176,22 +177,24 @@ impl<'a> Member<'a> {
         Ok(Self { shown: shown.to_owned(), name: name.to_owned(), bytes })
     }
 
-    /// Whether the archive's writer can't write the name: it pads a name in the member's header to 16 characters, and not to 16 bytes.
+    /// Whether the archive's writer can't write the name: it pads a name in the member's header to 16 characters
+    /// instead of 16 bytes.
     fn needs_stand_in(&self, kind: ArchiveKind) -> bool {
-        // longer names, and all of macOS, are in places of their own, which are counted in bytes
+        // longer names, and all names on macOS, are stored outside the header, and their length is counted in bytes
         kind != ArchiveKind::Darwin && self.name.len() < NAME_LEN && !self.name.is_ascii()
     }
 
-    /// The name to give to the archive's writer; one of as many bytes where the writer can't write the name itself.
+    /// The name to give to the archive's writer: a stand-in with the same number of bytes where it can't write the
+    /// real one.
     fn name_to_write(&self, kind: ArchiveKind) -> String {
         if self.needs_stand_in(kind) { "-".repeat(self.name.len()) } else { self.name.clone() }
     }
 }
 
-/// The bytes of the name in a member's header.
+/// The size in bytes of the name field in a member's header.
 const NAME_LEN: usize = 16;
 
-/// Where the members' headers are in an archive, each of which begins with the name.
+/// The offsets of the members' headers in an archive. Each header begins with the name.
 fn headers(archive: &[u8]) -> io::Result<Vec<u64>> {
     let members = ArchiveFile::parse(archive).map_err(io::Error::other)?.members();
     let header = |member: object::Result<ArchiveMember<'_>>| {
@@ -201,18 +204,18 @@ fn headers(archive: &[u8]) -> io::Result<Vec<u64>> {
     members.map(header).collect()
 }
 
-/// The files among the inputs.
-fn open_all(inputs: &[ArchiveInput]) -> Result<Vec<Option<Mmap>>, ArchiveError> {
+/// Opens the inputs that are files.
+fn open_all(inputs: &[ArchiveInput]) -> Result<Vec<Option<Contents>>, ArchiveError> {
     let open = |input: &ArchiveInput| match input {
         ArchiveInput::Object { .. } => Ok(None),
         ArchiveInput::File(path) => {
-            map(path).map(Some).map_err(|source| ArchiveError::Io { path: path.clone(), source })
+            contents(path).map(Some).map_err(|source| ArchiveError::Io { path: path.clone(), source })
         }
     };
     inputs.iter().map(open).collect()
 }
 
-/// Adds the members that a file gives.
+/// Adds the members that a file contributes.
 fn members_of<'a>(shown: &str, bytes: &'a [u8], members: &mut Vec<Member<'a>>) -> Result<(), ArchiveError> {
     if bytes.starts_with(&object::archive::THIN_MAGIC) {
         let problem = "a thin archive, which only names its members: give those".to_owned();
@@ -231,7 +234,7 @@ fn members_of<'a>(shown: &str, bytes: &'a [u8], members: &mut Vec<Member<'a>>) -
     Ok(())
 }
 
-/// Checks that readers don't take the member for the table of symbols, which macOS's format has under such names.
+/// Rejects names that readers would take for the symbol table, which has such names in macOS's format.
 fn check_name(name: &str, kind: ArchiveKind) -> Result<(), String> {
     match kind == ArchiveKind::Darwin && name.starts_with("__.SYMDEF") {
         true => Err(format!("expected a file's name for a member of an archive, got {name:?}, the table of symbols")),
@@ -239,7 +242,8 @@ fn check_name(name: &str, kind: ArchiveKind) -> Result<(), String> {
     }
 }
 
-/// Checks that the bytes are an object of the target whose symbols can be read. The archive's writer panics over others.
+/// Checks that the bytes are an object of the target with readable symbols. The archive's writer panics on other
+/// bytes.
 fn check(bytes: &[u8], expected: (BinaryFormat, object::Architecture)) -> Result<(), String> {
     let file = File::parse(bytes).map_err(|error| format!("expected an object: {error}"))?;
     let found = (file.format(), file.architecture());
@@ -253,4 +257,14 @@ fn check(bytes: &[u8], expected: (BinaryFormat, object::Architecture)) -> Result
         return Err("expected an object, got a file that is linked already".to_owned());
     }
     file.symbols().try_for_each(|symbol| symbol.name_bytes().map(drop)).map_err(|error| error.to_string())
+}
+
+impl Diagnose for ArchiveError {
+    fn diagnostic(&self) -> Diagnostic {
+        match self {
+            ArchiveError::Target(target) => Diagnostic::of_target(target.to_string(), self),
+            ArchiveError::Member { .. } => Diagnostic::plain(DiagnosticKind::Link, self),
+            _ => Diagnostic::plain(DiagnosticKind::Other, self),
+        }
+    }
 }

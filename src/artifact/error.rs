@@ -1,21 +1,26 @@
-//! The errors of making an object file.
+//! The errors of emitting an object file.
 
 use crate::backend::CodegenError;
-use crate::lower::LowerError;
+use crate::diagnostic::{Diagnose, Diagnostic};
+use crate::lower::{LowerError, diagnostic_of, lines};
 
 /// The error of [`LibraryBuilder::emit`](super::LibraryBuilder::emit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// Mistakes in the functions: all that were found, in the order of the functions.
-    #[error("{}", list(.0))]
+    /// Errors in the functions: all that were found, in the order of the functions.
+    #[error("{}", lines(.0))]
     Functions(Vec<LowerError>),
-    /// The backend has no code generator for the target, or can't make an object for it.
+    /// The backend has no code generator for the target, or can't emit an object for it.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
 }
 
-fn list(mistakes: &[LowerError]) -> String {
-    let texts: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    texts.join("\n")
+impl Diagnose for EmitError {
+    fn diagnostic(&self) -> Diagnostic {
+        match self {
+            EmitError::Functions(mistakes) => diagnostic_of(mistakes, self),
+            EmitError::Codegen(error) => error.diagnostic(),
+        }
+    }
 }

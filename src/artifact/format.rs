@@ -15,12 +15,12 @@ pub(super) fn object_of<'a>(triple: &Triple) -> Option<Object<'a>> {
     };
     let mut object = Object::new(format, architecture, endian);
     match (format, architecture) {
-        // A linker refuses to mix float ABIs; that of libraries for Linux is `double`.
+        // Linkers refuse to mix float ABIs. Libraries for Linux use `double`.
         (BinaryFormat::Elf, Architecture::Riscv64) => {
             let e_flags = elf::EF_RISCV_FLOAT_ABI_DOUBLE;
             object.flags = FileFlags::Elf { os_abi: elf::ELFOSABI_NONE, abi_version: 0, e_flags };
         }
-        // Apple's linker asks for the platform. 11.0 is the first macOS on aarch64.
+        // Apple's linker requires the platform. 11.0 is the first macOS on aarch64.
         (BinaryFormat::MachO, _) if is_macos(triple) => {
             let mut version = MachOBuildVersion::default();
             (version.platform, version.minos, version.sdk) = (macho::PLATFORM_MACOS, 11 << 16, 11 << 16);
@@ -35,7 +35,7 @@ fn is_macos(triple: &Triple) -> bool {
     matches!(triple.operating_system, target::OperatingSystem::Darwin(_) | target::OperatingSystem::MacOSX(_))
 }
 
-/// How the linkers of a COFF target spell the symbols to export.
+/// How the linkers of a COFF target spell the exported symbols.
 pub(super) fn coff_exports(triple: &Triple) -> CoffExportStyle {
     match triple.environment {
         target::Environment::Gnu | target::Environment::GnuLlvm => CoffExportStyle::Gnu,

@@ -1,34 +1,35 @@
-//! From signatures and kernels to an object file.
+//! Compiles signatures and kernels to an object file.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
-use target_lexicon::{BinaryFormat, Triple};
+use target_lexicon::Triple;
 
 use super::error::EmitError;
 use super::object::ObjectFile;
 use super::progress::{NOBODY, Observer, Progress, Step};
 #[cfg(feature = "_llvm")]
 use crate::backend::llvm::{self, LlvmIr};
-use crate::backend::{Backend, CodegenError, ObjectOptions, OptLevel};
-use crate::ir::{self, VerifiedModule};
-use crate::lower::{Kernel, LibraryLowering};
+use crate::backend::{Backend, ObjectOptions, OptLevel, verified};
+use crate::ir::VerifiedModule;
+use crate::lower::{Kernel, Purpose, Recipe, RecipeFunction, RuntimeHelpers};
 use crate::spec::Signature;
 
-/// A builder of an object file, from signatures and kernels.
+/// Builds an object file from signatures and kernels.
 ///
-/// The object has, besides what is local to it:
+/// The object defines, besides its local symbols:
 ///
 /// | symbol | item |
 /// | --- | --- |
 /// | `__tvm_ffi_<name>` | the function |
 /// | `__tvm_ffi__metadata_<name>` | a function that returns [metadata](crate::lower::metadata) |
-/// | `__tvm_ffi__doc_<name>` | a function that returns the doc, where there is one |
+/// | `__tvm_ffi__doc_<name>` | a function that returns the doc, if there is one |
 /// | `__tvm_ffi__library_ctx` | a variable for the address of the library's module; objects that are linked together share it |
 ///
-/// It needs `TVMFFI*` functions of the C API, the kernels' symbols, and of the C library's `libm` the functions whose names a body calls
-/// ([`Expr::exp`](crate::Expr::exp) and the like, `fmod` for the `%` of floats), and `floor`, `ceil`, `trunc` and `nearbyint` where a body
-/// rounds and the CPU may have no instruction for it; each with `f` behind its name for `float32`. It is position-independent, and the
-/// same input gives the same bytes.
+/// It needs `TVMFFI*` functions of the C API and the kernels' symbols. From the C library's `libm` it needs functions
+/// that a body calls by name ([`Expr::exp`](crate::Expr::exp) and the like, `fmod` for the `%` of floats). It also
+/// needs `floor`, `ceil`, `trunc` and `nearbyint` if a body rounds and the CPU may lack the instruction. For
+/// `float32` these names end in `f`. The object is position-independent, and the same input gives the same bytes.
 ///
 /// ```
 /// use tvm_ffi_codegen::{DLDataType, Kernel, Signature, TensorType, artifact::LibraryBuilder};
@@ -45,27 +46,15 @@ use crate::spec::Signature;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct LibraryBuilder {
-    target: Triple,
+    recipe: Recipe<'static>,
     backend: Backend,
     opt_level: OptLevel,
     cpu: Option<String>,
     features: Vec<String>,
-    prefix: Option<String>,
-    carries_modules: bool,
-    metadata: bool,
     threads: Option<NonZeroUsize>,
     verifier: bool,
-    functions: Vec<Function>,
-    /// Functions with the names that they have as global functions.
-    globals: Vec<(String, String)>,
-}
-
-#[derive(Clone, Debug)]
-struct Function {
-    signature: Signature,
-    kernel: Kernel,
-    doc: Option<String>,
 }
 
 impl Default for LibraryBuilder {
@@ -75,31 +64,26 @@ impl Default for LibraryBuilder {
 }
 
 impl LibraryBuilder {
-    /// A builder without functions, for this machine's target.
+    /// Creates a builder without functions, for the host's target.
     pub fn new() -> Self {
         LibraryBuilder {
-            target: Triple::host(),
+            recipe: Recipe { purpose: Purpose::Library, helpers: RuntimeHelpers::Define, ..Recipe::default() },
             backend: Backend::default(),
             opt_level: OptLevel::default(),
             cpu: None,
             features: Vec::new(),
-            prefix: None,
-            carries_modules: false,
-            metadata: true,
             threads: None,
             verifier: cfg!(debug_assertions),
-            functions: Vec::new(),
-            globals: Vec::new(),
         }
     }
 
-    /// Sets the target of the object; the host's, unless stated.
+    /// Sets the target of the object. The default is the host.
     pub fn target(mut self, triple: Triple) -> Self {
-        self.target = triple;
+        self.recipe.target = triple;
         self
     }
 
-    /// Sets the backend that makes the code. Unless stated, it is Cranelift if that is among the crate's features.
+    /// Sets the backend. The default is Cranelift if that is among the crate's features.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
@@ -111,53 +95,67 @@ impl LibraryBuilder {
         self
     }
 
-    /// Sets the least CPU that the code has to run on, by the backend's name for it: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
-    /// and `skylake`. Unless stated, the code runs on any CPU of the architecture.
+    /// Sets the minimum CPU for the code, with the backend's name for it: LLVM's `x86-64-v3` and `apple-m1`,
+    /// Cranelift's `x86_64_v3` and `skylake`. By default the code runs on any CPU of the architecture.
     pub fn cpu(mut self, name: impl Into<String>) -> Self {
         self.cpu = Some(name.into());
         self
     }
 
-    /// Adds a feature that the CPU has for certain, by the backend's name for it: LLVM's `+avx2`, Cranelift's `has_avx2`.
+    /// Adds a feature that the CPU is guaranteed to have, with the backend's name for it: LLVM's `+avx2`, Cranelift's
+    /// `has_avx2`.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
-    /// Sets the most threads to make code on; as many as the machine has, unless stated. Only Cranelift uses more than one thread, for
-    /// libraries with so many instructions that a thread is worth starting. The object's bytes don't depend on it.
+    /// Sets the maximum number of threads for code generation. The default is the machine's number of threads. Only
+    /// Cranelift uses more than one, and only if a library has enough instructions to make starting a thread
+    /// worthwhile. The object's bytes don't depend on this setting.
     pub fn threads(mut self, most: NonZeroUsize) -> Self {
         self.threads = Some(most);
         self
     }
 
-    /// Sets whether the IR is verified, and whether Cranelift checks its own work; both are on by default in debug builds. LLVM's IR is
-    /// always verified, as LLVM crashes on malformed IR.
+    /// Sets whether the IR is verified, and whether Cranelift checks its own output. Both are on by default in debug
+    /// builds. LLVM's IR is always verified, as LLVM crashes on malformed IR.
     pub fn verifier(mut self, yes: bool) -> Self {
         self.verifier = yes;
         self
     }
 
-    /// Makes the library a system library: it is linked into a program instead of loaded, and registers its symbols when the program
-    /// starts. A host finds it by this prefix (`ffi.SystemLib`, [`Module::system_lib`](tvm_ffi_runtime::Module::system_lib)). All exported C symbols begin with it too, behind `__tvm_ffi_` for
-    /// functions, so that a program may have several, each with a prefix of its own.
+    /// Makes the library a system library: it is linked into a program instead of being loaded, and registers its
+    /// symbols when the program starts. A host finds it by this prefix (`ffi.SystemLib`,
+    /// [`Module::system_lib`](tvm_ffi_runtime::Module::system_lib)). The prefix is also part of all exported C
+    /// symbols: at the start, or after `__tvm_ffi_` for functions. A program may therefore contain several system
+    /// libraries with different prefixes.
     pub fn system_library(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = Some(prefix.into());
+        self.recipe.purpose = Purpose::SystemLibrary(prefix.into());
         self
     }
 
-    /// States that the program has modules of this system library too: an object of a [`LibraryBinBuilder`](super::LibraryBinBuilder) with
-    /// the same [prefix](super::LibraryBinBuilder::symbol_prefix). The modules are then registered with the functions, and the program doesn't link
-    /// without that object. A library that is loaded as a file doesn't need this, as its loader finds the modules.
+    /// States that the program also contains modules of this system library: an object of a
+    /// [`LibraryBinBuilder`](super::LibraryBinBuilder) with the same
+    /// [prefix](super::LibraryBinBuilder::symbol_prefix). The modules are then registered with the functions, and the
+    /// program doesn't link without that object. You don't need this for a library that is loaded as a file, because
+    /// its loader finds the modules.
     pub fn carries_modules(mut self) -> Self {
-        self.carries_modules = true;
+        self.recipe.carries_modules = true;
         self
     }
 
-    /// Sets whether each function carries its metadata (type schema, parameters' names and defaults, the signature's text), as it does unless
-    /// stated. Without metadata a library is smaller, and hosts know no more of a function than its name and doc.
+    /// Sets whether each function carries its metadata (type schema, parameters' names and defaults, the signature's
+    /// source); on by default. Without metadata a library is smaller, and hosts know only a function's name and doc.
     pub fn metadata(mut self, yes: bool) -> Self {
-        self.metadata = yes;
+        self.recipe.metadata = yes;
+        self
+    }
+
+    /// Makes the object import the runtime helpers instead of defining them. Use this for a loader in this process
+    /// that knows [`embed::runtime_symbols`](crate::embed::runtime_symbols). The helpers are then compiled once per
+    /// process, at the first call.
+    pub fn import_helpers(mut self) -> Self {
+        self.recipe.helpers = RuntimeHelpers::DefineForLaunches;
         self
     }
 
@@ -172,16 +170,16 @@ impl LibraryBuilder {
     }
 
     fn add(mut self, signature: &Signature, kernel: &Kernel, doc: Option<String>) -> Self {
-        let (signature, kernel) = (signature.clone(), kernel.clone());
-        self.functions.push(Function { signature, kernel, doc });
+        let (signature, kernel) = (Cow::Owned(signature.clone()), Ok(Cow::Owned(kernel.clone())));
+        self.recipe.functions.push(RecipeFunction { signature, kernel, doc: doc.map(Cow::Owned), is_c: false });
         self
     }
 
-    /// Registers a function of the library as a global function while the library is loaded: when it is loaded, under a name that nobody has
-    /// taken by then, and until it is unloaded, or the program ends. A name that is taken stays with whoever has it, since nobody is there to be told of
-    /// an error; a program that has to know looks the global function up.
+    /// Registers a function of the library as a global function while the library is loaded, until it is unloaded or
+    /// the program ends. If the name is already registered when the library is loaded, the existing function stays,
+    /// because an error couldn't be reported. To find out, the program looks the global function up.
     ///
-    /// Who has got the global function keeps the library loaded, as with any function of a library's code.
+    /// A reference to the global function keeps the library loaded, like a reference to any function of a library.
     ///
     /// ```
     /// use tvm_ffi_codegen::{Kernel, ScalarType, Signature, artifact::LibraryBuilder};
@@ -193,42 +191,46 @@ impl LibraryBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn register_global(mut self, function: impl Into<String>, global: impl Into<String>) -> Self {
-        self.globals.push((function.into(), global.into()));
+        self.recipe.globals.push((function.into(), global.into()));
         self
     }
 
-    /// All that decides the object but the functions, with names.
+    /// Everything that decides the object, except the functions, with names.
     pub(super) fn cached_options(&self) -> Vec<(&'static str, String)> {
-        // A code generator that isn't there has no version. Nothing was ever made by it, so that its key finds nothing.
+        // A missing code generator has no version. It has never made an artifact, so its key finds none.
         let version = self.backend.codegen().version().unwrap_or_default();
         // the object's bytes depend neither on the number of threads nor on the verifier
+        let Recipe { target, purpose, helpers, metadata, carries_modules, globals, .. } = &self.recipe;
         vec![
-            ("target", self.target.to_string()),
+            ("target", target.to_string()),
             ("backend", format!("{} {version}", self.backend)),
             ("opt_level", self.opt_level.to_string()),
             ("cpu", format!("{:?}", self.cpu)),
             ("features", format!("{:?}", self.features)),
-            ("prefix", format!("{:?} {}", self.prefix, self.carries_modules)),
-            ("metadata", self.metadata.to_string()),
-            ("globals", format!("{:?}", self.globals)),
+            ("purpose", format!("{purpose:?} {carries_modules}")),
+            ("metadata", metadata.to_string()),
+            ("helpers", format!("{helpers:?}")),
+            ("globals", format!("{globals:?}")),
         ]
     }
 
     /// The functions with their kernels and docs.
     pub(super) fn cached_functions(&self) -> impl Iterator<Item = (&Signature, &Kernel, Option<&str>)> {
-        self.functions.iter().map(|function| (&function.signature, &function.kernel, function.doc.as_deref()))
+        self.recipe.functions.iter().filter_map(|RecipeFunction { signature, kernel, doc, .. }| {
+            Some((&**signature, kernel.as_deref().ok()?, doc.as_deref()))
+        })
     }
 
-    /// Makes the object file. A library without functions has only its context.
+    /// Emits the object file. A library without functions contains only its context.
     ///
     /// # Errors
-    /// Functions have mistakes: a kernel or body that doesn't fit its signature, a kernel that is an address, a name that two functions have or that
-    /// libraries use for something else. Or the backend has no code generator for the target.
+    /// Functions have errors: a kernel or body that doesn't fit its signature, a kernel that is an address, or a name
+    /// that is used twice or that libraries reserve. Or the backend has no code generator for the target.
     pub fn emit(&self) -> Result<ObjectFile, EmitError> {
         self.emit_observed(NOBODY)
     }
 
-    /// As [`emit`](Self::emit), and tells an observer how far it is.
+    /// As [`emit`](Self::emit), with an observer that receives the progress.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -255,11 +257,12 @@ impl LibraryBuilder {
         let compiled = |done, total| observer(Progress::new(Step::Compile, done, total));
         let options = self.object_options(&compiled);
         let bytes = self.backend.codegen().object(module, &options)?;
-        let names = self.functions.iter().map(|function| function.signature.name().to_owned());
-        Ok(ObjectFile::new(bytes, self.target.clone(), names.collect()))
+        let names = self.recipe.functions.iter().map(|function| function.signature.name().to_owned());
+        Ok(ObjectFile::new(bytes, self.recipe.target.clone(), names.collect()))
     }
 
-    /// The functions in LLVM's IR, whatever the backend: the module of which [`emit`](Self::emit) makes an object with LLVM.
+    /// The functions as LLVM IR, whatever the backend: the module that [`emit`](Self::emit) compiles when the backend
+    /// is LLVM.
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
@@ -270,7 +273,7 @@ impl LibraryBuilder {
 
     fn object_options<'a>(&'a self, compiled: &'a (dyn Fn(u64, u64) + Sync)) -> ObjectOptions<'a> {
         ObjectOptions {
-            target: &self.target,
+            target: &self.recipe.target,
             opt_level: self.opt_level,
             cpu: self.cpu.as_deref(),
             features: &self.features,
@@ -281,39 +284,9 @@ impl LibraryBuilder {
     }
 
     fn lower(&self, observer: Observer<'_>) -> Result<VerifiedModule, EmitError> {
-        let mut mistakes = Vec::new();
-        // the backend refuses a target of which not even this is known
-        let endianness = self.target.endianness().unwrap_or(ir::HOST_ENDIANNESS);
-        let mut lowering = match &self.prefix {
-            None => LibraryLowering::new(endianness),
-            Some(prefix) => LibraryLowering::system(prefix, endianness).unwrap_or_else(|mistake| {
-                mistakes.push(mistake);
-                LibraryLowering::new(endianness)
-            }),
-        };
-        if !self.metadata {
-            lowering.without_metadata();
-        }
-        if self.carries_modules {
-            lowering.carries_modules();
-        }
-        lowering.for_windows(self.target.binary_format == BinaryFormat::Coff);
-        let total = self.functions.len() as u64;
-        for (done, Function { signature, kernel, doc }) in (1..).zip(&self.functions) {
-            mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
-            observer(Progress::new(Step::Lower, done, total));
-        }
-        // a function with a mistake is none of the library's
-        if mistakes.is_empty() {
-            let registered = self.globals.iter().map(|(function, global)| lowering.register_global(function, global));
-            mistakes.extend(registered.filter_map(Result::err));
-        }
-        if mistakes.is_empty() {
-            mistakes = lowering.check_calls(self.functions.iter().map(|function| &function.signature));
-        }
-        if !mistakes.is_empty() {
-            return Err(EmitError::Functions(mistakes));
-        }
-        Ok(VerifiedModule::lowered(lowering.finish(), self.verifier).map_err(CodegenError::from)?)
+        let total = self.recipe.functions.len() as u64;
+        let lowered = self.recipe.lower_observed(|done| observer(Progress::new(Step::Lower, done, total)));
+        let module = lowered.map_err(EmitError::Functions)?.module;
+        Ok(verified(module, self.verifier)?)
     }
 }

@@ -35,15 +35,16 @@ impl ObjectFile {
         &self.triple
     }
 
-    /// The names of the functions, in the order in which they were added. A host asks the library's module for a function by such a name.
+    /// The names of the functions, in the order in which they were added. A host uses these names to get functions
+    /// from the library's module.
     pub fn functions(&self) -> &[String] {
         &self.functions
     }
 
-    /// Writes the object to a file. A file that is at `path` already is replaced.
+    /// Writes the object to a file. An existing file at `path` is replaced.
     ///
     /// # Errors
-    /// The file can't be written. Then a file that was at `path` before is unchanged, and no other file is left.
+    /// The file can't be written. An existing file at `path` is then unchanged, and no other file is left.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut output = Output::create(path.as_ref())?;
         output.file().write_all(&self.bytes)?;

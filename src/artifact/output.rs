@@ -1,4 +1,4 @@
-//! Output files that are written wholly or not at all.
+//! Output files that are written completely or not at all.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,30 +8,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// The temporary files and folders of the outputs that are neither finished nor given up. They are made and moved to their places under this lock,
-/// so that its holder knows all of them.
+/// The temporary files and directories of outputs that are neither committed nor dropped. They are created and moved
+/// under this lock, so its holder knows all of them.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    // a set of paths is whole whatever panicked
+    // a panic can't leave a set of paths half-changed
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state in which this process has no unfinished outputs, made by [`remove_unfinished_outputs`]. Until it is dropped, whoever begins or finishes an
-/// output waits.
+/// Proof that this process has no unfinished outputs, returned by [`remove_unfinished_outputs`]. While it exists,
+/// threads that begin or commit an output wait.
 #[derive(Debug)]
 #[must_use = "outputs may be begun again as soon as this is dropped"]
 pub struct NoUnfinishedOutputs {
     _unfinished: MutexGuard<'static, BTreeSet<PathBuf>>,
 }
 
-/// Removes the temporary files and folders of all outputs that this process is writing at the moment, for a program that is about to end early.
+/// Removes the temporary files and directories of all outputs that this process is currently writing. Call this in a
+/// program that is about to end early.
 ///
-/// An object, library or archive is written to a temporary file (`.tvm-ffi-...`) beside its place, which goes away with an error or a panic, but not when a
-/// signal ends the process. A program that catches such a signal calls this before it ends, from a thread and not from the signal's handler itself, as
-/// it locks and allocates. This library has no handlers of its own.
+/// An object, library or archive is written to a temporary file (`.tvm-ffi-...`) next to its final path. The
+/// temporary file is removed after an error or a panic, but not when a signal ends the process. A program that
+/// catches such a signal calls this function before it ends. Call it from a thread and not from the signal handler,
+/// as it locks and allocates. This library has no signal handlers of its own.
 ///
-/// Writing on after the returned value is dropped ends in an error: the temporary file isn't there any more.
+/// After the returned value is dropped, continuing to write is an error because the temporary file no longer exists.
 /// ```
 /// use tvm_ffi_codegen::artifact::remove_unfinished_outputs;
 ///
@@ -41,12 +43,12 @@ pub struct NoUnfinishedOutputs {
 /// # drop(none);
 /// ```
 pub fn remove_unfinished_outputs() -> NoUnfinishedOutputs {
-    /// A linker that still runs may put another file into a folder while it is removed.
+    /// A linker that still runs may add a file to a directory while it is being removed.
     const TRIES: usize = 10;
 
     let mut unfinished = unfinished();
     for path in std::mem::take(&mut *unfinished) {
-        // a file that can't be removed stays: whoever ends has nobody to tell
+        // a file that can't be removed stays: a process that is ending can't report it
         let _ = match path.is_dir() {
             true => (0..TRIES).map(|_| fs::remove_dir_all(&path)).find(Result::is_ok).unwrap_or(Ok(())),
             false => fs::remove_file(&path),
@@ -55,7 +57,7 @@ pub fn remove_unfinished_outputs() -> NoUnfinishedOutputs {
     NoUnfinishedOutputs { _unfinished: unfinished }
 }
 
-/// An entry of [`UNFINISHED`], which goes away with this value.
+/// An entry of [`UNFINISHED`], which is removed with this value.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
@@ -71,16 +73,16 @@ impl Drop for Unfinished {
     }
 }
 
-/// A file that is written beside its place and moved there in the end. Dropped before, it leaves nothing.
+/// A file that is written next to its final path and then moved there. If it is dropped before that, nothing is left.
 pub(super) struct Output {
     temp: NamedTempFile,
     place: PathBuf,
-    // dropped after the file, which is known until it is gone
+    // dropped after the file, so the entry exists as long as the file
     entry: Unfinished,
 }
 
 impl Output {
-    /// Begins a file at `path`.
+    /// Begins the output file for `path`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let place = place(path)?;
         let all = unfinished();
@@ -93,7 +95,7 @@ impl Output {
         self.temp.as_file_mut()
     }
 
-    /// Moves the file to its place, where it replaces what was there.
+    /// Moves the file to its final path and replaces an existing file.
     pub(super) fn commit(self) -> io::Result<()> {
         let Self { temp, place, entry } = self;
         let mut all = unfinished();
@@ -104,16 +106,16 @@ impl Output {
     }
 }
 
-/// A folder for a tool that writes its own output, beside the place where that goes.
+/// A directory for a tool that writes its own output, next to the output's final path.
 pub(super) struct OutputFolder {
     folder: TempDir,
     place: PathBuf,
-    // dropped after the folder, which is known until it is gone
+    // dropped after the directory, so the entry exists as long as the directory
     _entry: Unfinished,
 }
 
 impl OutputFolder {
-    /// Begins a file at `path`.
+    /// Begins the output file for `path`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let place = place(path)?;
         let all = unfinished();
@@ -122,12 +124,12 @@ impl OutputFolder {
         Ok(Self { folder, place, _entry: entry })
     }
 
-    /// The folder, which goes away with this value.
+    /// The directory, which is removed with this value.
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where the tool shall write: a file of the final name.
+    /// The path that the tool must write to: a file with the final name.
     pub(super) fn file(&self) -> PathBuf {
         self.folder.path().join(self.place.file_name().unwrap_or_default())
     }
@@ -137,14 +139,15 @@ impl OutputFolder {
         self.file().is_file()
     }
 
-    /// Moves that file to its place.
+    /// Moves that file to its final path.
     pub(super) fn commit(self) -> io::Result<()> {
         let _all = unfinished();
         fs::rename(self.file(), &self.place).map_err(|error| not_replaced(&self.place, error))
     }
 }
 
-/// The error of a file that was not moved to its place. Windows moves none over a file that is in use, which its own words don't say.
+/// The error for a file that couldn't be moved to its final path. Windows doesn't replace a file that is in use, and
+/// its own message doesn't say so.
 fn not_replaced(place: &Path, error: io::Error) -> io::Error {
     if !cfg!(windows) || !place.exists() {
         return error;
@@ -159,7 +162,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// As [`builder`]; as for any other new file, the umask has its say.
+/// As [`builder`], with permissions set by the umask as for any new file.
 #[cfg(unix)]
 fn file_builder() -> Builder<'static, 'static> {
     let mut builder = builder();
@@ -172,7 +175,8 @@ fn file_builder() -> Builder<'static, 'static> {
     builder()
 }
 
-/// The file that a path leads to, which may be through a link. Moving a file over a device, a pipe or a folder would replace it, or fail late.
+/// The file that a path refers to, possibly through a link. Moving a file over a device, a pipe or a directory would
+/// replace it, or fail late.
 fn place(path: &Path) -> io::Result<PathBuf> {
     if path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it names no file"));

@@ -1,33 +1,35 @@
-//! The progress of long work, as observers are told it.
+//! The progress of long operations, as observers receive it.
 
-/// How far long work is. An observer gets it again and again, in each step with a growing [`done`](Self::done), maybe on several threads at once.
+/// The progress of a long operation. An observer is called repeatedly, maybe from several threads at the same time.
+/// Within a step, [`done`](Self::done) grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The work that is being done.
+    /// The current step.
     pub step: Step,
     /// How much of it is done.
     pub done: u64,
-    /// How much of it there is; `None` where that isn't known, and `done` stays 0.
+    /// Total amount; `None` if unknown, in which case `done` stays 0.
     pub total: Option<u64>,
 }
 
-/// A step of long work.
+/// A step of a long operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Step {
     /// Functions of a library are lowered to the IR. Counts functions.
     Lower,
-    /// Machine code is made. Counts functions of the IR, of which a function of a library has several; with LLVM nothing is counted.
+    /// Machine code is generated. Counts functions of the IR; one library function consists of several. LLVM counts
+    /// nothing.
     Compile,
     /// Payloads are copied. Counts bytes.
     Copy,
 }
 
-/// Whoever is told of progress: of each function, and of each 16 MiB of a payload.
+/// A receiver of progress: after each function, and after each 16 MiB of a payload.
 pub(super) type Observer<'a> = &'a (dyn Fn(Progress) + Sync);
 
-/// The observer that nobody listens to.
+/// An observer that ignores the progress.
 pub(super) const NOBODY: Observer<'static> = &|_| {};
 
 impl Progress {
@@ -35,7 +37,7 @@ impl Progress {
         Progress { step, done, total: Some(total) }
     }
 
-    /// The progress of a step which doesn't count.
+    /// The progress of a step that isn't counted.
     #[cfg(feature = "_engine")]
     pub(super) fn uncounted(step: Step) -> Self {
         Progress { step, done: 0, total: None }

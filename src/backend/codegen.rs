@@ -4,28 +4,31 @@ use std::num::NonZeroUsize;
 
 use target_lexicon::Triple;
 
-use super::{CodegenError, OptLevel};
+use super::error::CodegenError;
+use super::opt_level::OptLevel;
 use crate::ir::VerifiedModule;
 
-/// A code generator. It gives bytes and texts; whoever wants types of its own compiler, such as the engine's loaders, uses the backend's module.
+/// A code generator. It returns bytes and strings. Code that needs the compiler's own types, such as the engine's
+/// loaders, uses the backend's module directly.
 pub(crate) trait Codegen {
-    /// An object file.
+    /// Compiles the module into an object file.
     fn object(&self, module: VerifiedModule, options: &ObjectOptions<'_>) -> Result<Vec<u8>, CodegenError>;
 
-    /// The version of the code generator, whose code may differ from that of another one.
+    /// The code generator's version. Other versions may generate different code.
     ///
     /// # Errors
-    /// The code generator is to be loaded, and isn't there.
+    /// The code generator is loaded lazily and was not found.
     fn version(&self) -> Result<String, CodegenError>;
 
-    /// The texts that the backend gives, in the order in which they are made.
+    /// The listings that the backend can print, in the order in which compilation produces them.
     fn listings(&self) -> &'static [Listing];
 
-    /// A text of [`listings`](Self::listings), for this machine.
+    /// Prints one of [`listings`](Self::listings), for this machine.
     fn listing(&self, module: &VerifiedModule, listing: Listing, level: OptLevel) -> Result<String, CodegenError>;
 
-    /// The texts of [`listings`](Self::listings) as lines that know which lines of the IR they were made from. `located` is the module with the lines
-    /// of its listing for source locations. Code is that of `module`: a function whose code was another with locations has lines of no origin.
+    /// Prints [`listings`](Self::listings) as lines, each with the IR line that it was generated from. `located` is
+    /// `module` with the lines of its own listing as source locations. The code printed is that of `module`: where a
+    /// function compiles to different code with locations, its lines have no origin.
     fn lines(
         &self,
         module: &VerifiedModule,
@@ -34,38 +37,39 @@ pub(crate) trait Codegen {
     ) -> Result<Vec<(Listing, Vec<TextLine>)>, CodegenError>;
 }
 
-/// A line of a backend's text.
+/// A line of a backend's listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TextLine {
     pub text: String,
-    /// The line of the IR's listing that it was made from, where the backend tells one.
+    /// The line of the IR's listing that this line was generated from, if the backend reports one.
     pub ir_line: Option<u32>,
 }
 
 impl TextLine {
-    /// A line that was made from none of the IR.
+    /// A line without an origin in the IR.
     pub fn plain(text: impl Into<String>) -> Self {
         TextLine { text: text.into(), ir_line: None }
     }
 }
 
-/// The target of an object file, and how it is made.
-#[cfg_attr(not(feature = "cranelift"), allow(dead_code))] // LLVM has no use for some
+/// The target of an object file, and how to generate it.
+#[cfg_attr(not(feature = "cranelift"), allow(dead_code))] // LLVM ignores some of the fields
 pub(crate) struct ObjectOptions<'a> {
     pub target: &'a Triple,
     pub opt_level: OptLevel,
-    /// The least CPU, by the backend's name for it.
+    /// The minimum CPU, by the backend's name for it.
     pub cpu: Option<&'a str>,
-    /// Features that the CPU has besides, by the backend's names.
+    /// Additional CPU features, by the backend's names.
     pub features: &'a [String],
     pub threads: Option<NonZeroUsize>,
-    /// Whether the backend checks its own work, where it has the choice.
+    /// Whether the backend checks its own work, if that is optional.
     pub verifier: bool,
-    /// Told how many functions of how many are compiled, maybe on several threads; never, by a backend that doesn't count.
+    /// Called with the number of compiled functions and the total, possibly on several threads. A backend that doesn't
+    /// count never calls it.
     pub compiled: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// A text that a backend makes on its way.
+/// A listing that a backend produces during compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Listing {
     /// Cranelift's IR.

@@ -1,24 +1,25 @@
-//! Machine code of this machine as text.
+//! Disassembles code for this machine.
 
 use std::ops::Range;
 
-/// An instruction as text, or bytes that are none.
+/// An instruction as a string, or bytes that are not an instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Decoded {
-    /// Where it is, in bytes from the function's start.
+    /// Its range, in bytes from the function's start.
     pub place: Range<u32>,
     pub text: String,
 }
 
-/// Where code refers to something by a name: the offset of the field, and the name.
+/// A reference from code to a symbol: the offset of the field, and the name.
 pub(super) type Reference = (u32, String);
 
-/// The bytes in a line of those that aren't decoded.
+/// The number of undecoded bytes per line.
 const BYTES_A_LINE: u32 = 8;
 
-/// The instructions of `code`, which are in `instructions`, and then the bytes behind them.
+/// Returns the instructions of `code` in the range `instructions`, and then the bytes after them.
 ///
-/// Where the crate has no decoder for this machine's code, or is built without one, all of it is bytes, in pieces that begin at `boundaries`.
+/// If the crate has no decoder for this machine, or is built without one, all code is returned as bytes, in pieces that
+/// begin at `boundaries`.
 pub(super) fn disassemble(
     code: &[u8],
     instructions: Range<u32>,
@@ -65,7 +66,7 @@ mod names {
 
     use super::Reference;
 
-    /// Names in place of the numbers that a linker writes.
+    /// Prints names in place of the numbers that a linker fills in.
     pub(super) struct Names(Vec<Reference>);
 
     impl Names {
@@ -83,7 +84,8 @@ mod names {
             address: u64,
             _address_size: u32,
         ) -> Option<SymbolResult<'_>> {
-            // of an instruction with several numbers the last one is the linker's, and what has no operand is no number of the code
+            // an instruction with several numbers has the linker's number last; a number without an operand is not part
+            // of the code
             instruction_operand?;
             let place = instruction.ip()..instruction.next_ip();
             let (_, name) = self.0.iter().find(|(offset, _)| place.contains(&u64::from(*offset)))?;
@@ -105,7 +107,7 @@ fn decode(
     starts.windows(2).flat_map(|pair| bytes(code, pair[0]..pair[1], references)).collect()
 }
 
-/// Bytes that are shown as such.
+/// Bytes printed as such.
 fn bytes(code: &[u8], place: Range<u32>, references: &[Reference]) -> Vec<Decoded> {
     let mut out = Vec::new();
     for start in place.clone().step_by(BYTES_A_LINE as usize) {

@@ -1,4 +1,4 @@
-//! Wrappers in a `cranelift_module::Module` of the caller's.
+//! Adds wrappers to your own `cranelift_module::Module`.
 
 mod declare;
 mod finish;
@@ -12,20 +12,21 @@ pub use self::declare::{declare_kernel, kernel_signature};
 pub use self::finish::finish;
 pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
 use self::targets::Target as Machine;
-use super::library::{self, Added, Lowered};
-use super::{EmbedError, undefined};
+use super::error::{EmbedError, undefined};
+use super::library::{self, Added, LoweredWrappers};
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
 use crate::backend::{CodegenError, local_symbol, name_of_local};
-use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn};
+use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, LoweredFunction};
 use crate::spec::Signature;
 
-/// The function that a wrapper in a caller's module calls.
+/// The function that a wrapper in your module calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Target {
-    /// A function of that module, by convention `flat`; `None` for the return that [`Kernel::symbol`] assumes.
+    /// A function of that module with convention `flat`. `None` means the return that [`Kernel::symbol`] assumes.
     Function(FuncId, Option<KernelReturn>),
-    /// Any other kernel. A [symbol](Kernel::symbol) is looked up in the module, and imported if it isn't there.
+    /// Any other kernel. A [symbol](Kernel::symbol) is looked up in the module, and imported if the module doesn't
+    /// have it.
     Kernel(Kernel),
 }
 
@@ -41,18 +42,18 @@ impl From<Kernel> for Target {
     }
 }
 
-/// Wrappers for a `cranelift_module::Module`, and what it gets beside them.
+/// Wrappers for a `cranelift_module::Module`, and everything else that the module gets.
 pub type Library = super::Library<Target>;
 
-/// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`]. The module gets a copy of the runtime helpers, as far as its
-/// wrappers use them, with the first wrapper; see [`Library`] for other ways.
+/// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
+/// runtime helpers that it uses; see [`Library`] for other options.
 ///
-/// The module has to know the functions of the C API that the wrapper imports when it is finalized or linked:
-/// [`runtime_symbols`](super::runtime_symbols) has them.
+/// When the module is finalized or linked, it must be able to resolve the functions of the C API that the wrapper
+/// imports: they are in [`runtime_symbols`](super::runtime_symbols).
 ///
 /// # Errors
-/// The kernel doesn't fit the signature, or its prototype in the module isn't that of the convention; a name is taken. The module
-/// is then as it was.
+/// The kernel doesn't fit the signature, its prototype in the module isn't that of the convention, or a name is
+/// taken. The module is then unchanged.
 pub fn add_wrapper<M: Module + ?Sized>(
     module: &mut M,
     signature: &Signature,
@@ -62,10 +63,10 @@ pub fn add_wrapper<M: Module + ?Sized>(
     ids.first().copied().ok_or_else(|| undefined(&signature.symbol()))
 }
 
-/// Adds several wrappers, as [`add_wrapper`] does one. They share the text of their errors.
+/// Adds several wrappers as [`add_wrapper`] adds one. They share the strings of their errors.
 ///
 /// # Errors
-/// As [`add_wrapper`]; it's all or nothing.
+/// As [`add_wrapper`]. On an error nothing is added.
 pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
@@ -76,16 +77,17 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
 }
 
 impl Library {
-    /// Adds the wrappers and what belongs to them to the caller's module.
+    /// Adds the wrappers and everything that belongs to them to your module.
     ///
     /// # Errors
-    /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit); it's all or nothing.
+    /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit). On
+    /// an error nothing is added.
     pub fn add_to<M: Module + ?Sized>(&self, module: &mut M) -> Result<Added<FuncId>, EmbedError> {
         refusal::check_machine(module.isa())?;
         let machine = Machine::of(module.isa())?;
         let mut bound = Vec::new();
         let triple = module.isa().triple();
-        let Lowered { ir, capabilities, symbols, launches } =
+        let LoweredWrappers { ir, capabilities, functions, callers } =
             self.lower(triple, |signature, name, target| match target {
                 Target::Kernel(kernel) => {
                     refusal::check_linked(module, signature, kernel)?;
@@ -109,13 +111,17 @@ impl Library {
         if self.is_file() {
             list_functions(module, &placed.constructors, &placed.destructors).map_err(CodegenError::from)?;
         }
-        let id = |symbol: &String| placed.defined.function(symbol).ok_or_else(|| undefined(symbol));
-        let ids = symbols.iter().map(id).collect::<Result<_, _>>()?;
-        Ok(self.added(ids, launches, if self.is_finished() { placed.destructors } else { Vec::new() }))
+        let with_id = |function: LoweredFunction| {
+            let id = placed.defined.function(&function.symbol).ok_or_else(|| undefined(&function.symbol))?;
+            Ok((id, function))
+        };
+        let functions = functions.into_iter().map(with_id).collect::<Result<Vec<_>, EmbedError>>()?;
+        Ok(self.added(functions, callers, if self.is_finished() { placed.destructors } else { Vec::new() }))
     }
 }
 
-/// Binds the helpers that code imports to those of the module, which are added where it has none that serve the code.
+/// Binds the helpers that code imports to those of the module. Helpers are added if the module has none that serve
+/// the code.
 fn bind_helpers<M: Module + ?Sized>(
     module: &mut M,
     machine: &Machine,
@@ -127,7 +133,7 @@ fn bind_helpers<M: Module + ?Sized>(
         if !code.imports().any(|import| set.symbols().contains(&import.name.as_str())) {
             continue;
         }
-        // local functions have names that backtraces leave out
+        // local functions have names that backtraces omit
         let function = |module: &M, name: &str| match module.get_name(&local_symbol(name)) {
             Some(FuncOrDataId::Func(id)) => Some(id),
             _ => None,

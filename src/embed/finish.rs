@@ -1,4 +1,4 @@
-//! Modules and functions of the runtime, made of code that the caller's generator has made and somebody has loaded.
+//! Turns code that the caller generated and loaded into runtime modules and functions.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,22 +7,24 @@ use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
+use super::error::{EmbedError, undefined};
 use super::library::{Added, Wrapper};
-use super::{EmbedError, undefined};
 use crate::engine::{Code, KeepAlive, Memory, Symbols};
+use crate::parallel_for::register_parallel_for;
 
-/// Code with the wrappers in it.
+/// Loaded code that contains the wrappers.
 pub(super) struct Loaded {
     code: Arc<Code>,
     wrappers: Vec<Wrapper<TVMFFISafeCallType>>,
 }
 
 impl Loaded {
-    /// Takes code over: addresses for the functions of `added`, by their names for the backend.
+    /// Takes ownership of code. `address` returns the addresses of the functions in `added`, by the backend's names
+    /// for them.
     ///
     /// # Safety
-    /// The addresses are those of the functions that were added, and of the variable for the library's context. They stay good for as long as `memory`
-    /// and `owner` live, which nobody else frees.
+    /// The addresses belong to the added functions and to the variable for the library's context. They stay valid
+    /// while `memory` and `owner` live, and only these free them.
     pub(super) unsafe fn new<F>(
         added: Vec<Added<F>>,
         address: impl Fn(&F) -> Option<*const u8>,
@@ -33,29 +35,32 @@ impl Loaded {
         let mut symbols = Symbols::default();
         symbols.variables.extend(context.map(|at| (LIBRARY_CTX.into(), at.expose_provenance())));
         let mut wrappers = Vec::new();
-        for Added { functions, destructors } in added {
+        for Added { functions, destructors, .. } in added {
             for destructor in destructors {
                 let at = address(&destructor).ok_or_else(|| undefined("a destructor"))?;
                 symbols.destructors.push(at.expose_provenance());
             }
             for Wrapper { id, signature, doc, launches } in functions {
                 let at = address(&id).filter(|at| !at.is_null()).ok_or_else(|| undefined(&signature.symbol()))?;
-                // SAFETY: lowering exports wrappers with the prototype of `TVMFFISafeCallType` (tvm/ffi/c_api.h), and the address is not null.
+                // SAFETY: lowering exports wrappers with the prototype of `TVMFFISafeCallType` (tvm/ffi/c_api.h), and
+                // the address is not null.
                 let id = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(at) };
                 wrappers.push(Wrapper { id, signature, doc, launches });
             }
         }
+        // if the runtime doesn't accept the function, launches on the CPU use one thread
+        let _ = register_parallel_for();
         let code = Code::adopt(symbols, memory, vec![owner]);
-        // SAFETY: lowering makes destructors so that they only release what the module's functions have got from the runtime, and end threads that these have
-        // made.
+        // SAFETY: lowering generates destructors that only release what the module's functions have got from the
+        // runtime.
         unsafe { code.run_destructors_on_drop() };
         Ok(Loaded { code, wrappers })
     }
 
-    /// A module, of kind `jit`, that owns the code.
+    /// A module of kind `jit` that owns the code.
     ///
     /// # Safety
-    /// The kernels keep to their signatures.
+    /// The kernels fulfil their signatures.
     #[cfg(not(feature = "external-runtime"))]
     pub(super) unsafe fn into_module(self) -> tvm_ffi_runtime::Module {
         let function = |Wrapper { id, signature, doc, launches }: Wrapper<_>| crate::engine::ModuleFunction {
@@ -64,14 +69,14 @@ impl Loaded {
             doc,
             launches,
         };
-        // SAFETY: as here; nobody else has the code.
+        // SAFETY: the caller promises the same, and this is the only owner of the code.
         unsafe { crate::engine::module_of_code(self.code, self.wrappers.into_iter().map(function)) }
     }
 
     /// The functions, in order. With the bundled runtime they own a module, which code with state needs.
     ///
     /// # Safety
-    /// The kernels keep to their signatures.
+    /// The kernels fulfil their signatures.
     pub(super) unsafe fn into_functions(self) -> Result<Vec<Function>, EmbedError> {
         #[cfg(not(feature = "external-runtime"))]
         {
@@ -83,14 +88,14 @@ impl Loaded {
         }
         #[cfg(feature = "external-runtime")]
         {
-            // SAFETY: each function owns the code, so that the address is good as long as it may be called.
+            // SAFETY: each function owns the code, so the address is valid as long as the function can be called.
             let function = |w: &Wrapper<_>| unsafe { Function::from_code(w.id, Arc::clone(&self.code)) };
             Ok(self.wrappers.iter().map(function).collect())
         }
     }
 }
 
-/// Memory that is the owner's.
+/// Memory that belongs to the owner.
 struct OfOwner;
 
 impl Memory for OfOwner {
@@ -99,14 +104,15 @@ impl Memory for OfOwner {
     }
 }
 
-/// Makes functions of wrappers that the caller has loaded, by a loader of its own: an LLJIT, an `ExecutionEngine`, a linker in memory. `address` gives
-/// the address of a symbol: it is asked for each wrapper's ([`Signature::symbol`](crate::Signature::symbol)), for functions that run when the code goes,
-/// and for `__tvm_ffi__library_ctx`, which a module without calls of imported functions doesn't have. `owner` is what the code lives as long as; it is dropped
-/// with the last function.
+/// Makes functions of wrappers that you have loaded with your own loader: an LLJIT, an `ExecutionEngine`, or an
+/// in-memory linker. `address` returns the address of a symbol. It is called for each wrapper's symbol
+/// ([`Signature::symbol`](crate::Signature::symbol)) and for functions that run when the code is unloaded. It is also
+/// called for `__tvm_ffi__library_ctx`, which a module without calls of imported functions lacks. The code must stay
+/// loaded as long as `owner` lives; `owner` is dropped with the last function.
 ///
 /// # Safety
-/// `address` gives the addresses of the symbols in one load of the module, good for as long as `owner` lives. Each kernel keeps its side, as for
-/// [`Engine::compile`](crate::Engine::compile).
+/// `address` returns the addresses of the symbols in one load of the module, and they are valid as long as `owner`
+/// lives. Each kernel fulfils its contract, as for [`Engine::compile`](crate::Engine::compile).
 ///
 /// # Errors
 /// A wrapper has no address.
@@ -122,8 +128,8 @@ pub unsafe fn functions_at(
     }
 }
 
-/// As [`functions_at`], for a module of the runtime, of kind `jit`, which tells metadata and docs. Its code finds functions of the modules that it
-/// imports.
+/// As [`functions_at`], but returns a runtime module of kind `jit`, which exposes metadata and docs. Its code can
+/// call functions of the modules that it imports.
 ///
 /// # Safety
 /// As [`functions_at`].

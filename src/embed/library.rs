@@ -1,33 +1,25 @@
-//! Wrappers on the way into a module of the caller's, whatever its backend: what is to be added, and the IR of it.
+//! Wrappers to be added to a caller's module, for any backend: what to add, and its IR.
 
-use target_lexicon::{BinaryFormat, Endianness, Triple};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::EmbedError;
-use crate::backend::CodegenError;
-use crate::ir::{HOST_ENDIANNESS, VerifiedModule};
+use target_lexicon::Triple;
+
+use super::error::EmbedError;
+use crate::backend::verified;
+use crate::ir::VerifiedModule;
 use crate::lower::{
-    Body, Capabilities, HelperSet, Kernel, LaunchDescription, LibraryLowering, LowerError, Lowering, RuntimeHelpers,
+    self, Body, Capabilities, HelperSet, Kernel, LaunchDescription, LowerError, Lowered, LoweredFunction, Purpose,
+    Recipe, RecipeFunction, RuntimeHelpers,
 };
 use crate::spec::Signature;
-use tvm_ffi_runtime::abi::symbol::FUNCTION;
 
-/// The use of a module of the caller's.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Purpose {
-    /// Anything: it gets the wrappers alone.
-    Any,
-    /// Code of this process.
-    Process,
-    /// The object file of a library, with a prefix if it is a system library.
-    Library(Option<String>),
-}
-
-/// Wrappers for a module of the caller's, and what it gets beside them. `T` is the backend's kind of target:
+/// Wrappers for your module, and everything else that the module gets. `T` is the backend's kind of target:
 /// [`cranelift::Library`](super::cranelift::Library) or `llvm::Library`.
 ///
 /// | built by | what is added | the runtime helpers | afterwards |
 /// | --- | --- | --- | --- |
-/// | [`in_process`](Self::in_process) | wrappers | this process's, imported | `finish` makes a module of the runtime |
+/// | [`in_process`](Self::in_process) | wrappers | this process's, imported | `finish` turns it into a runtime module |
 /// | [`new`](Self::new), [`system`](Self::system) | wrappers, metadata, docs, the library's context, in a system library its registration | defined once in the module | the module becomes an object file |
 ///
 /// ```
@@ -52,24 +44,29 @@ pub struct Library<T> {
     functions: Vec<Wanted<T>>,
     purpose: Purpose,
     metadata: bool,
+    carries_modules: bool,
+    globals: Vec<(String, String)>,
 }
 
-/// A function that is to be added.
+/// A function to be added.
 #[derive(Clone, Debug)]
 struct Wanted<T> {
     signature: Signature,
     target: T,
     doc: Option<String>,
-    /// Whether it is a C function, and no wrapper.
+    /// Whether it is a C function instead of a wrapper.
     is_c: bool,
 }
 
-/// Wrappers that were added to a module, with what `finish` has to know of them. `F` is the backend's name for a function.
+/// The wrappers that were added to a module, with the information that `finish` needs. `F` is the backend's handle of
+/// a function.
 #[derive(Clone, Debug)]
 pub struct Added<F> {
     pub(super) functions: Vec<Wrapper<F>>,
-    /// The functions that run when the code goes.
+    /// The functions that run when the code is unloaded.
     pub(super) destructors: Vec<F>,
+    /// The symbols that the wrappers import, with the functions that call them.
+    pub(super) callers: Callers,
 }
 
 /// A wrapper in a module.
@@ -84,22 +81,25 @@ pub(super) struct Wrapper<F> {
 }
 
 impl<F> Added<F> {
-    /// The wrappers, in the order in which they were stated.
+    /// The wrappers, in the order in which you added them.
     pub fn functions(&self) -> impl Iterator<Item = &F> {
         self.functions.iter().map(|wrapper| &wrapper.id)
     }
 }
 
-/// Wrappers as IR.
-pub(super) struct Lowered {
+/// Wrappers lowered to IR.
+pub(super) struct LoweredWrappers {
     pub(super) ir: VerifiedModule,
-    /// The runtime helpers' parts that they need, which the IR imports.
+    /// The capabilities of the runtime helpers that the IR imports.
     pub(super) capabilities: Capabilities,
-    /// Of each wrapper its symbol.
-    pub(super) symbols: Vec<String>,
-    /// Of each wrapper the launches that its code makes.
-    pub(super) launches: Vec<Vec<LaunchDescription>>,
+    /// The wrappers.
+    pub(super) functions: Vec<LoweredFunction>,
+    /// The symbols that the IR imports, with the functions that call them.
+    pub(super) callers: Callers,
 }
+
+/// Symbols with the functions that call them.
+pub(super) type Callers = BTreeMap<String, BTreeSet<String>>;
 
 impl<T> Default for Library<T> {
     fn default() -> Self {
@@ -109,35 +109,54 @@ impl<T> Default for Library<T> {
 
 impl<T> Library<T> {
     fn of(purpose: Purpose) -> Self {
-        Library { functions: Vec::new(), purpose, metadata: true }
+        Library { functions: Vec::new(), purpose, metadata: true, carries_modules: false, globals: Vec::new() }
     }
 
-    /// Wrappers alone, with helpers of their own.
+    /// Only wrappers, with their own helpers.
     pub(super) fn wrappers() -> Self {
-        Self::of(Purpose::Any)
+        Self::of(Purpose::Wrappers)
     }
 
-    /// For a module that becomes the object file of a library, which a host loads. All wrappers of the library are added at once, to an object of their own
-    /// or one with the kernels, as by [`LibraryBuilder`](crate::artifact::LibraryBuilder).
+    /// For a module that becomes the object file of a library for hosts to load. Add all wrappers of the library
+    /// together, to a separate object or one with the kernels, like
+    /// [`LibraryBuilder`](crate::artifact::LibraryBuilder).
     pub fn new() -> Self {
-        Self::of(Purpose::Library(None))
+        Self::of(Purpose::Library)
     }
 
-    /// As [`new`](Self::new), for a system library of this prefix: one that is linked into a program, and registers its functions when that
-    /// starts ([`LibraryBuilder::system_library`](crate::artifact::LibraryBuilder::system_library)).
+    /// As [`new`](Self::new), for a system library with this prefix. It is linked into a program and registers its
+    /// functions when the program starts
+    /// ([`LibraryBuilder::system_library`](crate::artifact::LibraryBuilder::system_library)).
     pub fn system(prefix: impl Into<String>) -> Self {
-        Self::of(Purpose::Library(Some(prefix.into())))
+        Self::of(Purpose::SystemLibrary(prefix.into()))
     }
 
-    /// For a module that runs in this process. It imports the functions of [`runtime_symbols`](super::runtime_symbols), among them the runtime
-    /// helpers, which all such modules share with all engines.
+    /// For a module that runs in this process. It imports the functions of
+    /// [`runtime_symbols`](super::runtime_symbols). These include the runtime helpers, which all such modules share
+    /// with all engines.
     pub fn in_process() -> Self {
         Self::of(Purpose::Process)
     }
 
-    /// Sets whether the functions of a library carry metadata, as they do unless stated. What `finish` makes has it always.
+    /// Sets whether the functions of a library carry metadata; on by default. The results of `finish` always have it.
     pub fn metadata(mut self, yes: bool) -> Self {
         self.metadata = yes;
+        self
+    }
+
+    /// States that the program also contains modules of this [system library](Self::system), like
+    /// [`LibraryBuilder::carries_modules`](crate::artifact::LibraryBuilder::carries_modules).
+    pub fn carries_modules(mut self) -> Self {
+        self.carries_modules = true;
+        self
+    }
+
+    /// Registers a function of the library as a global function while the library is loaded, as
+    /// [`LibraryBuilder::register_global`](crate::artifact::LibraryBuilder::register_global) does. Only an object file
+    /// has a loader that does this. For a module that [runs in this process](Self::in_process), register the function
+    /// that you get from it with [`set_global`](tvm_ffi_runtime::registry::set_global).
+    pub fn register_global(mut self, function: impl Into<String>, global: impl Into<String>) -> Self {
+        self.globals.push((function.into(), global.into()));
         self
     }
 
@@ -146,7 +165,7 @@ impl<T> Library<T> {
         self.add(signature, target.into(), None)
     }
 
-    /// Adds a function with a doc, which hosts show.
+    /// Adds a function with a doc for hosts to show.
     pub fn documented(self, signature: &Signature, target: impl Into<T>, doc: impl Into<String>) -> Self {
         self.add(signature, target.into(), Some(doc.into()))
     }
@@ -156,8 +175,9 @@ impl<T> Library<T> {
         self
     }
 
-    /// Adds a [body](Kernel::body) as a C function of the signature's name, for kernels of the module: what a kernel can't do by itself, such as raising
-    /// an error or calling a function of TVM FFI, it does by calling this one. It has the prototype of a kernel that returns a status:
+    /// Adds a [body](Kernel::body) as a C function with the signature's name, for kernels of the module. A kernel
+    /// calls this function to do what it can't do directly, such as raising an error or calling a TVM FFI function.
+    /// The C function has the prototype of a kernel that returns a status:
     ///
     /// ```c
     /// // refuse(mode: str, n: int64)
@@ -166,9 +186,11 @@ impl<T> Library<T> {
     /// int32_t rate(const char* currency, size_t currency_size, double* result);
     /// ```
     ///
-    /// The kernel returns a status that isn't 0 to its own caller. A kernel that is made before declares the function as an import
-    /// ([`cranelift::declare_kernel`](super::cranelift::declare_kernel), `llvm::declare_kernel`). The body may pass scalars, texts and bytes
-    /// on to functions that it calls, and no tensors.
+    /// The kernel must return a nonzero status to its own caller. A kernel that is generated earlier declares the
+    /// function as an import ([`cranelift::declare_kernel`](super::cranelift::declare_kernel),
+    /// `llvm::declare_kernel`). In a [system library](Self::system) the function's symbol begins with the library's
+    /// prefix ([`c_symbol`](Self::c_symbol)), so several libraries can be linked into a program. The body may pass
+    /// scalars, strings and bytes on to functions that it calls, but not tensors.
     pub fn c_function(mut self, signature: &Signature, body: Kernel) -> Self
     where
         T: From<Kernel>,
@@ -177,8 +199,15 @@ impl<T> Library<T> {
         self
     }
 
-    /// Adds a C function, as [`c_function`](Self::c_function) does, that raises an error. In the message each `{}` stands for a parameter, in their order,
-    /// as for [`Body::raise_with`](crate::Body::raise_with). The error ends in the signature's place, if it has one.
+    /// The symbol with which kernels call a [C function](Self::c_function) of the library: the prefix of a system
+    /// library, if any, followed by the signature's name.
+    pub fn c_symbol(&self, signature: &Signature) -> String {
+        format!("{}{}", self.purpose.prefix(), signature.name())
+    }
+
+    /// Adds a [C function](Self::c_function) that raises an error. Each `{}` in the message stands for a parameter,
+    /// in order, as for [`Body::raise_with`](crate::Body::raise_with). The last line of the error's backtrace is the
+    /// signature's place, if it has one.
     pub fn raising(self, signature: &Signature, kind: impl Into<String>, message: impl Into<String>) -> Self
     where
         T: From<Kernel>,
@@ -188,8 +217,9 @@ impl<T> Library<T> {
         self.c_function(signature, Kernel::body(body))
     }
 
-    /// Adds a C function, as [`c_function`](Self::c_function) does, that calls a global function with its arguments, and returns its result, which is checked
-    /// to be of the signature's type. An error of the callee gets the signature's place, if it has one, as a line of its backtrace.
+    /// Adds a [C function](Self::c_function) that calls a global function with its arguments. It checks that the
+    /// result has the signature's type, and returns it. The signature's place, if it has one, is added to the
+    /// backtrace of a callee's error.
     pub fn calling(self, signature: &Signature, global: impl Into<String>) -> Self
     where
         T: From<Kernel>,
@@ -206,167 +236,88 @@ impl<T> Library<T> {
         self.c_function(signature, Kernel::body(body))
     }
 
-    fn wrappers_wanted(&self) -> impl Iterator<Item = &Wanted<T>> {
-        self.functions.iter().filter(|wanted| !wanted.is_c)
-    }
-
     /// Whether the module gets a copy of the runtime helpers.
     pub(super) fn defines_helpers(&self) -> bool {
         self.purpose != Purpose::Process
     }
 
-    /// Whether whoever loads the code finds the functions that run first and last in lists of the object file.
+    /// Whether the loader finds initialisers and finalisers in lists of the object file.
     pub(super) fn is_file(&self) -> bool {
-        matches!(self.purpose, Purpose::Library(_))
+        self.purpose.is_library()
     }
 
-    /// Whether `finish` has to know the functions that run last.
+    /// Whether `finish` has to know the functions that run at unload.
     pub(super) fn is_finished(&self) -> bool {
         self.purpose == Purpose::Process
     }
 
-    /// The IR. `kernel` gives the kernel of a target: of a function of the caller's module it is the symbol that stands for it in the IR.
+    /// Lowers to IR. `kernel` returns the kernel of a target. For a function of the caller's module it is the symbol
+    /// that represents the function in the IR.
     pub(super) fn lower(
         &self,
         target: &Triple,
-        mut kernel: impl FnMut(&Signature, String, &T) -> Result<Kernel, EmbedError>,
-    ) -> Result<Lowered, EmbedError> {
-        let endianness = target.endianness().unwrap_or(HOST_ENDIANNESS);
-        let mut lowering = self.lowering(endianness)?;
-        lowering.for_windows(target.binary_format == BinaryFormat::Coff);
-        let mut launches = Vec::new();
-        for Wanted { signature, target, doc, is_c } in &self.functions {
-            let kernel = kernel(signature, import_name(signature), target)?;
-            kernel.check_linked_elsewhere(signature)?;
-            match is_c {
-                true => lowering.add_c_function(signature, &kernel)?,
-                false => {
-                    lowering.add(signature, &kernel, doc.as_deref())?;
-                    launches.push(lowering.launches().to_vec());
-                }
-            }
-        }
-        let signatures = self.wrappers_wanted().map(|function| &function.signature);
-        if let Some(mistake) = lowering.check_calls(signatures).into_iter().next() {
-            return Err(mistake.into());
-        }
-        let capabilities = lowering.capabilities();
-        let ir = VerifiedModule::lowered(lowering.finish(), cfg!(debug_assertions)).map_err(CodegenError::from)?;
-        let prefix = match &self.purpose {
-            Purpose::Library(Some(prefix)) => prefix,
-            _ => "",
+        mut kernel: impl FnMut(&Signature, String, &T) -> Result<Kernel, LowerError>,
+    ) -> Result<LoweredWrappers, EmbedError> {
+        let mut function = |Wanted { signature, target, doc, is_c }: &'_ Wanted<T>| {
+            let kernel = kernel(signature, import_name(signature), target);
+            let kernel =
+                kernel.and_then(|kernel| kernel.check_linked_elsewhere(signature).map(|()| Cow::Owned(kernel)));
+            let (signature, doc) = (Cow::Owned(signature.clone()), doc.clone().map(Cow::Owned));
+            RecipeFunction { signature, kernel, doc, is_c: *is_c }
         };
-        let symbol = |wanted: &Wanted<T>| format!("{FUNCTION}{prefix}{}", wanted.signature.name());
-        Ok(Lowered { ir, capabilities, symbols: self.wrappers_wanted().map(symbol).collect(), launches })
+        let recipe = Recipe {
+            target: target.clone(),
+            purpose: self.purpose.clone(),
+            helpers: RuntimeHelpers::DefineForLaunches,
+            metadata: self.metadata,
+            carries_modules: self.carries_modules,
+            functions: self.functions.iter().map(&mut function).collect(),
+            globals: self.globals.clone(),
+        };
+        let Lowered { module, mut functions, capabilities, .. } = recipe.lower().map_err(EmbedError::Functions)?;
+        let callers = lower::callers(&module, &functions);
+        let mut wanted = self.functions.iter();
+        functions.retain(|_| wanted.next().is_some_and(|wanted| !wanted.is_c));
+        let ir = verified(module, cfg!(debug_assertions))?;
+        Ok(LoweredWrappers { ir, capabilities, functions, callers })
     }
 
-    fn lowering(&self, endianness: Endianness) -> Result<AnyLowering, LowerError> {
-        let Purpose::Library(prefix) = &self.purpose else {
-            let mut wrappers = Lowering::for_endianness(RuntimeHelpers::Import, endianness);
-            wrappers.define_launch_helpers();
-            wrappers.threads_stay(self.is_finished());
-            return Ok(AnyLowering::Wrappers(wrappers));
-        };
-        let mut library = match prefix {
-            None => LibraryLowering::new(endianness),
-            Some(prefix) => LibraryLowering::system(prefix, endianness)?,
-        };
-        library.import_helpers();
-        if !self.metadata {
-            library.without_metadata();
-        }
-        Ok(AnyLowering::Library(library))
-    }
-
-    /// The additions: a wrapper for each id, in order, with its launches.
-    pub(super) fn added<F>(&self, ids: Vec<F>, launches: Vec<Vec<LaunchDescription>>, destructors: Vec<F>) -> Added<F> {
-        let wrapper = |(wanted, (id, launches)): (&Wanted<T>, (F, _))| Wrapper {
+    /// The added wrappers, one per id, in order.
+    pub(super) fn added<F>(
+        &self,
+        functions: impl IntoIterator<Item = (F, LoweredFunction)>,
+        callers: Callers,
+        destructors: Vec<F>,
+    ) -> Added<F> {
+        let wrapper = |(wanted, (id, lowered)): (&Wanted<T>, (F, LoweredFunction))| Wrapper {
             id,
             signature: wanted.signature.clone(),
             doc: wanted.doc.clone(),
-            launches,
+            launches: lowered.launches,
         };
-        Added {
-            functions: self.wrappers_wanted().zip(ids.into_iter().zip(launches)).map(wrapper).collect(),
-            destructors,
-        }
+        let wanted = self.functions.iter().filter(|wanted| !wanted.is_c);
+        Added { functions: wanted.zip(functions).map(wrapper).collect(), destructors, callers }
     }
 }
 
-/// The name that a function of the caller's module goes by as an import: nothing outside sees it.
+/// The name under which the IR imports a function of the caller's module. It isn't visible outside.
 fn import_name(signature: &Signature) -> String {
     format!("kernel of {}", signature.name())
 }
 
-/// Wrappers, or wrappers with all else that a library has.
-enum AnyLowering {
-    Wrappers(Lowering),
-    Library(LibraryLowering),
-}
-
-impl AnyLowering {
-    fn for_windows(&mut self, yes: bool) {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.for_windows(yes),
-            AnyLowering::Library(lowering) => lowering.for_windows(yes),
-        }
-    }
-
-    fn add(&mut self, signature: &Signature, kernel: &Kernel, doc: Option<&str>) -> Result<(), LowerError> {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.add(signature, kernel).map(drop),
-            AnyLowering::Library(lowering) => lowering.add(signature, kernel, doc),
-        }
-    }
-
-    fn add_c_function(&mut self, signature: &Signature, body: &Kernel) -> Result<(), LowerError> {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.add_c_function(signature, body).map(drop),
-            AnyLowering::Library(lowering) => lowering.add_c_function(signature, body),
-        }
-    }
-
-    fn launches(&self) -> &[LaunchDescription] {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.launches(),
-            AnyLowering::Library(lowering) => lowering.launches(),
-        }
-    }
-
-    fn check_calls<'s>(&self, signatures: impl IntoIterator<Item = &'s Signature>) -> Vec<LowerError> {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.check_calls(signatures),
-            AnyLowering::Library(lowering) => lowering.check_calls(signatures),
-        }
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.capabilities(),
-            AnyLowering::Library(lowering) => lowering.capabilities(),
-        }
-    }
-
-    fn finish(self) -> crate::ir::Module {
-        match self {
-            AnyLowering::Wrappers(lowering) => lowering.finish(),
-            AnyLowering::Library(lowering) => lowering.finish(),
-        }
-    }
-}
-
-/// The sets of helpers that a module may have of each kind. The last has every capability.
+/// The maximum number of helper sets of each kind per module. The last one has every capability.
 const SETS: usize = 3;
 
-/// The capabilities of the set that serves code with these needs. `has` tells whether the module has a function of that name, and `names` gives
-/// the names of its functions. Where no set of the module serves the code, the next one has all that was asked for so far.
+/// Chooses the capabilities of the helper set for code with these needs. `has` returns whether the module has a
+/// function with a given name, and `names` returns the names of its functions. If no set of the module serves the
+/// code, the next set has all capabilities requested so far.
 pub(super) fn choose(
     set: HelperSet,
     needed: Capabilities,
     has: impl Fn(&str) -> bool,
     names: impl FnOnce(&mut dyn FnMut(&str)),
 ) -> Capabilities {
-    // Names are looked up in a table, and going through all of them takes the longer the more wrappers the module has.
+    // A name is looked up in a table, while iterating over all names takes longer with each wrapper in the module.
     let known = |capabilities: &Capabilities| has(&set.local_name(set.symbols()[0], *capabilities));
     if let Some(capabilities) = [needed, Capabilities::ALL].into_iter().find(known) {
         return capabilities;

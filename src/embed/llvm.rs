@@ -1,4 +1,4 @@
-//! Wrappers in an `inkwell::module::Module` (inkwell 0.11) of the caller's.
+//! Adds wrappers to your own `inkwell::module::Module` (inkwell 0.11).
 
 mod finish;
 
@@ -12,10 +12,10 @@ use target_lexicon::Triple;
 #[cfg(not(feature = "external-runtime"))]
 pub use self::finish::finish;
 pub use self::finish::finish_functions;
-use super::library::{self, Added, Lowered};
-use super::{EmbedError, undefined};
+use super::error::{EmbedError, undefined};
+use super::library::{self, Added, LoweredWrappers};
 use crate::backend::llvm::Destructors;
-use crate::backend::{CodegenError, llvm, local_symbol, name_of_local};
+use crate::backend::{CodegenError, llvm, local_symbol, name_of_local, verified};
 use crate::ir::VerifiedModule;
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, local_helpers_module};
 use crate::spec::Signature;
@@ -26,14 +26,15 @@ mod refusal;
 pub use crate::backend::llvm::load;
 pub use declare::{declare_kernel, kernel_type};
 
-/// The function that a wrapper in a caller's module calls.
+/// The function that a wrapper in your module calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Target<'ctx> {
-    /// A function of that module, by convention `flat`; `None` for the return that [`Kernel::symbol`] assumes. LLVM may
-    /// inline it into the wrapper.
+    /// A function of that module with convention `flat`. `None` means the return that [`Kernel::symbol`] assumes.
+    /// LLVM may inline the function into the wrapper.
     Function(FunctionValue<'ctx>, Option<KernelReturn>),
-    /// Any other kernel. A [symbol](Kernel::symbol) is looked up in the module, and declared if it isn't there.
+    /// Any other kernel. A [symbol](Kernel::symbol) is looked up in the module, and declared if the module doesn't
+    /// have it.
     Kernel(Kernel),
 }
 
@@ -49,19 +50,19 @@ impl From<Kernel> for Target<'_> {
     }
 }
 
-/// Wrappers for an `inkwell::module::Module`, and what it gets beside them.
+/// Wrappers for an `inkwell::module::Module`, and everything else that the module gets.
 pub type Library<'ctx> = super::Library<Target<'ctx>>;
 
-/// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`]. The module gets a copy of the runtime helpers, as far as its
-/// wrappers use them, with the first wrapper; see [`Library`] for other ways.
+/// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
+/// runtime helpers that it uses; see [`Library`] for other options.
 ///
-/// The module has to know the functions of the C API that the wrapper declares when it is linked:
-/// [`runtime_symbols`](super::runtime_symbols) has them. The wrapper is left unoptimised; the caller's passes go over it. They leave the helpers and the
-/// slow path as they are, which hardly ever run (`optnone`).
+/// When the module is linked, it must be able to resolve the functions of the C API that the wrapper declares: they
+/// are in [`runtime_symbols`](super::runtime_symbols). The wrapper isn't optimised yet, so your passes should process
+/// it. They don't change the helpers and the slow path, which rarely run (`optnone`).
 ///
 /// # Errors
-/// The kernel doesn't fit the signature, or its type isn't that of the convention; a name is taken. The module is then as it
-/// was.
+/// The kernel doesn't fit the signature, its type isn't that of the convention, or a name is taken. The module is
+/// then unchanged.
 pub fn add_wrapper<'ctx>(
     module: &Module<'ctx>,
     signature: &Signature,
@@ -71,10 +72,10 @@ pub fn add_wrapper<'ctx>(
     functions.first().copied().ok_or_else(|| undefined(&signature.symbol()))
 }
 
-/// Adds several wrappers, as [`add_wrapper`] does one. They share the text of their errors.
+/// Adds several wrappers as [`add_wrapper`] adds one. They share the strings of their errors.
 ///
 /// # Errors
-/// As [`add_wrapper`]; it's all or nothing.
+/// As [`add_wrapper`]. On an error nothing is added.
 pub fn add_wrappers<'ctx, 'a>(
     module: &Module<'ctx>,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target<'ctx>)>,
@@ -85,10 +86,12 @@ pub fn add_wrappers<'ctx, 'a>(
 }
 
 impl<'ctx> Library<'ctx> {
-    /// Adds the wrappers and what belongs to them to the caller's module. [`Added`] has them by their symbols.
+    /// Adds the wrappers and everything that belongs to them to your module. [`Added`] refers to them with their
+    /// symbols.
     ///
     /// # Errors
-    /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit); it's all or nothing.
+    /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit). On
+    /// an error nothing is added.
     pub fn add_to(&self, module: &Module<'ctx>) -> Result<Added<String>, EmbedError> {
         refusal::check_machine(module)?;
         let triple = module.get_triple();
@@ -97,7 +100,7 @@ impl<'ctx> Library<'ctx> {
             target = Triple::host();
         }
         let mut bindings = HashMap::new();
-        let Lowered { ir, capabilities, symbols, launches } =
+        let LoweredWrappers { ir, capabilities, functions, callers } =
             self.lower(&target, |signature, name, target| match target {
                 Target::Kernel(kernel) => {
                     refusal::check_linked(module, signature, kernel)?;
@@ -120,18 +123,19 @@ impl<'ctx> Library<'ctx> {
             (false, false) => Destructors::LeftOut,
         };
         let destructors = llvm::add_to(&ir, module, &bindings, destructors).map_err(CodegenError::from)?;
-        Ok(self.added(symbols, launches, destructors))
+        Ok(self.added(functions.into_iter().map(|function| (function.symbol.clone(), function)), callers, destructors))
     }
 }
 
-/// Binds the helpers that code imports to those of the module, which are added where it has none that serve the code.
+/// Binds the helpers that code imports to those of the module. Helpers are added if the module has none that serve
+/// the code.
 fn bind_helpers<'ctx>(
     module: &Module<'ctx>,
     ir: &VerifiedModule,
     needed: Capabilities,
     bindings: &mut HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), EmbedError> {
-    // local functions have names that backtraces leave out
+    // local functions have names that backtraces omit
     let local = |name: &str| module.get_function(&local_symbol(name));
     for set in HelperSet::ALL {
         if !ir.imports().any(|(_, import)| set.symbols().contains(&import.name.as_str())) {
@@ -150,7 +154,7 @@ fn bind_helpers<'ctx>(
         );
         if local(&set.local_name(set.symbols()[0], capabilities)).is_none() {
             let helpers = local_helpers_module(set, capabilities, llvm::ENDIANNESS);
-            let helpers = VerifiedModule::lowered(helpers, cfg!(debug_assertions)).map_err(CodegenError::from)?;
+            let helpers = verified(helpers, cfg!(debug_assertions))?;
             llvm::add_to(&helpers, module, &HashMap::new(), Destructors::LeftOut).map_err(CodegenError::from)?;
         }
         for symbol in set.symbols() {

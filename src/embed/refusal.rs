@@ -1,18 +1,18 @@
-//! Reasons not to add a wrapper, found before anything is done: the module's machine, and a kernel that isn't called as its signature says.
+//! Checks before a wrapper is added: the module's machine, and whether the kernel is called as its signature says.
 
-use super::EmbedError;
+use super::error::EmbedError;
 use crate::ir::{AbiParam, Extension, FuncSig};
 use crate::lower::{Kernel, KernelParam, KernelReturn, LowerError};
 use crate::spec::Signature;
 
-/// The refusal of a module for a machine.
+/// The error for a module of an unsupported machine.
 pub(super) fn machine(target: impl Into<String>, problem: impl Into<String>) -> EmbedError {
     EmbedError::Machine { target: target.into(), problem: problem.into() }
 }
 
 pub(super) const NARROW: &str = "its pointers have 32 bits, and wrappers need pointers of 64";
 
-/// A native kernel that is a function of the caller's module: the prototype that its wrapper calls it by.
+/// The expected prototype of a native kernel that is a function of the caller's module.
 pub(super) struct Expected<'a> {
     signature: &'a Signature,
     kernel: Kernel,
@@ -28,11 +28,11 @@ impl<'a> Expected<'a> {
         Ok(Expected { signature, kernel: kernel.clone(), symbol: symbol.to_owned(), params, sig })
     }
 
-    pub(super) fn refuse(&self, problem: impl Into<String>) -> EmbedError {
+    pub(super) fn refuse(&self, problem: impl Into<String>) -> LowerError {
         let prototype = |symbol: &str| self.kernel.prototype_in_c(self.signature, symbol);
-        // a function without a name, or of one that no kernel has
+        // the function has no name, or a name that no kernel can have
         let prototype = prototype(&self.symbol).or_else(|_| prototype("kernel")).unwrap_or_default();
-        EmbedError::Prototype {
+        LowerError::Prototype {
             function: self.signature.name().to_owned(),
             kernel: self.symbol.clone(),
             problem: problem.into(),
@@ -40,7 +40,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// A parameter as messages name it, by its place in the prototype.
+    /// A description of a parameter for messages, by its index in the prototype.
     pub(super) fn param(&self, index: usize) -> String {
         match self.params.get(index) {
             Some(param) => format!("parameter `{param}`"),
@@ -48,9 +48,9 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Says that the number of parameters is another, which are missing, and what would fit; `fits` says whether the function is of a
-    /// prototype.
-    pub(super) fn count(&self, found: usize, fits: impl Fn(&FuncSig) -> bool) -> EmbedError {
+    /// The error for a wrong number of parameters, with the missing ones and a hint. `fits` returns whether the
+    /// function has a given prototype.
+    pub(super) fn count(&self, found: usize, fits: impl Fn(&FuncSig) -> bool) -> LowerError {
         let missing: Vec<String> = self.params.iter().skip(found).map(|p| format!("`{p}` ({})", p.source)).collect();
         let missing = match missing.join(", ") {
             none if none.is_empty() => none,
@@ -60,8 +60,8 @@ impl<'a> Expected<'a> {
         self.refuse(format!("takes {found} parameters, and {} are passed{missing}{hint}", self.params.len()))
     }
 
-    /// Says that a narrow integer is extended in the other way; `wanted` is how the function wants it.
-    pub(super) fn extension(&self, index: usize, wanted: Option<Extension>) -> Option<EmbedError> {
+    /// The error for a wrong extension of a narrow integer; `wanted` is the one that the function expects.
+    pub(super) fn extension(&self, index: usize, wanted: Option<Extension>) -> Option<LowerError> {
         let AbiParam { ext, .. } = self.sig.params.get(index)?;
         let found = match (ext, wanted?) {
             (Extension::Signed, Extension::Unsigned) => "zero-extended, and it is passed sign-extended",
@@ -71,13 +71,13 @@ impl<'a> Expected<'a> {
         Some(self.refuse(format!("has {} {found}", self.param(index))))
     }
 
-    /// Says that the result is another, and what would fit; `fits` says whether the function is of a prototype.
-    pub(super) fn result(&self, found: &str, expected: &str, fits: impl Fn(&FuncSig) -> bool) -> EmbedError {
+    /// The error for a wrong result, with a hint. `fits` returns whether the function has a given prototype.
+    pub(super) fn result(&self, found: &str, expected: &str, fits: impl Fn(&FuncSig) -> bool) -> LowerError {
         let hint = self.hint(fits);
         self.refuse(format!("returns {found} in place of {expected}{hint}"))
     }
 
-    /// The result that the kernel would have to state for the function to fit.
+    /// A hint: the result that the kernel would have to state for the function to fit.
     fn hint(&self, fits: impl Fn(&FuncSig) -> bool) -> String {
         let all = [KernelReturn::Nothing, KernelReturn::Status, KernelReturn::Value];
         let fitting = all.into_iter().find(|returns| {

@@ -3,14 +3,17 @@
 use crate::lower::{C_FUNCTIONS, Importer};
 use tvm_ffi_runtime::capi;
 
-/// The functions that a wrapper may import, with their addresses in this process: those of the C API in the bundled runtime, and the runtime helpers for
-/// a module that doesn't define them ([`Library::in_process`](super::Library::in_process)). Helpers are compiled when they are first called, and stay.
-/// On Windows the functions of kernel32 that launches call are among them.
+/// The functions that a wrapper may import, with their addresses in this process. These are the functions of the C
+/// API in the bundled runtime, and the runtime helpers for a module that doesn't define them
+/// ([`Library::in_process`](super::Library::in_process)). Helpers are compiled at their first call and stay loaded.
+/// The list also has the C library's functions that bodies call and, on Windows, the kernel32 functions that launches
+/// call.
 ///
-/// A module that has wrappers, and is run in this process, has to know them all, or those that it imports. A module that is linked leaves them
-/// to the linker, which finds them in `libtvm_ffi` or the bundled runtime's libraries.
+/// If a module with wrappers runs in this process, it must resolve all of them, or at least those it imports. In a
+/// module that is linked, the linker resolves them with `libtvm_ffi` or the bundled runtime's libraries.
 ///
-/// In a shared library that several runtimes may meet in, ask [`capi::check_symbols`] first, as an engine does.
+/// In a shared library that may meet several runtimes in a process, call [`capi::check_symbols`] first, as an engine
+/// does.
 ///
 #[cfg_attr(feature = "cranelift", doc = "```")]
 #[cfg_attr(not(feature = "cranelift"), doc = "```text")]
@@ -34,7 +37,7 @@ pub fn runtime_symbols() -> impl Iterator<Item = (&'static str, *const u8)> {
     });
     #[cfg(feature = "_engine")]
     let functions = functions.chain(crate::engine::helpers_of_process());
-    #[cfg(all(feature = "_engine", windows))]
-    let functions = functions.chain(crate::engine::of_kernel32());
+    #[cfg(feature = "_engine")]
+    let functions = functions.chain(crate::engine::c_functions());
     functions
 }

@@ -12,23 +12,24 @@ use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 #[cfg(feature = "_engine")]
 use super::debug::Told;
 
-/// An owner of what code calls into or refers to, which lives as long as the code.
+/// An owner of something that code calls or refers to. It lives as long as the code.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
-/// Machine code in this process. Dropping it gives the memory back.
+/// Machine code in this process. Dropping it frees the memory.
 ///
-/// A function's address is good for as long as the `Code` lives, and not a moment longer: whoever hands out the address
-/// holds an `Arc<Code>` next to it. Everything here is immutable once loaded, so it is `Send` and `Sync` by itself.
+/// A function's address is valid only as long as the `Code` lives, so keep an `Arc<Code>` next to the address. Loaded
+/// code is immutable and therefore `Send` and `Sync`.
 ///
-/// A module's destructors run when its code is dropped, once somebody has vouched for them
-/// ([`run_destructors_on_drop`](Self::run_destructors_on_drop)).
+/// Dropping the code runs the module's destructors if you have called
+/// [`run_destructors_on_drop`](Self::run_destructors_on_drop).
 pub struct Code {
     symbols: Symbols,
     /// Whether the destructors run.
     destroys: AtomicBool,
     code_size: usize,
     data_size: usize,
-    // Dropped in this order: first what others know of the code, the code (`Some` until then), then what it refers to.
+    // Drop order: first the registrations with debuggers and unwinders, then the code (`Some` until then), then what it
+    // refers to.
     #[cfg(feature = "_engine")]
     told: Told,
     memory: Option<Box<dyn Memory>>,
@@ -42,7 +43,7 @@ pub(crate) struct Symbols {
     pub(crate) functions: Vec<(Box<str>, usize)>,
     /// Variables by name.
     pub(crate) variables: Vec<(Box<str>, usize)>,
-    /// Functions `()` that run when the code goes.
+    /// Destructors, functions `()` that run when the code is unloaded.
     pub(crate) destructors: Vec<usize>,
 }
 
@@ -51,14 +52,14 @@ fn address_of(symbols: &[(Box<str>, usize)], name: &str) -> Option<*const u8> {
     Some(std::ptr::with_exposed_provenance(symbols[index].1))
 }
 
-/// Where loaded code lies; dropping it unmaps.
+/// The memory of loaded code; dropping it unmaps the code.
 pub(crate) trait Memory: Send + Sync {
-    /// Whether code or data of the module is at the address, as far as is known.
+    /// Whether the address is known to be in the module's code or data.
     fn contains(&self, address: usize) -> bool;
 }
 
 impl Code {
-    #[cfg(feature = "_engine")] // whoever loads code; without a backend nobody does
+    #[cfg(feature = "_engine")] // unused without a backend
     pub(super) fn new(
         mut symbols: Symbols,
         sizes: (usize, usize),
@@ -72,7 +73,7 @@ impl Code {
         Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, told, memory: Some(memory), keep_alive }
     }
 
-    /// Code that somebody else has loaded: nobody was told of it.
+    /// Takes over code that another loader has loaded. It isn't registered with debuggers or unwinders.
     #[cfg(feature = "_engine")]
     pub(crate) fn adopt(symbols: Symbols, memory: Box<dyn Memory>, keep_alive: Vec<KeepAlive>) -> Arc<Self> {
         Arc::new(Self::new(symbols, (0, 0), memory, Told::default(), keep_alive))
@@ -88,32 +89,35 @@ impl Code {
         address_of(&self.symbols.variables, name).map(<*const u8>::cast_mut)
     }
 
-    /// Sets the module in whose imports the code looks functions up (`__tvm_ffi__library_ctx`); null, as at first, for none. `false` where the code
-    /// doesn't look at it. An engine does it for the functions and modules of the bundled runtime.
+    /// Sets the module in whose imports the code looks up functions (`__tvm_ffi__library_ctx`); null, the initial
+    /// value, for none. Returns `false` if the code doesn't use it. An engine calls this for the functions and modules
+    /// of the bundled runtime.
     ///
-    /// The address is the one that the runtime's own loader writes there. It is the module's handle on the bundled runtime. It isn't on upstream's: there
-    /// it is the address of the C++ object (`tvm::ffi::ModuleObj`), whose handle points behind the object's pointer to its virtual functions.
+    /// The address must be the one that the runtime's own loader would write there. On the bundled runtime it is the
+    /// module's handle. On upstream's runtime it differs from the handle: it is the address of the C++ object
+    /// (`tvm::ffi::ModuleObj`), and the handle points past that object's vtable pointer.
     ///
     /// # Safety
-    /// The address is null or that of a module of the runtime that the code is bound to, and the module lives for as long as the code runs and
-    /// has this address.
+    /// The address is null, or that of a module of the runtime that the code is bound to. The module lives as long as
+    /// the code runs with this address.
     pub unsafe fn set_library_context(&self, module: *mut c_void) -> bool {
         let Some(variable) = self.variable(LIBRARY_CTX) else { return false };
-        // SAFETY: lowering makes it a pointer, which code that may run meanwhile only reads.
+        // SAFETY: lowering defines the variable as a pointer, and code that runs concurrently only reads it.
         unsafe { AtomicPtr::from_ptr(variable.cast()) }.store(module, Ordering::Release);
         true
     }
 
-    /// Lets the module's destructors run when the code is dropped, before its memory and its owners go. Without this they don't run. An
-    /// engine does it for the wrappers that it compiles. Code whose threads [stay](crate::lower::Lowering::threads_stay) needs it.
+    /// Makes the module's destructors run when the code is dropped, before its memory and owners are freed. They don't
+    /// run otherwise. An engine calls this for the wrappers that it compiles.
     ///
     /// # Safety
-    /// The destructors may be called once on any thread when nothing else of the code runs any more, and what they call is there then.
+    /// The destructors may be called once, on any thread, when none of the code's other functions run any more.
+    /// Everything that they call is still valid then.
     pub unsafe fn run_destructors_on_drop(&self) {
         self.destroys.store(true, Ordering::Release);
     }
 
-    /// Every exported function with its address, in order of names.
+    /// Every exported function with its address, sorted by name.
     pub fn functions(&self) -> impl Iterator<Item = (&str, *const u8)> {
         self.symbols.functions.iter().map(|(name, address)| (&**name, std::ptr::with_exposed_provenance(*address)))
     }
@@ -128,7 +132,7 @@ impl Code {
         self.data_size
     }
 
-    /// Whether an address lies in this code or its data; of LLVM's data it is not known.
+    /// Whether an address lies in this code or its data. For code from LLVM, data isn't tracked.
     pub fn contains(&self, address: *const u8) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.contains(address.addr()))
     }
@@ -141,11 +145,12 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // as a library's: the last first
+        // in reverse order, as for a library
         let destructors = self.symbols.destructors.iter().rev();
         for &address in destructors.take_while(|_| self.destroys.load(Ordering::Acquire)) {
             let address: *const () = std::ptr::with_exposed_provenance(address);
-            // SAFETY: a destructor has this signature by the verifier's rules, and is code that is alive. Whoever asked for it vouches for the call.
+            // SAFETY: the verifier guarantees a destructor's signature, and its code is alive. The caller of
+            // `run_destructors_on_drop` has guaranteed that it may run.
             unsafe { std::mem::transmute::<*const (), extern "C" fn()>(address)() }
         }
         #[cfg(feature = "_engine")]
@@ -155,17 +160,18 @@ impl Drop for Code {
     }
 }
 
-/// Drops owners, however long a chain of code that keeps other code is: those that go meanwhile wait for their turn.
+/// Drops owners without recursion, however long a chain of code that keeps other code is: owners released during a drop
+/// are queued.
 fn release(owners: Vec<KeepAlive>) {
     thread_local! {
-        /// Owners that wait, while others are being dropped.
+        /// Owners queued while others are being dropped.
         static WAITING: RefCell<Option<Vec<KeepAlive>>> = const { RefCell::new(None) };
     }
     if owners.is_empty() {
         return;
     }
     let mut owners = Some(owners);
-    // At the end of a thread there is no list any more; then they are dropped at once.
+    // While a thread ends the list no longer exists; the owners are then dropped immediately.
     let first = WAITING.try_with(|waiting| match &mut *waiting.borrow_mut() {
         Some(waiting) => {
             waiting.extend(owners.take().unwrap_or_default());
@@ -179,7 +185,7 @@ fn release(owners: Vec<KeepAlive>) {
     if first != Ok(true) {
         return;
     }
-    // Nothing is borrowed while an owner is dropped.
+    // The list isn't borrowed while an owner is dropped.
     while let Ok(Some(owner)) = WAITING.try_with(|waiting| waiting.borrow_mut().as_mut().and_then(Vec::pop)) {
         drop(owner);
     }

@@ -1,6 +1,5 @@
-//! The engine: from signatures and kernels to functions that can be called.
+//! The engine: compiles signatures and kernels to callable functions.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 #[cfg(not(feature = "external-runtime"))]
@@ -9,28 +8,39 @@ use tvm_ffi_runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_runtime::abi::symbol::{FUNCTION, LIBRARY_CTX};
 use tvm_ffi_runtime::{self as runtime, Function};
 
-use super::code::{Code, KeepAlive};
+use super::code::Code;
 use super::compiled::{Compiled, Owner};
-use super::debug::Perf;
 use super::error::EngineError;
 use super::helpers::{Helpers, Linked, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
 #[cfg(not(feature = "external-runtime"))]
 use super::jit_module::{self, ModuleFunction};
 use super::natives::{LinkedNatives, Natives};
-use crate::backend::{Backend, CodegenError, OptLevel};
+use super::options::{Builder, Options};
+use crate::backend;
 use crate::ir::{self, Data, DataKind, FuncDecl, VerifiedModule};
-use crate::lower::{Capabilities, Kernel, LaunchDescription, Lowering, RuntimeHelpers};
+use crate::lower::{self, Capabilities, Kernel, Lowered, LoweredFunction, Purpose, Recipe, RuntimeHelpers};
 use crate::spec::Signature;
 
-/// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
+/// The memory in bytes that must be available before a compilation starts. A small compilation needs less.
+const COMPILATION: usize = 1 << 20;
+
+/// Checks that memory is available while an error can still be returned: compilers abort the process when an allocation
+/// fails.
+fn check_memory() -> Result<(), EngineError> {
+    let mut memory: Vec<u8> = Vec::new();
+    let no_memory = |_| EngineError::Memory { size: COMPILATION, source: std::io::ErrorKind::OutOfMemory.into() };
+    memory.try_reserve_exact(COMPILATION).map_err(no_memory)
+}
+
+/// Compiles wrappers into this process. Clones are cheap, and any number of threads can compile with one `&Engine`.
 ///
-/// A [`Function`] keeps its code alive, and the last one of a module to go gives the memory back. An error, string or tensor
-/// that came out of a call holds nothing of the code.
+/// A [`Function`] keeps its code alive; dropping the last one of a module frees the memory. Errors, strings and tensors
+/// that a call returns don't refer to the code.
 ///
-/// Code that calls a function by its symbol finds the one of that name that this engine, or a clone, has compiled last, and keeps it
-/// alive; [symbols](EngineBuilder::symbol) that were given are for all other names. Code that calls functions of imported modules, or
-/// global functions that it keeps, belongs to a [module](runtime::Module) that the function keeps alive.
+/// Code that calls a function by its symbol gets the function of that name that this engine, or a clone, has compiled
+/// last, and keeps it alive. Symbols that you give are used for all other names. Code that calls functions of imported
+/// modules, or caches global functions, belongs to a [module](runtime::Module) that the function keeps alive.
 #[derive(Clone, Debug)]
 pub struct Engine {
     jit: Jit,
@@ -44,122 +54,78 @@ pub struct Engine {
     verifier: bool,
 }
 
-/// The settings that an [`Engine`] is built with.
+/// The settings specific to an [`Engine`].
 #[derive(Debug)]
-pub struct EngineBuilder {
-    jit: JitBuilder,
+pub struct EngineSettings {
     #[cfg(not(feature = "external-runtime"))]
     imports: Vec<runtime::Module>,
     bundled: bool,
-    verifier: bool,
 }
 
+/// The builder of an [`Engine`].
+pub type EngineBuilder = Builder<EngineSettings>;
+
 impl EngineBuilder {
-    /// Gives a symbol its address, for [`Kernel::symbol`].
+    /// Defines the address of a symbol, for [`Kernel::symbol`].
     ///
     /// # Safety
-    /// The address is that of a C function whose prototype is what each kernel of that name needs, and stays good for as
+    /// The address is that of a C function with the prototype that each kernel of that name needs. It stays valid as
     /// long as any function of this engine lives.
     pub unsafe fn symbol(mut self, name: impl Into<String>, address: *const u8) -> Self {
-        self.jit = self.jit.symbol(name, address);
+        self.options.symbols.add(name, address);
         self
     }
 
-    /// Looks for symbols that nobody gave among those that this process exports.
+    /// Looks up symbols that you didn't define among the exports of this process.
     ///
     /// # Safety
-    /// As for [`symbol`](Self::symbol), of whatever the process exports.
+    /// As for [`symbol`](Self::symbol), for everything that the process exports.
     pub unsafe fn search_process(mut self) -> Self {
-        self.jit = self.jit.search_process();
+        self.options.symbols.search_process();
         self
     }
 
-    /// Keeps something, such as a loaded library, alive for as long as any code of this engine.
-    pub fn keep_alive(mut self, what: KeepAlive) -> Self {
-        self.jit = self.jit.keep_alive(what);
-        self
-    }
-
-    /// Lets each module of this engine import another, after those that were stated before, so that its code can call functions of it.
+    /// Makes every module of this engine import another module, after those stated before, so its code can call that
+    /// module's functions.
     #[cfg(not(feature = "external-runtime"))]
     pub fn import(mut self, module: runtime::Module) -> Self {
-        self.imports.push(module);
-        self
-    }
-
-    /// Sets the code generator. Cranelift unless stated, if it is among the crate's features.
-    pub fn backend(mut self, backend: Backend) -> Self {
-        self.jit = self.jit.backend(backend);
-        self
-    }
-
-    /// Sets the level of optimisation.
-    pub fn opt_level(mut self, level: OptLevel) -> Self {
-        self.jit = self.jit.opt_level(level);
-        self
-    }
-
-    /// The most threads to compile a module on; as many as the machine has, unless stated. Only Cranelift uses more than one, for modules
-    /// with so many instructions that a thread is worth starting.
-    pub fn threads(mut self, most: NonZeroUsize) -> Self {
-        self.jit = self.jit.threads(most);
-        self
-    }
-
-    /// Whether the IR is verified, and Cranelift checks its own work; on by default in debug builds. What LLVM gets is always checked
-    /// by LLVM, which crashes on what is malformed.
-    pub fn verifier(mut self, yes: bool) -> Self {
-        (self.jit, self.verifier) = (self.jit.verifier(yes), yes);
-        self
-    }
-
-    /// Whether debuggers, backtraces and unwinders are told of the code. By default they are told of modules whose bodies have source locations,
-    /// and unwinders of modules that call other functions, too.
-    pub fn debug_info(mut self, yes: bool) -> Self {
-        self.jit = self.jit.debug_info(yes);
-        self
-    }
-
-    /// Tells Linux' profiler `perf` of all code. Elsewhere it does nothing. Unless set, the environment variable `TVM_FFI_CODEGEN_PERF` says: `map`
-    /// or `jitdump`.
-    pub fn perf(mut self, perf: Perf) -> Self {
-        self.jit = self.jit.perf(perf);
+        self.own.imports.push(module);
         self
     }
 
     /// Binds the code to another implementation of the TVM FFI C API than the bundled one, such as the `libtvm_ffi`
-    /// that a Python process already has. One runtime owns a process: such an engine gives [code](Engine::compile_code), and no
-    /// [`Function`] of the bundled runtime.
+    /// that a Python process has loaded. A process has one runtime, so such an engine compiles to
+    /// [code](Engine::compile_code), not to a [`Function`] of the bundled runtime.
     ///
     /// # Safety
-    /// The table holds the `TVMFFI*` functions of one runtime, of the prototypes of `tvm/ffi/c_api.h`.
+    /// The table contains the `TVMFFI*` functions of one runtime, with the prototypes in `tvm/ffi/c_api.h`.
     pub unsafe fn foreign_runtime<N: Into<String>>(
         mut self,
         symbols: impl IntoIterator<Item = (N, *const u8)>,
     ) -> Self {
-        self.jit = self.jit.symbols(symbols);
-        self.bundled = false;
+        self.options.symbols.add_all(symbols);
+        self.own.bundled = false;
         self
     }
 
     /// Builds the engine.
     ///
     /// # Errors
-    /// This machine has no code generator, or a foreign runtime lacks a function that wrappers need. The process has no runtime, with the
-    /// feature `external-runtime`; without it, the C symbols of this file lead to another runtime, which was there before.
+    /// The backend doesn't support this machine, or a foreign runtime lacks a function that wrappers need. With the
+    /// feature `external-runtime`: the process has no runtime. Without it: this binary's C symbols resolve to another
+    /// runtime that was loaded before.
     pub fn build(self) -> Result<Engine, EngineError> {
-        if self.bundled {
+        let Builder { mut options, own } = self;
+        if own.bundled {
             runtime::capi::check_symbols()
                 .map_err(|error| EngineError::NoRuntime { message: error.message().to_owned() })?;
+            options
+                .symbols
+                .add_all(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast())));
         }
-        let jit = match self.bundled {
-            true => self
-                .jit
-                .symbols(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()))),
-            false => self.jit,
-        };
-        let jit = jit.build()?;
-        let helpers = Arc::new(Helpers::new(&jit, self.bundled)?);
+        let verifier = options.verifier.unwrap_or(cfg!(debug_assertions));
+        let jit = JitBuilder { options, ..JitBuilder::default() }.build()?;
+        let helpers = Arc::new(Helpers::new(&jit, own.bundled)?);
         let of_jit = Arc::clone(&helpers);
         jit.resolve_last_by(move |name| of_jit.resolve(name));
         Ok(Engine {
@@ -167,39 +133,33 @@ impl EngineBuilder {
             helpers,
             compiled: Arc::default(),
             #[cfg(not(feature = "external-runtime"))]
-            imports: self.imports,
-            bundled: self.bundled,
-            verifier: self.verifier,
+            imports: own.imports,
+            bundled: own.bundled,
+            verifier,
         })
     }
-}
-
-/// A module that lowering has made, verified if `check`.
-pub(super) fn verified(module: ir::Module, check: bool) -> Result<VerifiedModule, CodegenError> {
-    Ok(VerifiedModule::lowered(module, check)?)
 }
 
 impl Engine {
     /// An engine for this machine, bound to the bundled runtime.
     ///
     /// # Errors
-    /// As [`EngineBuilder::build`].
+    /// Those of [`EngineBuilder::build`].
     pub fn new() -> Result<Self, EngineError> {
         Self::builder().build()
     }
 
-    /// The settings of a new engine.
+    /// Starts building an engine.
     pub fn builder() -> EngineBuilder {
-        EngineBuilder {
-            jit: Jit::builder(),
+        let own = EngineSettings {
             #[cfg(not(feature = "external-runtime"))]
             imports: Vec::new(),
             bundled: true,
-            verifier: cfg!(debug_assertions),
-        }
+        };
+        Builder { options: Options::default(), own }
     }
 
-    /// The JIT below, with the engine's symbols and the runtime helpers that wrappers import.
+    /// The underlying JIT, with the engine's symbols and the runtime helpers that wrappers import.
     pub fn jit(&self) -> &Jit {
         &self.jit
     }
@@ -229,12 +189,14 @@ impl Engine {
     /// ```
     ///
     /// # Safety
-    /// What the wrapper checks is safe to call with anything. The kernel has to keep its side: given arguments that the
-    /// signature accepts, it reads and writes only what they describe; a native kernel has the prototype that its
-    /// [convention](Kernel) says.
+    /// The wrapper's checks make every call safe, provided that the kernel does its part. Given arguments that the
+    /// signature accepts, the kernel reads and writes only what they describe. A native kernel has the prototype of its
+    /// [convention](Kernel).
     ///
     /// # Errors
-    /// The kernel doesn't fit the signature, its body has mistakes, or symbols are missing: all of them are named.
+    /// The kernel doesn't fit the signature, its body has errors, or symbols are missing; all of these are listed.
+    /// There isn't enough memory for the code, or to start the compilation. The process aborts if memory runs out
+    /// during the compilation.
     pub unsafe fn compile(&self, signature: &Signature, kernel: &Kernel) -> Result<Function, EngineError> {
         let wrappers = self.wrappers([(signature, kernel)])?;
         let safe_call = self.safe_call(&wrappers.code, signature)?;
@@ -245,31 +207,33 @@ impl Engine {
             return function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()));
         }
         self.keep(&wrappers, None, [signature]);
-        // SAFETY: the function owns the code, so that the address is good as long as it may be called.
+        // SAFETY: the function owns the code, so the address is valid as long as it can be called.
         Ok(unsafe { Function::from_code(safe_call, wrappers.code) })
     }
 
-    /// Compiles wrappers into one module, of kind `jit`, that imports what the engine's modules [import](EngineBuilder::import). Its code
-    /// finds functions of these, and of what the caller lets it import. It tells the functions' [metadata](crate::lower::metadata). With the
-    /// feature `external-runtime` there is no such thing, since an external runtime's modules are C++ objects;
-    /// [`compile_code`](Self::compile_code) and [`compile`](Self::compile) make functions.
+    /// Compiles wrappers into one module of kind `jit`, which imports what the engine's modules
+    /// [import](EngineBuilder::import). Its code can call functions of these modules, and of modules that the caller
+    /// lets it import. The module exposes the functions' [metadata](crate::lower::metadata). With the feature
+    /// `external-runtime` this function doesn't exist, since an external runtime's modules are C++ objects; use
+    /// [`compile_code`](Self::compile_code) or [`compile`](Self::compile) instead.
     ///
     /// # Safety
     /// As [`compile`](Self::compile), for each kernel.
     ///
     /// # Errors
-    /// As [`compile`](Self::compile), or two wrappers have one name. It's all or nothing.
+    /// Those of [`compile`](Self::compile), or two wrappers have the same name. Either all wrappers are compiled or
+    /// none.
     #[cfg(not(feature = "external-runtime"))]
     pub unsafe fn compile_module<'a>(
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<runtime::Module, EngineError> {
         let wrappers = wrappers.into_iter().map(|(signature, kernel)| (signature, kernel, None));
-        // SAFETY: as here.
+        // SAFETY: the caller gives the same guarantees.
         unsafe { self.compile_documented(wrappers) }
     }
 
-    /// As [`compile_module`](Self::compile_module), for functions with docs, which hosts show.
+    /// As [`compile_module`](Self::compile_module), for functions with docs, which hosts can show.
     ///
     /// ```
     /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
@@ -287,7 +251,7 @@ impl Engine {
     /// As [`compile`](Self::compile), for each kernel.
     ///
     /// # Errors
-    /// As [`compile_module`](Self::compile_module).
+    /// Those of [`compile_module`](Self::compile_module).
     #[cfg(not(feature = "external-runtime"))]
     pub unsafe fn compile_documented<'a>(
         &self,
@@ -299,44 +263,44 @@ impl Engine {
         self.module_of(wrappers, &documented)
     }
 
-    /// The module that owns code of wrappers, which have docs perhaps.
+    /// Creates the module that owns the code of wrappers, which may have docs.
     #[cfg(not(feature = "external-runtime"))]
     fn module_of(
         &self,
         wrappers: Wrappers,
         documented: &[(&Signature, Option<&str>)],
     ) -> Result<runtime::Module, EngineError> {
-        let function = |(&(signature, doc), launches): (&(&Signature, Option<&str>), &[LaunchDescription])| {
+        let function = |(&(signature, doc), lowered): (&(&Signature, Option<&str>), &LoweredFunction)| {
             let safe_call = self.safe_call(&wrappers.code, signature)?;
-            let (signature, doc, launches) = (signature.clone(), doc.map(str::to_owned), launches.to_vec());
+            let (signature, doc, launches) = (signature.clone(), doc.map(str::to_owned), lowered.launches.clone());
             Ok(ModuleFunction { safe_call, signature, doc, launches })
         };
-        let launches = wrappers.launches.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
-        let functions = documented.iter().zip(launches).map(function);
+        let functions = documented.iter().zip(&wrappers.functions).map(function);
         let functions: Vec<_> = functions.collect::<Result<_, EngineError>>()?;
-        // SAFETY: whoever has the code compiled vouches for its calls, and nobody else has it.
+        // SAFETY: the caller that had the code compiled has guaranteed that it may be called, and nothing else owns the
+        // code yet.
         let module = unsafe { jit_module::module(Arc::clone(&wrappers.code), functions) };
         let signatures = documented.iter().map(|(signature, _)| *signature);
         self.keep(&wrappers, Some(module.as_object().downgrade()), signatures);
         self.importing(module)
     }
 
-    /// A new module with the imports that all modules of the engine have.
+    /// Adds the imports that all modules of the engine have.
     #[cfg(not(feature = "external-runtime"))]
     fn importing(&self, module: runtime::Module) -> Result<runtime::Module, EngineError> {
         for import in &self.imports {
-            // nothing imports the module yet
+            // the module is new, so no import cycle is possible
             module.import_module(import).map_err(|error| EngineError::internal(error.to_string()))?;
         }
         Ok(module)
     }
 
-    /// Compiles wrappers into code whose [addresses](Code::function), under [`Signature::symbol`], are of type
-    /// `TVMFFISafeCallType`. Calling one is up to the caller, who also keeps the code. Where code calls functions of imported modules, the caller
-    /// also [says](Code::set_library_context) which module it is that imports them.
+    /// Compiles wrappers into code. Its [addresses](Code::function), by [`Signature::symbol`], have type
+    /// `TVMFFISafeCallType`. You call them and keep the code alive. If the code calls functions of imported modules,
+    /// you also [set](Code::set_library_context) the module that imports them.
     ///
     /// # Errors
-    /// As [`compile_module`](Self::compile_module).
+    /// Those of [`compile_module`](Self::compile_module).
     pub fn compile_code<'a>(
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
@@ -352,36 +316,30 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Wrappers, EngineError> {
-        let mut lowering = Lowering::new(RuntimeHelpers::Import);
-        lowering.threads_stay(true);
-        let mut signatures = Vec::new();
+        check_memory()?;
+        let mut recipe = Recipe { purpose: Purpose::Process, helpers: RuntimeHelpers::Import, ..Recipe::default() };
         let mut natives = Natives::default();
-        let mut launches = Vec::new();
         for (signature, kernel) in wrappers {
-            lowering.add(signature, kernel)?;
-            launches.push(lowering.launches().to_vec());
+            recipe = recipe.function(signature, kernel);
             natives.add(kernel);
-            signatures.push(signature);
         }
-        if let Some(mistake) = lowering.check_calls(signatures).into_iter().next() {
-            return Err(mistake.into());
-        }
-        let called = lowering.called_symbols();
-        let needs = Needs { capabilities: lowering.capabilities(), always_binds: lowering.always_binds() };
-        let module = verified(lowering.finish(), self.verifier)?;
-        let code = self.load_needing(&module, needs, natives).map_err(|error| match error {
+        let Lowered { module, functions, capabilities, always_binds } =
+            recipe.lower().map_err(EngineError::Functions)?;
+        let module = backend::verified(module, self.verifier)?;
+        let code = self.load_needing(&module, Needs { capabilities, always_binds }, natives);
+        let code = code.map_err(|error| match error {
             EngineError::Unresolved { names, references, .. } => {
-                EngineError::Unresolved { names, callers: called, references }
+                EngineError::Unresolved { names, callers: lower::callers(&module, &functions), references }
             }
             other => other,
         })?;
-        // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and end threads that these
-        // have made. Nothing is got or made before a function is called.
+        // SAFETY: lowering generates destructors that only release what the module's functions have obtained from the
+        // runtime, and end threads that these have started. That happens only after a function was called.
         unsafe { code.run_destructors_on_drop() };
-        Ok(Wrappers { code, needs_module: needs_module(&module), launches })
+        Ok(Wrappers { code, needs_module: needs_module(&module), functions })
     }
 
-    /// Notes functions for code that will call them by their symbols.
+    /// Registers functions for code that will call them by their symbols.
     fn keep<'a>(
         &self,
         wrappers: &Wrappers,
@@ -396,7 +354,7 @@ impl Engine {
     /// Loads a lowered module.
     ///
     /// # Errors
-    /// Symbols are missing, or the system gives no memory.
+    /// Symbols are missing, or the system has no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
         let needs = Needs { capabilities: Capabilities::ALL, always_binds: false };
         self.load_needing(module, needs, Natives::default())
@@ -439,15 +397,15 @@ fn undefined(symbol: &str) -> EngineError {
     EngineError::internal(format!("{symbol} was not defined"))
 }
 
-/// Wrappers that are compiled.
+/// Compiled wrappers.
 struct Wrappers {
     code: Arc<Code>,
-    /// Whether the code belongs to a module object, as it keeps something while it lives or looks at its imports.
-    #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be made there
+    /// Whether the code needs a module object, because it caches values or looks up imports.
+    #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be created there
     needs_module: bool,
-    /// The launches that each makes.
+    /// The lowered functions, in order.
     #[cfg_attr(feature = "external-runtime", allow(dead_code))]
-    launches: Vec<Vec<LaunchDescription>>,
+    functions: Vec<LoweredFunction>,
 }
 
 fn needs_module(module: &ir::Module) -> bool {

@@ -1,4 +1,4 @@
-//! The functions that an engine has compiled, for code that calls them by their symbols.
+//! The functions that an engine has compiled, for code that calls them by symbol.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,27 +7,27 @@ use tvm_ffi_runtime::WeakRef;
 
 use super::code::{Code, KeepAlive};
 
-/// With so few functions nobody looks for those that are gone.
+/// The table isn't searched for dropped functions below this size.
 const FEW: usize = 256;
 
-/// Functions by their symbols, as long as they live.
+/// The live functions by symbol.
 #[derive(Default)]
 pub(super) struct Compiled(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    /// Of each symbol the functions, the newest last.
+    /// The functions of each symbol, newest last.
     functions: HashMap<Box<str>, Vec<Owner>>,
-    /// How many functions there are, and at how many those that are gone are dropped.
+    /// The number of functions, and the number at which dropped ones are removed.
     count: usize,
     limit: usize,
 }
 
-/// What keeps a function's code. Weak, so that the table keeps nothing alive.
+/// Owns a function's code. The reference is weak, so the table keeps nothing alive.
 #[derive(Clone)]
 pub(super) struct Owner {
     pub(super) code: Weak<Code>,
-    /// The module that owns the code, if one does: code needs it while it runs.
+    /// The module that owns the code, if any: the code needs it while it runs.
     pub(super) module: Option<WeakRef>,
 }
 
@@ -36,11 +36,11 @@ impl Owner {
         self.code.strong_count() > 0
     }
 
-    /// The code, and what keeps it.
+    /// The code, and what keeps it alive.
     fn get(&self) -> Option<(Arc<Code>, KeepAlive)> {
         match &self.module {
             Some(module) => {
-                // the module owns the code, so that neither goes here
+                // the module owns the code, so neither is dropped here
                 let keep: KeepAlive = Arc::new(module.upgrade()?);
                 Some((self.code.upgrade()?, keep))
             }
@@ -50,8 +50,8 @@ impl Owner {
 }
 
 impl Compiled {
-    /// Adds functions of one owner. A frame of its own, so that a tool that doesn't know the table's lock can be told of this one
-    /// (xtask/valgrind.supp).
+    /// Adds functions of one owner. Not inlined, so a suppression for a tool that doesn't understand the table's lock
+    /// can name this frame (xtask/valgrind.supp).
     #[inline(never)]
     pub(super) fn add<'n>(&self, symbols: impl Iterator<Item = &'n str>, owner: &Owner) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl Compiled {
         for symbol in symbols {
             match functions.get_mut(symbol) {
                 Some(known) => {
-                    // as where one name is compiled again and again
+                    // remove dropped functions, for example if one name is compiled repeatedly
                     while known.pop_if(|last| !last.lives()).is_some() {
                         *count -= 1;
                     }
@@ -80,9 +80,9 @@ impl Compiled {
         }
     }
 
-    /// The address of the newest function of that symbol that lives, with what keeps it.
+    /// The address of the newest live function of that symbol, with what keeps it alive.
     pub(super) fn find(&self, symbol: &str) -> Option<(*const u8, KeepAlive)> {
-        // Upgraded with the lock held, and dropped without it: code that goes may run destructors.
+        // Upgraded with the lock held and dropped without it, since dropping code may run destructors.
         let (code, keep) = {
             let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             table.functions.get(symbol)?.iter().rev().find_map(Owner::get)?

@@ -1,4 +1,4 @@
-//! Loading what Cranelift made: `cranelift-jit` links it into one mapping, which is ours.
+//! Loads code from Cranelift: `cranelift-jit` links it into one mapping, which this crate owns.
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,17 +12,20 @@ use target_lexicon::Triple;
 use super::code::{Code, KeepAlive, Symbols};
 use super::debug::{Debugging, Described, Frames, Told, Wanted, placed};
 use super::error::EngineError;
-use super::jit::{Loader, Resolve};
+use super::loader::{Loader, Resolve};
 use super::memory::Arena;
 #[cfg(unix)]
 use super::objects;
 use super::objects::{LoadedObjects, Unit};
+use super::options::Options;
 use super::pool::Pool;
-use crate::backend::cranelift::{Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
-use crate::backend::{CodegenError, OptLevel};
+use crate::backend::CodegenError;
+use crate::backend::cranelift::{
+    Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options as CompileOptions, host_isa, isa_for,
+};
 use crate::ir::{Linkage, VerifiedModule};
 
-/// Compiles with Cranelift and loads.
+/// Compiles with Cranelift and loads the code.
 pub(super) struct CraneliftJit {
     isas: ByLoops,
     threads: Option<NonZeroUsize>,
@@ -31,15 +34,9 @@ pub(super) struct CraneliftJit {
 }
 
 impl CraneliftJit {
-    /// `baseline`: for any CPU of the architecture.
-    pub(super) fn new(
-        opt_level: OptLevel,
-        verifier: Option<bool>,
-        threads: Option<NonZeroUsize>,
-        baseline: bool,
-        debugging: Debugging,
-    ) -> Result<Self, EngineError> {
-        // nobody counts the bytes
+    pub(super) fn new(options: &Options) -> Result<Self, EngineError> {
+        let &Options { opt_level, verifier, threads, baseline, debugging, .. } = options;
+        // code size doesn't matter here
         let mut options = IsaOptions { single_pass: true, ..IsaOptions::default() };
         options.verifier = verifier.unwrap_or(options.verifier);
         let isas = ByLoops::new(opt_level, &options, |options| match baseline {
@@ -50,10 +47,14 @@ impl CraneliftJit {
         Ok(CraneliftJit { isas, threads, pool: Pool::default(), debugging })
     }
 
-    /// Compiles a module without loading it, with a compiler of the pool. A frame of its own, so that a tool that
-    /// doesn't know the pool's lock can be told of this one (xtask/valgrind.supp).
+    /// Compiles a module without loading it, with a compiler from the pool. Not inlined, so a suppression for a tool
+    /// that doesn't understand the pool's lock can name this frame (xtask/valgrind.supp).
     #[inline(never)]
-    pub(super) fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
+    pub(super) fn compile(
+        &self,
+        module: &VerifiedModule,
+        options: CompileOptions,
+    ) -> Result<CompiledModule, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_default();
         let compiled = compiler.compile_by_loops(module, &self.isas, options);
         if !compiler.is_bloated() {
@@ -62,7 +63,7 @@ impl CraneliftJit {
         Ok(compiled.map_err(CodegenError::from)?)
     }
 
-    /// Loads what [`compile`](Self::compile) made. It may be loaded any number of times.
+    /// Loads the result of [`compile`](Self::compile). You can load it any number of times.
     pub(super) fn link(
         &self,
         compiled: &CompiledModule,
@@ -75,7 +76,7 @@ impl CraneliftJit {
         let names: Vec<String> = compiled.imports().map(|f| f.name.clone()).chain(libcalls).collect();
         let addresses = resolve(&names)?;
 
-        // Windows wants them near the code
+        // Windows requires these tables near the code
         let infos = if wanted.frames { compiled.unwind_infos() } else { Vec::new() };
         let size =
             compiled.loaded_size() + infos.iter().map(|(_, info)| info.len() + INFO_ALIGN as usize).sum::<usize>();
@@ -83,7 +84,8 @@ impl CraneliftJit {
         let memory = |source| EngineError::Memory { size: size.saturating_add(state), source };
         let (arena, finished) = Arena::new(size, state).map_err(memory)?;
 
-        // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
+        // `JITModule` panics on errors. All known reasons are excluded by now; any remaining panic must not leave this
+        // library.
         let (symbols, places) = catch_unwind(AssertUnwindSafe(|| {
             let mut builder = JITBuilder::with_isa(Arc::clone(&self.isas.straight), default_libcall_names());
             builder.symbols(names.into_iter().zip(addresses));
@@ -104,7 +106,7 @@ impl CraneliftJit {
                 destructors: placed.destructors.into_iter().map(address).collect(),
             };
             Ok::<_, EngineError>((symbols, places))
-            // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
+            // The module's tables are dropped here. The code itself stays in the mapping, which `finished` owns now.
         }))
         .map_err(|_| EngineError::internal("Cranelift's JIT panicked while linking"))??;
 
@@ -117,7 +119,7 @@ impl CraneliftJit {
         Ok(Code::new(symbols, sizes, Box::new(mapping), told, keep_alive))
     }
 
-    /// Tells of code that is loaded.
+    /// Registers loaded code with debuggers and unwinders.
     fn tell(
         &self,
         wanted: Wanted,
@@ -153,16 +155,16 @@ impl CraneliftJit {
 /// The alignment of an `UNWIND_INFO`.
 const INFO_ALIGN: u64 = 4;
 
-/// Where the parts of loaded code are.
+/// The addresses of the parts of loaded code.
 struct Places {
-    /// The functions that are defined, in the order of [`CompiledModule::functions`].
+    /// The defined functions, in the order of [`CompiledModule::functions`].
     functions: Vec<Option<usize>>,
-    /// The `UNWIND_INFO`s of Windows, with the functions' indices.
+    /// The `UNWIND_INFO`s (Windows), with the functions' indices.
     #[cfg_attr(not(all(windows, target_arch = "x86_64")), expect(dead_code, reason = "other systems have none"))]
     infos: Vec<(usize, usize)>,
 }
 
-/// Puts `UNWIND_INFO`s beside the code.
+/// Places `UNWIND_INFO`s next to the code.
 fn place_infos(module: &mut JITModule, infos: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, DataId)>, EngineError> {
     let failed = |e: ModuleError| CodegenError::Cranelift(e.into());
     let mut ids = Vec::with_capacity(infos.len());
@@ -177,7 +179,7 @@ fn place_infos(module: &mut JITModule, infos: Vec<(usize, Vec<u8>)>) -> Result<V
     Ok(ids)
 }
 
-/// Tells the unwinder of functions: by the offsets of their `UNWIND_INFO`s.
+/// Registers functions with the unwinder, by the offsets of their `UNWIND_INFO`s.
 #[cfg(all(windows, target_arch = "x86_64"))]
 fn register_frames(compiled: &CompiledModule, _: &dyn TargetIsa, base: usize, places: &Places) -> Option<Frames> {
     let offset = |address: usize| u32::try_from(address.checked_sub(base)?).ok();
@@ -189,21 +191,21 @@ fn register_frames(compiled: &CompiledModule, _: &dyn TargetIsa, base: usize, pl
             Some([begin, begin + u32::try_from(compiled.functions()[index].code.len()).ok()?, offset(info)?])
         })
         .collect();
-    // SAFETY: the `UNWIND_INFO`s are in the mapping of the code, and `Code` drops the table before that.
+    // SAFETY: the `UNWIND_INFO`s are in the code's mapping, and `Code` drops the table before it.
     unsafe { Frames::register(base, &functions?) }
 }
 
-/// Tells nobody: there are no tables for this platform.
+/// Does nothing: this platform has no tables.
 #[cfg(not(any(unix, all(windows, target_arch = "x86_64"))))]
 fn register_frames(_: &CompiledModule, _: &dyn TargetIsa, _: usize, _: &Places) -> Option<Frames> {
     None
 }
 
-/// Tells the unwinder of functions.
+/// Registers functions with the unwinder.
 #[cfg(unix)]
 fn register_frames(compiled: &CompiledModule, isa: &dyn TargetIsa, _: usize, places: &Places) -> Option<Frames> {
     let table = compiled.eh_frame(isa, &places.functions)?;
-    // SAFETY: the table is gimli's, of functions at their addresses, and `Code` drops it before them.
+    // SAFETY: gimli wrote the table, for functions at their addresses, and `Code` drops it before them.
     Some(unsafe { Frames::register(&table) })
 }
 
@@ -215,7 +217,7 @@ impl Loader for CraneliftJit {
         keep_alive: Vec<KeepAlive>,
     ) -> Result<Code, EngineError> {
         let wanted = self.debugging.of(module);
-        let options = Options { threads: self.threads, unwind: wanted.frames, ..Options::default() };
+        let options = CompileOptions { threads: self.threads, unwind: wanted.frames, ..CompileOptions::default() };
         let compiled = self.compile(module, options)?;
         self.link(&compiled, resolve, keep_alive, wanted)
     }

@@ -1,15 +1,16 @@
 //! Runtime helpers in this process: compiled when a wrapper first needs them, and shared by all engines.
 //!
-//! Wrappers import three helpers ([`BIND_SYMBOL`](crate::lower::BIND_SYMBOL), [`REPORT_SYMBOL`](crate::lower::REPORT_SYMBOL) and
-//! [`TAKE_RESULT_SYMBOL`](crate::lower::TAKE_RESULT_SYMBOL)), and launches [two more](crate::lower::LAUNCH_SYMBOLS). To compile them takes longer than to compile a
-//! wrapper, and most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of *stubs*:
-//! functions of this file that compile the helpers when they are first called, and then call those. A wrapper that calls a helper in every
-//! call gets the address of the helper itself, which is compiled with it. Code that was lowered elsewhere ([`Jit::load`], modules of callers)
-//! gets stubs of all helpers, with every capability.
+//! Wrappers import three helpers ([`BIND_SYMBOL`](crate::lower::BIND_SYMBOL),
+//! [`REPORT_SYMBOL`](crate::lower::REPORT_SYMBOL) and [`TAKE_RESULT_SYMBOL`](crate::lower::TAKE_RESULT_SYMBOL)), and
+//! launches import [two more](crate::lower::LAUNCH_SYMBOLS). Compiling them takes longer than compiling a wrapper, and
+//! most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of
+//! *stubs*: functions of this file that compile the helpers at their first call, and then call them. A wrapper that
+//! calls a helper in every call gets the address of the helper itself, which is compiled with the wrapper. Code that
+//! was lowered elsewhere ([`Jit::load`], callers' modules) gets stubs of all helpers, with every capability.
 //!
-//! Helpers have the [capabilities](Capabilities) that the wrappers so far ask for. Each compiled set is in a *slot*, for good: the process has so
-//! few of them that the memory they take is bounded. Where a wrapper asks for more than any set of its runtime has, the next set
-//! has all that was asked for so far, and the last one has everything.
+//! Helpers have the [capabilities](Capabilities) that the wrappers so far need. Each compiled set has a *slot* and is
+//! never unloaded; the number of slots bounds the memory. If no set of a runtime has what a wrapper needs, a new
+//! set gets all capabilities requested so far. The last possible set gets every capability.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
@@ -19,10 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::code::{Code, KeepAlive};
-use super::compile::verified;
 use super::error::EngineError;
 use super::jit::{Jit, LoadOptions};
-use crate::backend::Backend;
+use crate::backend::{Backend, verified};
 use crate::ir::{HOST_ENDIANNESS, Module};
 use crate::lower::{C_FUNCTIONS, Capabilities, HelperSet, Importer, helpers_module};
 use tvm_ffi_runtime::capi;
@@ -51,21 +51,22 @@ const fn imported() -> usize {
     count
 }
 
-/// Raises an error whose message is in parts.
+/// The function that raises an error whose message is in parts.
 const RAISE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
 
-/// The sets of helpers that one runtime may have by one backend, for each [`HelperSet`]. The last has every capability.
+/// The maximum number of sets per runtime, backend and [`HelperSet`]. The last set has every capability.
 const SETS: usize = 3;
-/// The sets of helpers that a process may have.
+/// The maximum number of sets in a process.
 const SLOTS: usize = 48;
-/// The sets that foreign runtimes may have together, so that the bundled one finds room for its own.
+/// The maximum number of sets for all foreign runtimes together, which leaves slots for the bundled one.
 const FOREIGN_SLOTS: usize = SLOTS - HelperSet::ALL.len() * SETS * MOST_BACKENDS;
 const MOST_BACKENDS: usize = 2;
 
-/// The stack of a thread that compiles helpers. The caller's may be small, and is nearly used up perhaps.
+/// The stack size in bytes of a thread that compiles helpers. The caller's stack may be small or nearly used up.
 const STACK: usize = 4 << 20;
 
-/// The functions that helpers call, and the backend that makes the helpers. Equal ones share helpers: nothing else is in their code.
+/// The functions that helpers call, and the backend that compiles the helpers. Equal runtimes share helpers, since
+/// their code depends on nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Runtime {
     backend: Backend,
@@ -81,7 +82,7 @@ impl Runtime {
         known.map(|(name, address)| (*name, std::ptr::with_exposed_provenance(address))).collect()
     }
 
-    /// The address of a helper with every capability, by its symbol: a stub where it isn't compiled yet.
+    /// The address of a helper with every capability, by its symbol. It is a stub if the helper isn't compiled yet.
     fn helper(&self, symbol: &str) -> Option<*const u8> {
         let position = |unit: HelperSet| unit.symbols().iter().position(|known| *known == symbol);
         let (unit, index) = HelperSet::ALL.into_iter().find_map(|unit| Some((unit, position(unit)?)))?;
@@ -91,8 +92,8 @@ impl Runtime {
     }
 }
 
-/// The helpers of this process for code of the bundled runtime that no engine loads, by their symbols: stubs, which are never unloaded. Nothing is
-/// compiled before a stub is called.
+/// The helpers for code of the bundled runtime that no engine loads, by symbol. They are stubs, which are never
+/// unloaded; calling one compiles the helpers.
 pub(crate) fn helpers_of_process() -> impl Iterator<Item = (&'static str, *const u8)> {
     let table = capi::symbols();
     let address = |name| table.iter().find(|(known, _)| *known == name).map(|(_, address)| address.as_ptr());
@@ -102,7 +103,7 @@ pub(crate) fn helpers_of_process() -> impl Iterator<Item = (&'static str, *const
     symbols.filter_map(move |symbol| Some((*symbol, runtime.helper(symbol)?)))
 }
 
-/// The needs of a module's wrappers: which helpers they call, and when.
+/// The helpers that a module's wrappers call, and when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     pub capabilities: Capabilities,
@@ -113,7 +114,7 @@ pub(super) struct Needs {
 /// The helpers of an engine.
 pub(super) struct Helpers {
     runtime: Runtime,
-    /// Helpers of the engine's own, for a process that has no slot left.
+    /// Private helpers of the engine, for a process that has no free slot.
     own: Mutex<Option<Arc<Code>>>,
 }
 
@@ -121,7 +122,7 @@ pub(super) struct Helpers {
 #[derive(Default)]
 pub(super) struct Linked {
     pub symbols: Vec<(&'static str, *const u8)>,
-    /// Owners of the helpers' code, which the module has to keep.
+    /// Owners of the helpers' code, which the module must keep alive.
     pub keep_alive: Vec<KeepAlive>,
 }
 
@@ -132,7 +133,7 @@ impl std::fmt::Debug for Helpers {
 }
 
 impl Helpers {
-    /// The helpers for code of this JIT, of which none is compiled yet.
+    /// The helpers for code of this JIT; none is compiled yet.
     ///
     /// # Errors
     /// The JIT doesn't know a function that the helpers call.
@@ -154,18 +155,17 @@ impl Helpers {
     /// The addresses of the helpers that a module imports.
     ///
     /// # Errors
-    /// Helpers have to be compiled for it, and can't.
+    /// Compiling helpers for the module failed.
     pub(super) fn link(&self, jit: &Jit, module: &Module, needs: Needs) -> Result<Linked, EngineError> {
         let imports = |symbol: &&str| module.function_named(symbol).is_some();
         let mut linked = Linked::default();
-        // launches need theirs at a first use
-        let sets = [
-            (HelperSet::Bind, needs.always_binds),
-            (HelperSet::TakeResult, true),
-            (HelperSet::Cuda, false),
-            (HelperSet::Hip, false),
-        ];
-        for (unit, at_once) in sets {
+        for unit in HelperSet::ALL {
+            let at_once = match unit {
+                HelperSet::Bind => needs.always_binds,
+                HelperSet::TakeResult => true,
+                // needed only at a first use
+                HelperSet::Launches(_) => false,
+            };
             if !unit.symbols().iter().any(imports) {
                 continue;
             }
@@ -181,13 +181,13 @@ impl Helpers {
         Ok(linked)
     }
 
-    /// The address of a helper with every capability, by its symbol: a stub where it isn't compiled yet. None for other symbols, and in a process that
-    /// has no slot left.
+    /// The address of a helper with every capability, by its symbol. It is a stub if the helper isn't compiled yet.
+    /// None for other symbols, and if the process has no free slot.
     pub(super) fn resolve(&self, symbol: &str) -> Option<*const u8> {
         self.runtime.helper(symbol)
     }
 
-    /// The addresses of the engine's own helpers.
+    /// The addresses of the engine's private helpers.
     #[cold]
     fn link_own(&self, jit: &Jit) -> Result<Linked, EngineError> {
         let symbols: Vec<_> = HelperSet::ALL.into_iter().flat_map(HelperSet::symbols).copied().collect();
@@ -218,16 +218,16 @@ struct Set {
     runtime: Runtime,
     unit: HelperSet,
     capabilities: Capabilities,
-    /// The capabilities can't grow any more: the set is being compiled, or is compiled.
+    /// The capabilities can't change any more: the set is compiled, or being compiled.
     fixed: bool,
-    /// Kept for good, as wrappers have its addresses.
+    /// Never dropped, since wrappers contain its addresses.
     code: Option<Arc<Code>>,
 }
 
-/// All sets of the process, under the numbers of their slots.
+/// All sets of the process, indexed by slot.
 static SETS_OF_PROCESS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
 
-/// A slot's part that calls look at, which takes no lock.
+/// The part of a slot that calls read without a lock.
 struct Slot {
     /// The helpers in the order of [`HelperSet::symbols`]. The first is written last.
     addresses: [AtomicPtr<c_void>; 2],
@@ -254,7 +254,7 @@ impl Slot {
     }
 }
 
-/// The slot of a set that has the capabilities; compiled, if there is such a one. None where the process has no slot left.
+/// The slot of a set that has the capabilities, preferably a compiled one. None if the process has no free slot.
 fn slot_for(runtime: &Runtime, unit: HelperSet, asked: Capabilities) -> Option<usize> {
     let capabilities = if unit.has_capabilities() { asked } else { Capabilities::default() };
     let mut sets = lock(&SETS_OF_PROCESS);
@@ -280,7 +280,7 @@ fn slot_for(runtime: &Runtime, unit: HelperSet, asked: Capabilities) -> Option<u
     Some(sets.len() - 1)
 }
 
-/// Compiles the set of a slot, unless it is compiled.
+/// Compiles the set of a slot unless it is compiled already.
 fn compile(slot: usize) -> Result<(), EngineError> {
     let place = &SLOTS_OF_PROCESS[slot];
     if place.addresses().is_some() {
@@ -311,14 +311,14 @@ fn compile(slot: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The helpers of a slot for a call that comes by a stub; where they can't be compiled, the reason is raised as an error.
+/// The helpers of a slot for a call through a stub. If compiling them fails, raises the reason as an error.
 #[cold]
 #[inline(never)]
 fn compile_for_call(slot: usize) -> Option<[*const u8; 2]> {
     let panicked = |_| Err(EngineError::internal("a panic while the runtime helpers were compiled"));
     let here = || catch_unwind(AssertUnwindSafe(|| compile(slot))).unwrap_or_else(panicked);
     let there = thread::Builder::new().name("tvm-ffi-codegen helpers".to_owned()).stack_size(STACK);
-    // where the system gives no thread, this one has to do
+    // if the system can't start a thread, compile on this one
     let result = match there.spawn(move || compile(slot)) {
         Ok(thread) => thread.join().unwrap_or_else(panicked),
         Err(_) => here(),
@@ -332,7 +332,7 @@ fn compile_for_call(slot: usize) -> Option<[*const u8; 2]> {
     }
 }
 
-/// Raises an error by the runtime of a slot.
+/// Raises an error with the runtime of a slot.
 fn raise(slot: usize, error: &EngineError) {
     let address = IMPORTS
         .iter()
@@ -340,12 +340,13 @@ fn raise(slot: usize, error: &EngineError) {
         .and_then(|raise| lock(&SETS_OF_PROCESS).get(slot).map(|set| set.runtime.addresses[raise]));
     let Some(address) = address.filter(|address| *address != 0) else { return };
     type Raise = unsafe extern "C" fn(*const c_char, *const *const c_char, i32);
-    // SAFETY: the address is that of the function of this name and prototype (tvm/ffi/c_api.h), as whoever gave the runtime's table vouches.
+    // SAFETY: the address is that of the function of this name and prototype (tvm/ffi/c_api.h), as the caller that
+    // passed the runtime's table has guaranteed.
     let raise = unsafe { std::mem::transmute::<*const c_void, Raise>(std::ptr::with_exposed_provenance(address)) };
     let text = format!("can't compile the runtime helpers: {error}").replace('\0', "");
     let text = CString::new(text).unwrap_or_default();
     let parts = [text.as_ptr()];
-    // SAFETY: a C string, and an array of one; the runtime copies both.
+    // SAFETY: the arguments are a C string and an array of one element; the runtime copies both.
     unsafe { raise(c"RuntimeError".as_ptr(), parts.as_ptr(), 1) }
 }
 
@@ -355,15 +356,18 @@ type Bind = unsafe extern "C" fn(*const c_void, u32, *const c_void, i64, *mut c_
 type Report = unsafe extern "C" fn(*const c_void, u32, *const c_void) -> i32;
 /// `int32_t take_result(const void* table, uint32_t result, TVMFFIAny* from, TVMFFIAny* to)`
 type TakeResult = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *mut c_void) -> i32;
-/// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void** handle)`
+/// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void**
+/// handle)`
 type FirstUse = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *const c_void, i32, *mut c_void) -> i64;
-/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t device)`
+/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t
+/// device)`
 type LaunchReport = unsafe extern "C" fn(*const c_char, *const c_char, i64, *const c_void, i32) -> i32;
 
-/// The outcome of a first use that there are no helpers for. Its error is raised.
+/// The outcome of a first use whose helpers couldn't be compiled. The error is already raised.
 const RAISED: i64 = -1;
 
-/// The stubs of a slot. A 32-bit number comes in a register of 64 bits, whose upper half is anything: wrappers don't extend it.
+/// The stubs of a slot. A 32-bit number arrives in a 64-bit register whose upper half is arbitrary, since wrappers
+/// don't extend it.
 struct Stubs {
     bind: unsafe extern "C" fn(*const c_void, u64, *const c_void, i64, *mut c_void) -> i32,
     report: unsafe extern "C" fn(*const c_void, u64, *const c_void) -> i32,
@@ -373,17 +377,17 @@ struct Stubs {
 }
 
 impl Stubs {
-    /// Those of a unit, in the order of [`HelperSet::symbols`].
+    /// The stubs of a unit, in the order of [`HelperSet::symbols`].
     fn addresses(&self, unit: HelperSet) -> [*const u8; 2] {
         match unit {
             HelperSet::Bind => [self.bind as *const u8, self.report as *const u8],
             HelperSet::TakeResult => [self.take_result as *const u8, std::ptr::null()],
-            HelperSet::Cuda | HelperSet::Hip => [self.first_use as *const u8, self.launch_report as *const u8],
+            HelperSet::Launches(_) => [self.first_use as *const u8, self.launch_report as *const u8],
         }
     }
 }
 
-/// The helpers of a slot, which are compiled if they aren't yet.
+/// The helpers of a slot; compiles them if necessary.
 #[inline]
 fn helpers(slot: usize) -> Option<[*const u8; 2]> {
     SLOTS_OF_PROCESS[slot].addresses().or_else(|| compile_for_call(slot))
@@ -397,7 +401,7 @@ unsafe extern "C" fn bind<const SLOT: usize>(
     scratch: *mut c_void,
 ) -> i32 {
     let Some([bind, _]) = helpers(SLOT) else { return -1 };
-    // SAFETY: that is the prototype of `bind`, which is never unloaded; the arguments are the wrapper's for it.
+    // SAFETY: that is the prototype of `bind`, which is never unloaded, and the wrapper passed these arguments for it.
     unsafe { std::mem::transmute::<*const u8, Bind>(bind)(table, descriptor as u32, args, num_args, scratch) }
 }
 
@@ -427,7 +431,8 @@ unsafe extern "C" fn first_use<const SLOT: usize>(
     handle: *mut c_void,
 ) -> i64 {
     let Some([first_use, _]) = helpers(SLOT) else { return RAISED };
-    // SAFETY: that is the prototype of the first helper of launches, which is never unloaded; the arguments are the wrapper's for it.
+    // SAFETY: that is the prototype of the first helper of launches, which is never unloaded, and the wrapper passed
+    // these arguments for it.
     unsafe {
         let first_use = std::mem::transmute::<*const u8, FirstUse>(first_use);
         first_use(table, kernel as u32, state, images, device as i32, handle)
@@ -445,7 +450,7 @@ unsafe extern "C" fn launch_report<const SLOT: usize>(
         return -1;
     }
     let Some([_, report]) = helpers(SLOT) else { return -1 };
-    // SAFETY: as in `first_use`, of the second helper.
+    // SAFETY: as in `first_use`, for the second helper.
     unsafe {
         let report = std::mem::transmute::<*const u8, LaunchReport>(report);
         report(caller, images, outcome, config, device as i32)

@@ -1,28 +1,29 @@
-//! The JIT: from a verified module to code in this process, with one backend or the other.
+//! The JIT: loads verified modules into this process, with either backend.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
 use super::code::{Code, KeepAlive};
 #[cfg(feature = "cranelift")]
 use super::cranelift_jit::CraneliftJit;
-use super::debug::{Debugging, Perf};
 use super::error::EngineError;
 #[cfg(feature = "_llvm")]
 use super::llvm_jit::{IrCompiler, LlvmJit};
+use super::loader::Loader;
 use super::objects::{LoadedObjects, Unit};
+use super::options::{Builder, Options};
 use super::symbols::SymbolResolver;
-use crate::backend::{Backend, OptLevel};
+use crate::backend::Backend;
 #[cfg(feature = "_llvm")]
 use crate::ir::FuncDecl;
 use crate::ir::VerifiedModule;
+use crate::parallel_for::register_parallel_for;
 
-/// Compiles modules for this machine and loads them. Cheap to clone; clones share everything.
+/// Compiles modules for this machine and loads them. Clones are cheap and share everything.
 ///
-/// `load` may run on any number of threads at once. They share the target, the symbols and what code needs alive,
-/// all immutable once built, and the pool of idle compilers, which a lock guards and which none holds while compiling.
+/// Any number of threads can call `load` at the same time. They share the target, the symbols and the code's owners,
+/// which are immutable once built. They also share the pool of idle compilers; its lock isn't held while compiling.
 ///
 /// ```
 /// # use tvm_ffi_codegen::{engine::Jit, ir::*};
@@ -50,15 +51,15 @@ struct Inner {
     loader: Box<dyn Loader>,
     backend: Backend,
     symbols: SymbolResolver,
-    /// A further way to find symbols, after all others.
+    /// Finds symbols that no other source defines.
     last: OnceLock<Box<Find>>,
     keep_alive: Vec<KeepAlive>,
-    /// Compiles LLVM's IR of somebody else, whatever the backend.
+    /// Compiles a caller's LLVM IR, for every backend.
     #[cfg(feature = "_llvm")]
     llvm_ir: IrCompiler,
 }
 
-/// Finds the address of a symbol, which stays good for good.
+/// Finds the address of a symbol. The address stays valid forever.
 type Find = dyn Fn(&str) -> Option<*const u8> + Send + Sync;
 
 impl fmt::Debug for Jit {
@@ -70,134 +71,66 @@ impl fmt::Debug for Jit {
     }
 }
 
-/// What a backend does for the [`Jit`]: compile, ask for addresses, and load.
-pub(super) trait Loader: Send + Sync {
-    /// Compiles a module and loads it. `resolve` is asked once, for everything that the code refers to.
-    fn load(
-        &self,
-        module: &VerifiedModule,
-        resolve: Resolve<'_>,
-        keep_alive: Vec<KeepAlive>,
-    ) -> Result<Code, EngineError>;
-
-    /// Links objects into this process. `addresses` are those of the unit's imports; a weak import that nobody defines has address 0.
-    fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError>;
-}
-
-/// Gives the addresses of names, in their order, or says which are missing.
-pub(crate) type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Vec<*const u8>, EngineError>;
-
-/// The settings that a [`Jit`] is built with.
+/// The settings specific to a [`Jit`]: none.
 #[derive(Debug, Default)]
-pub struct JitBuilder {
-    backend: Backend,
-    opt_level: OptLevel,
-    verifier: Option<bool>,
-    threads: Option<NonZeroUsize>,
-    baseline: bool,
-    debugging: Debugging,
-    symbols: SymbolResolver,
-    keep_alive: Vec<KeepAlive>,
-}
+pub struct JitSettings;
 
-/// The symbols and owners of one load, besides the [`Jit`]'s own.
+/// The builder of a [`Jit`].
+pub type JitBuilder = Builder<JitSettings>;
+
+/// The symbols and owners of one load, in addition to the [`Jit`]'s own.
 #[derive(Debug, Default)]
 pub struct LoadOptions<'a> {
-    /// Symbols that come before the [`Jit`]'s own.
+    /// Symbols that take precedence over the [`Jit`]'s own.
     pub symbols: &'a [(&'a str, *const u8)],
     /// Values that live as long as the code.
     pub keep_alive: Vec<KeepAlive>,
 }
 
 impl JitBuilder {
-    /// Sets the code generator: the default [`Backend`] unless stated.
-    pub fn backend(mut self, backend: Backend) -> Self {
-        self.backend = backend;
-        self
-    }
-
-    /// Adds a symbol. The address must stay good for as long as code that uses it; see [`keep_alive`](Self::keep_alive).
+    /// Adds a symbol. The address must stay valid as long as code that uses it; see [`keep_alive`](Self::keep_alive).
     pub fn symbol(mut self, name: impl Into<String>, address: *const u8) -> Self {
-        self.symbols.add(name, address);
+        self.options.symbols.add(name, address);
         self
     }
 
     /// Adds a table of symbols, such as the runtime's.
     pub fn symbols<N: Into<String>>(mut self, table: impl IntoIterator<Item = (N, *const u8)>) -> Self {
-        self.symbols.add_all(table);
+        self.options.symbols.add_all(table);
         self
     }
 
-    /// Looks for symbols among those that the process exports, too, after all others.
+    /// Searches the exports of the process as well, after all other symbols.
     pub fn search_process(mut self) -> Self {
-        self.symbols.search_process();
+        self.options.symbols.search_process();
         self
     }
 
-    /// Keeps something alive for as long as any code that is loaded.
-    pub fn keep_alive(mut self, what: KeepAlive) -> Self {
-        self.keep_alive.push(what);
-        self
-    }
-
-    /// Sets the level of optimisation.
-    pub fn opt_level(mut self, level: OptLevel) -> Self {
-        self.opt_level = level;
-        self
-    }
-
-    /// Whether Cranelift checks its own work; on by default in debug builds. What LLVM gets is always checked, since it
-    /// crashes on what is malformed.
-    pub fn verifier(mut self, yes: bool) -> Self {
-        self.verifier = Some(yes);
-        self
-    }
-
-    /// The most threads to compile a module on; as many as the machine has, unless stated. Only Cranelift uses more than one, for modules
-    /// with so many instructions that a thread is worth starting.
-    pub fn threads(mut self, most: NonZeroUsize) -> Self {
-        self.threads = Some(most);
-        self
-    }
-
-    /// Whether to use only instructions that every CPU of the architecture has, as an object for any machine would.
-    /// Off by default.
+    /// Whether to use only instructions that every CPU of the architecture has, as a portable object would. Off by
+    /// default.
     pub fn baseline_cpu(mut self, yes: bool) -> Self {
-        self.baseline = yes;
-        self
-    }
-
-    /// Whether debuggers, unwinders and backtraces are told of modules. By default they are told of modules with source locations, and unwinders
-    /// of modules with state, too.
-    pub fn debug_info(mut self, yes: bool) -> Self {
-        self.debugging.info = Some(yes);
-        self
-    }
-
-    /// Tells Linux' profiler of all code. Elsewhere it does nothing. Unless set, the environment variable `TVM_FFI_CODEGEN_PERF` says: `map` or
-    /// `jitdump`.
-    pub fn perf(mut self, perf: Perf) -> Self {
-        self.debugging.perf = Some(perf);
+        self.options.baseline = yes;
         self
     }
 
     /// Builds the JIT.
     ///
     /// # Errors
-    /// The backend has no code generator for this machine, or `TVM_FFI_CODEGEN_PERF` has an unknown value.
+    /// The backend doesn't support this machine, or `TVM_FFI_CODEGEN_PERF` has an unknown value.
     pub fn build(self) -> Result<Jit, EngineError> {
-        let debugging = self.debugging.or_environment()?;
-        let loader: Box<dyn Loader> = match self.backend {
+        let mut options = self.options;
+        options.debugging = options.debugging.or_environment()?;
+        // without the runtime's global function, launches on the CPU use one thread
+        let _ = register_parallel_for();
+        let loader: Box<dyn Loader> = match options.backend {
             #[cfg(feature = "cranelift")]
-            Backend::Cranelift => {
-                Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.threads, self.baseline, debugging)?)
-            }
+            Backend::Cranelift => Box::new(CraneliftJit::new(&options)?),
             #[cfg(feature = "_llvm")]
-            Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline, debugging)?),
+            Backend::Llvm => Box::new(LlvmJit::new(&options)?),
         };
         #[cfg(feature = "_llvm")]
-        let llvm_ir = IrCompiler::new(self.opt_level, self.baseline);
-        let JitBuilder { backend, symbols, keep_alive, .. } = self;
+        let llvm_ir = IrCompiler::new(&options);
+        let Options { backend, symbols, keep_alive, .. } = options;
         let inner = Inner {
             loader,
             backend,
@@ -212,7 +145,7 @@ impl JitBuilder {
 }
 
 impl Jit {
-    /// The settings of a new JIT.
+    /// Starts building a JIT.
     pub fn builder() -> JitBuilder {
         JitBuilder::default()
     }
@@ -227,7 +160,7 @@ impl Jit {
         &self.inner.symbols
     }
 
-    /// Lets a function find the symbols that nobody else has, unless there is such a function.
+    /// Sets the function that finds otherwise undefined symbols, unless one is set.
     pub(super) fn resolve_last_by(&self, find: impl Fn(&str) -> Option<*const u8> + Send + Sync + 'static) {
         self.inner.last.get_or_init(|| Box::new(find));
     }
@@ -235,15 +168,15 @@ impl Jit {
     /// Compiles a module and loads it.
     ///
     /// # Errors
-    /// Symbols are missing, or the system gives no memory.
+    /// Symbols are missing, or the system has no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
         self.load_with(module, LoadOptions::default())
     }
 
-    /// As [`load`](Self::load), with symbols and owners of its own.
+    /// As [`load`](Self::load), with additional symbols and owners.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// Those of [`load`](Self::load).
     pub fn load_with(&self, module: &VerifiedModule, options: LoadOptions<'_>) -> Result<Arc<Code>, EngineError> {
         if let Some(what) = module.only_in_objects() {
             return Err(EngineError::OnlyInObjects { what });
@@ -254,12 +187,13 @@ impl Jit {
         Ok(Arc::new(self.inner.loader.load(module, &resolve, keep_alive)?))
     }
 
-    /// Links objects that kernels come with. `addresses` are those of the unit's imports.
+    /// Links kernels' objects. `addresses` are those of the unit's imports.
     pub(super) fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError> {
         self.inner.loader.load_objects(unit, addresses)
     }
 
-    /// Compiles a module in LLVM's IR, text or bitcode, to an object; `label` is the module in words, and `kernels` are functions of it.
+    /// Compiles a module in LLVM IR, text or bitcode, to an object. `label` describes the module in messages, and
+    /// `kernels` are functions of it.
     #[cfg(feature = "_llvm")]
     pub(super) fn compile_llvm(
         &self,
@@ -270,7 +204,7 @@ impl Jit {
         self.inner.llvm_ir.compile(module, kernels, label)
     }
 
-    /// The addresses of all that code refers to, or the names of all that is missing.
+    /// The addresses of all symbols that the code refers to, or the names of all missing ones.
     fn resolve(&self, names: &[String], extra: &[(&str, *const u8)]) -> Result<Vec<*const u8>, EngineError> {
         let mut found = Vec::with_capacity(names.len());
         let mut missing = Vec::new();

@@ -1,4 +1,5 @@
-//! Modules of code in this process: the module owns the code, the code knows the module, and the module tells of its functions.
+//! Modules of code in this process. The module owns the code, the code refers to the module, and the module exposes its
+//! functions.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -12,19 +13,19 @@ use super::code::Code;
 use crate::lower::{LaunchDescription, metadata_with};
 use crate::spec::Signature;
 
-/// The kind of modules that an engine makes.
+/// The kind of an engine's modules.
 const KIND: &str = "jit";
 
 /// A function of a module.
 pub(crate) struct ModuleFunction {
     pub(crate) safe_call: TVMFFISafeCallType,
     pub(crate) signature: Signature,
-    /// The part of it that hosts show.
+    /// The documentation that hosts show.
     pub(crate) doc: Option<String>,
     pub(crate) launches: Vec<LaunchDescription>,
 }
 
-/// What a module object holds. The code's variable has the module's address for as long as this is there.
+/// What a module object holds. While this value lives, the code's context variable contains the module's address.
 struct Contents {
     functions: BTreeMap<String, ModuleFunction>,
     module: OnceLock<WeakRef>,
@@ -33,24 +34,26 @@ struct Contents {
 
 struct JitModule(Arc<Contents>);
 
-/// A module of these functions, each of which owns the module while it lives.
+/// A module of these functions. Each function keeps the module alive.
 ///
 /// # Safety
-/// The functions are the code's, and may be called with any arguments. Nobody else sets the code's library context.
+/// The functions are defined by the code, and may be called with any arguments. The code's library context is set only
+/// here.
 pub(crate) unsafe fn module(code: Arc<Code>, functions: impl IntoIterator<Item = ModuleFunction>) -> Module {
     let named = |function: ModuleFunction| (function.signature.name().to_owned(), function);
     let functions = functions.into_iter().map(named).collect();
     let contents = Arc::new(Contents { functions, module: OnceLock::new(), code });
     let module = Module::from_impl(JitModule(Arc::clone(&contents)));
     contents.module.get_or_init(|| module.as_object().downgrade());
-    // SAFETY: the code runs by the module's functions alone, so while the module lives; after that `Contents` takes the address back.
+    // SAFETY: the code runs only through the module's functions, so only while the module lives; after that `Contents`
+    // resets the address.
     unsafe { contents.code.set_library_context(module.as_object().as_ptr().cast::<c_void>()) };
     module
 }
 
 impl Drop for Contents {
     fn drop(&mut self) {
-        // The module is gone, and destructors still run.
+        // The module is gone, but destructors still run.
         // SAFETY: null is always allowed.
         unsafe { self.code.set_library_context(std::ptr::null_mut()) };
     }
@@ -63,7 +66,7 @@ impl ModuleImpl for JitModule {
 
     fn get_function(&self, name: &str) -> runtime::Result<Option<Function>> {
         let Some(function) = self.0.functions.get(name) else { return Ok(None) };
-        // gone while it is asked: then there is no function any more
+        // the module is being dropped, so it has no functions any more
         let Some(module) = self.0.module.get().and_then(WeakRef::upgrade) else { return Ok(None) };
         // SAFETY: as promised to `module`; the function owns the module, which owns the code.
         Ok(Some(unsafe { Function::from_code(function.safe_call, module) }))

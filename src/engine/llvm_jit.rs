@@ -1,4 +1,4 @@
-//! Loading what LLVM made: the object goes through ORC's LLJIT, with every address that it needs given beforehand.
+//! Loads code from LLVM: ORC's LLJIT links the object, with all addresses that it needs defined beforehand.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use super::code::{Code, KeepAlive, Memory, Symbols};
 use super::debug::{self, placed};
 use super::debug::{Debugging, Told, Wanted};
 use super::error::EngineError;
-use super::jit::{Loader, Resolve};
+use super::loader::{Loader, Resolve};
 use super::objects::{LoadedObjects, Unit};
+use super::options::Options;
 use super::orc::Session;
 use super::pool::Pool;
-use crate::backend::llvm::{CompiledModule, Compiler, Options, Target, TargetOptions};
+use crate::backend::llvm::{self, CompiledModule, Compiler, Target, TargetOptions};
 use crate::backend::{CodegenError, OptLevel};
 use crate::ir::{DataKind, FuncDecl, Linkage, VerifiedModule};
 use crate::object_symbols::c_name;
 
-/// Compiles with LLVM and loads.
+/// Compiles with LLVM and loads the code.
 pub(super) struct LlvmJit {
     target: Target,
     pool: Pool<Compiler>,
@@ -30,13 +31,12 @@ pub(super) struct LlvmJit {
 }
 
 impl LlvmJit {
-    /// `baseline`: for any CPU of the architecture.
-    pub(super) fn new(opt_level: OptLevel, baseline: bool, debugging: Debugging) -> Result<Self, EngineError> {
+    pub(super) fn new(options: &Options) -> Result<Self, EngineError> {
         Ok(LlvmJit {
-            target: target(opt_level, baseline)?,
+            target: target(options.opt_level, options.baseline)?,
             pool: Pool::default(),
             session: Session::of_process()?,
-            debugging,
+            debugging: options.debugging,
         })
     }
 }
@@ -50,7 +50,8 @@ impl Loader for LlvmJit {
     ) -> Result<Code, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_else(|| Compiler::new(self.target.clone()));
         let wanted = self.debugging.of(module);
-        let compiled = compiler.compile(module, Options { one_section: wanted.any(), ..Options::default() });
+        let compiled =
+            compiler.compile(module, llvm::Options { one_section: wanted.any(), ..llvm::Options::default() });
         self.pool.give(compiler);
         let CompiledModule { object, destructors, .. } = compiled.map_err(CodegenError::from)?;
 
@@ -81,7 +82,8 @@ impl Loader for LlvmJit {
 
     fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError> {
         unit.check_reach()?;
-        // a weak symbol that nobody defines stays 0 by itself
+        unit.check_frames()?;
+        // an undefined weak symbol stays 0 by default
         let imports = unit.imports.iter().zip(addresses).filter(|(_, address)| **address != 0);
         let imports: Vec<(&str, usize)> = imports.map(|(import, &address)| (import.name, address)).collect();
         let objects: Vec<&[u8]> = unit.objects.iter().map(|object| object.bytes).collect();
@@ -92,7 +94,7 @@ impl Loader for LlvmJit {
     }
 }
 
-/// A compiler of LLVM's IR of somebody else, for this machine.
+/// A compiler of callers' LLVM IR for this machine.
 pub(super) struct IrCompiler {
     opt_level: OptLevel,
     baseline: bool,
@@ -100,12 +102,13 @@ pub(super) struct IrCompiler {
 }
 
 impl IrCompiler {
-    /// Nothing of LLVM is made before it is needed.
-    pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Self {
-        IrCompiler { opt_level, baseline, pool: Pool::default() }
+    /// LLVM objects are created only when needed.
+    pub(super) fn new(options: &Options) -> Self {
+        IrCompiler { opt_level: options.opt_level, baseline: options.baseline, pool: Pool::default() }
     }
 
-    /// Compiles a module, text or bitcode, to an object; `label` is the module in words, and `kernels` are functions of it.
+    /// Compiles a module, text or bitcode, to an object. `label` describes the module in messages, and `kernels` are
+    /// functions of it.
     pub(super) fn compile(&self, module: &[u8], kernels: &[&FuncDecl], label: &str) -> Result<Vec<u8>, EngineError> {
         let mut compiler = match self.pool.take() {
             Some(compiler) => compiler,
@@ -117,14 +120,14 @@ impl IrCompiler {
     }
 }
 
-/// This machine.
+/// The target for this machine.
 fn target(opt_level: OptLevel, baseline: bool) -> Result<Target, EngineError> {
     let options = TargetOptions { opt_level, ..TargetOptions::default() };
     let target = if baseline { Target::new(&Triple::host(), &options) } else { Target::host(&options) };
     Ok(target.map_err(CodegenError::from)?)
 }
 
-/// Tells of code that ORC has linked. ORC has told the unwinder itself.
+/// Registers code that ORC has linked with debuggers. ORC has registered it with the unwinder.
 #[cfg(target_os = "linux")]
 fn tell(
     wanted: Wanted,
@@ -135,19 +138,19 @@ fn tell(
     let Some(contents) = debug::object::contents(&object, &module.locations, functions) else {
         return Ok(Told::default());
     };
-    // What isn't code is read from the object. Its unwind table has distances to the code, of 32 bits.
+    // Sections other than code are read from the object. Its unwind table has 32-bit distances to the code.
     let end = contents.start + contents.size.next_multiple_of(64);
     let image = || placed(object, |name| Some(if name == ".text" { (contents.start, true) } else { (end, false) }));
     Told::new(wanted, &contents.functions, &module.locations, image, None)
 }
 
-/// Tells nobody: who would want to know takes other formats here.
+/// Does nothing: debuggers and profilers on this system use other formats.
 #[cfg(not(target_os = "linux"))]
 fn tell(_: Wanted, _: Vec<u8>, _: &VerifiedModule, _: &[(Box<str>, usize)]) -> Result<Told, EngineError> {
     Ok(Told::default())
 }
 
-/// Loads an object that the caller of `embed` has had made. Gives the addresses of what it exports, and its memory.
+/// Loads an object compiled for a caller of `embed`. Returns the addresses of its exports, and its memory.
 pub(crate) fn load_object(
     object: &[u8],
     resolve: Resolve<'_>,
@@ -161,10 +164,10 @@ pub(crate) fn load_object(
     Ok((addresses, Box::new(loaded.memory(Vec::new()))))
 }
 
-/// What an object file is seen to hold.
+/// The relevant contents of an object file.
 struct Contents {
     undefined: Vec<String>,
-    /// For each defined global symbol: its offset in its section and that section's size.
+    /// The defined global symbols, each with its offset in its section and that section's size.
     defined: Vec<(String, u64, u64)>,
     code_size: usize,
     data_size: usize,
@@ -203,7 +206,7 @@ impl Contents {
         Ok(out)
     }
 
-    /// Where the sections lie that hold these functions.
+    /// The address ranges of the sections that contain these functions.
     fn sections_of(&self, functions: &[(Box<str>, usize)]) -> Vec<std::ops::Range<usize>> {
         let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
         for (name, offset, size) in &self.defined {

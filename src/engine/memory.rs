@@ -1,11 +1,11 @@
-//! Memory for the code of one module: one mapping, so that everything is in reach of everything.
+//! Memory for the code of one module: a single mapping, so all of it is in range of near calls and relative addresses.
 //!
-//! The mapping is writable while code is put there, then executable, never both. Read-only data shares the pages of
-//! the code: one system call and one page less for each module, and neighbouring mappings of equal protection
-//! are one to the kernel, whose number of mappings is limited (65,530 by default on Linux).
+//! The mapping is writable while code is copied there, then executable, never both. Read-only data shares the pages of
+//! the code, which saves a system call and a page per module. The kernel also merges neighbouring mappings of equal
+//! protection, and it limits their number (65,530 by default on Linux).
 //!
-//! Variables and state have pages of their own behind these, which stay writable and are never executable. A module without such data has no
-//! such pages.
+//! Variables and state follow in separate pages, which stay writable and are never executable. A module without such
+//! data has no such pages.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,12 +21,12 @@ use super::code::Memory;
 pub(super) enum Mapping {
     /// Code and constants.
     Code(Mmap),
-    /// Code and constants, and behind them pages that code writes.
+    /// Code and constants, followed by pages that code writes.
     CodeAndState(MmapMut),
 }
 
 impl Mapping {
-    /// The bytes of the mapping. Code that runs may change those of its state: they are read before it does.
+    /// The bytes of the mapping. Running code may change its state, so read them before any code runs.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Mapping::Code(mapping) => mapping,
@@ -45,7 +45,7 @@ impl Memory for Mapping {
     }
 }
 
-/// Where the mapping goes once it is executable.
+/// Receives the mapping once it is executable.
 type Slot = Arc<Mutex<Option<Mapping>>>;
 
 /// A part of the mapping that is being filled.
@@ -58,16 +58,17 @@ struct Part {
 pub(super) struct Arena {
     mapping: Option<MmapMut>,
     code: Part,
-    /// Where code writes; behind the pages of `code`.
+    /// The part that code writes, after the pages of `code`.
     state: Part,
     done: Slot,
 }
 
-/// Takes the finished mapping out of an [`Arena`] that a `JITModule` has swallowed.
+/// Takes the finished mapping out of an [`Arena`] that was moved into a `JITModule`.
 pub(super) struct Finished(Slot);
 
 impl Arena {
-    /// Maps room for as many bytes of code and constants, and of what code writes, rounded to pages by the system.
+    /// Maps memory for `code` bytes of code and constants, and `state` bytes that code writes, both rounded up
+    /// to pages.
     pub(super) fn new(code: usize, state: usize) -> io::Result<(Self, Finished)> {
         let full = || io::Error::from(io::ErrorKind::OutOfMemory);
         let code = code.max(1);
@@ -110,7 +111,7 @@ impl JITMemoryProvider for Arena {
     }
 
     unsafe fn free_memory(&mut self) {
-        // A finished mapping belongs to whoever took it; `Finished` frees it, or `Code`.
+        // A finished mapping now belongs to `Finished` or `Code`, which frees it.
         self.mapping = None;
     }
 
@@ -119,14 +120,14 @@ impl JITMemoryProvider for Arena {
         let other = |e: String| failed(io::Error::other(e));
         let Some(mapping) = self.mapping.take() else { return Ok(()) };
         let (start, code) = (mapping.as_ptr(), self.code.end);
-        // The CPU may have old content of these addresses in its instruction cache (x86 takes care of that itself).
+        // The CPU's instruction cache may hold old contents of these addresses (x86 keeps it coherent itself).
         // SAFETY: the range is in the mapping, which is alive.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(start.cast(), code) }
             .map_err(|e| other(e.to_string()))?;
         let mapping = if code == mapping.len() {
             Mapping::Code(mapping.make_exec().map_err(failed)?)
         } else {
-            // SAFETY: the range is whole pages of the mapping, which nobody refers to by a Rust reference.
+            // SAFETY: the range is whole pages of the mapping, and no Rust reference points into it.
             unsafe { protect(start, code, Protection::READ_EXECUTE) }.map_err(|e| other(e.to_string()))?;
             Mapping::CodeAndState(mapping)
         };

@@ -1,7 +1,7 @@
-//! Runs code in this process: resolves symbols, loads machine code, and keeps it for as long as it is needed.
+//! Runs code in this process: resolves symbols, loads machine code, and keeps it alive while it is needed.
 //!
-//! With a backend: `Engine` compiles signatures and kernels, from any thread. The `Jit` below it loads verified modules of IR; it and what is
-//! made for it are [outside of semver](crate#stability).
+//! With a backend, `Engine` compiles signatures and kernels, from any thread. The underlying `Jit` loads verified
+//! modules of IR; it and its related types are [outside of semver](crate#stability).
 
 mod code;
 #[cfg(feature = "_engine")]
@@ -19,8 +19,12 @@ mod helpers;
 mod jit;
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 mod jit_module;
+#[cfg(all(feature = "cranelift", target_os = "linux"))]
+mod library_image;
 #[cfg(feature = "_llvm")]
 mod llvm_jit;
+#[cfg(feature = "_engine")]
+mod loader;
 #[cfg(feature = "cranelift")]
 mod memory;
 #[cfg(all(feature = "_engine", feature = "interpreter"))]
@@ -29,6 +33,8 @@ mod native_host;
 mod natives;
 #[cfg(feature = "_engine")]
 mod objects;
+#[cfg(feature = "_engine")]
+mod options;
 #[cfg(feature = "_llvm")]
 mod orc;
 #[cfg(feature = "_engine")]
@@ -47,19 +53,23 @@ pub(crate) use code::{Memory, Symbols};
 pub use compile::{Engine, EngineBuilder};
 #[cfg(feature = "_engine")]
 pub use debug::Perf;
-pub use error::EngineError;
+pub use error::{EngineError, UndefinedKernel};
 #[cfg(feature = "_engine")]
 pub(crate) use helpers::helpers_of_process;
 #[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 pub(crate) use jit_module::{ModuleFunction, module as module_of_code};
+#[cfg(all(feature = "cranelift", target_os = "linux"))]
+pub use library_image::LibraryImage;
 #[cfg(feature = "_llvm")]
 pub(crate) use llvm_jit::load_object;
 #[cfg(all(feature = "_engine", feature = "interpreter"))]
 pub use native_host::NativeHost;
+#[cfg(feature = "_engine")]
+pub use options::Builder;
 #[cfg(feature = "cranelift")]
 pub(crate) use pool::Pool;
 pub use symbols::SymbolResolver;
-#[cfg(all(feature = "_engine", windows))]
-pub(crate) use symbols::of_kernel32;
+#[cfg(feature = "_engine")]
+pub(crate) use symbols::c_functions;

@@ -1,4 +1,5 @@
-//! The interpreter's way out: calls of native functions whose signature is known only at run time, and addresses at which these call back.
+//! The interpreter's interface to native code: calls of native functions whose signature is known only at run time, and
+//! addresses at which these call back.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,13 +12,13 @@ use super::jit::Jit;
 use crate::ir::interp::{Callback, Datum, Host};
 use crate::ir::{FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type, verify};
 
-/// Runs native code for the interpreter, with the same symbols as a [`Jit`], and so with the same results.
+/// Runs native code for the interpreter, with the symbols of a [`Jit`], so it computes the same results.
 ///
-/// A call goes through a trampoline `fn(callee, args: *const u64, result: *mut u64)` that is compiled once for each
-/// signature, from our own IR: calling conventions are the backend's business alone. A call back comes through a thunk of the function's own
-/// signature, which is compiled for it.
+/// A call goes through a trampoline `fn(callee, args: *const u64, result: *mut u64)`. It is compiled once per signature
+/// from this crate's IR, so only the backend deals with calling conventions. A callback goes through a thunk that has
+/// the function's own signature and is compiled for it.
 ///
-/// A clone shares the trampolines, and has thunks of its own: these live as long as the host that made them.
+/// A clone shares the trampolines but has its own thunks, which live as long as their host.
 pub struct NativeHost {
     jit: Jit,
     trampolines: Rc<RefCell<HashMap<FuncSig, Arc<Code>>>>,
@@ -47,7 +48,7 @@ impl NativeHost {
         NativeHost { jit, trampolines: Rc::default(), thunks: RefCell::default() }
     }
 
-    /// The trampoline's address, and the code that it lies in.
+    /// The trampoline's address, and the code that contains it.
     fn trampoline(&self, sig: &FuncSig) -> Result<(*const u8, Arc<Code>), String> {
         let known = self.trampolines.borrow().get(sig).cloned();
         let code = match known {
@@ -67,12 +68,13 @@ impl NativeHost {
     }
 }
 
-/// The address of the code's one function.
+/// The address of the code's only function.
 fn address(code: &Code) -> Result<*const u8, String> {
     code.function(NAME).ok_or_else(|| format!("the {NAME} was not defined"))
 }
 
-/// The function of a signature that hands its arguments to [`call_back`], each in the lower part of a word, and gives its result.
+/// Builds a function of the signature that passes its arguments to [`call_back`], each in the lower part of a word, and
+/// returns its result.
 fn build_thunk(sig: &FuncSig, callback: &Rc<Callback>) -> Module {
     let mut module = Module::new();
     let f = module.declare(NAME, sig.clone(), Linkage::Export);
@@ -98,15 +100,15 @@ fn build_thunk(sig: &FuncSig, callback: &Rc<Callback>) -> Module {
     module
 }
 
-/// What thunks call.
+/// The function that thunks call.
 unsafe extern "C" fn call_back(callback: *const Callback, args: *const u64, result: *mut u64) {
-    // SAFETY: the thunk has the address of what its host keeps, and arrays of the signature's length. The rest whoever has run the
-    // interpreted module has promised; no panic comes out of it.
+    // SAFETY: the thunk passes the address of a callback that its host keeps alive, and arrays of the signature's
+    // length. The caller that runs the interpreted module has guaranteed the rest. No panic leaves the call.
     unsafe { (*callback).call(args, result) }
 }
 
-/// The trampoline of a signature. Every argument and the result has 8 bytes, of which it uses the lower ones
-/// (targets are little-endian).
+/// The trampoline of a signature. Every argument and the result takes 8 bytes; the value is in the lower ones (targets
+/// are little-endian).
 fn build(sig: &FuncSig) -> Module {
     let mut module = Module::new();
     let own = FuncSig::new([Type::Ptr; 3], None);
@@ -139,10 +141,10 @@ impl Host for NativeHost {
         let words: Vec<u64> = args.iter().map(|&arg| arg.bits()).collect();
         let mut result = 0u64;
         let (trampoline, _code) = self.trampoline(sig)?;
-        // SAFETY: that is how `build` makes it, and its code is kept here.
+        // SAFETY: `build` gives the trampoline this signature, and its code is kept alive here.
         let trampoline: Trampoline = unsafe { std::mem::transmute(trampoline) };
         let callee = std::ptr::with_exposed_provenance(address as usize);
-        // SAFETY: the caller vouches for the callee; the arrays are as long as the signature says.
+        // SAFETY: the caller guarantees the callee's prototype, and the arrays are as long as the signature says.
         unsafe { trampoline(callee, words.as_ptr(), &raw mut result) };
         Ok(sig.ret.map(|ret| Datum::from_bits(ret.ty, result)))
     }

@@ -1,12 +1,10 @@
-//! ORC's LLJIT through LLVM's C API: an object file in, addresses out.
+//! ORC's LLJIT through LLVM's C API: takes an object file, returns addresses.
 //!
-//! One LLJIT serves all modules of a process. Each module has a library (`JITDylib`) of its own, which links to no other: a name
-//! means what it was given, and nothing is looked for elsewhere or later. ORC can't delete a library by this API, so those
-//! that were cleared are used again.
+//! One LLJIT serves all modules of a process. Each module has its own library (`JITDylib`), which links to no other:
+//! names resolve only to the given addresses. This API can't delete a library, so cleared ones are reused.
 //!
-//! Threads: `ExecutionSession`, its libraries and the linking layer are made by LLVM for use by many threads at once, under
-//! the session's own lock. What we add is the list of free libraries, under a lock, and each library belongs to
-//! one loaded module at a time.
+//! Threads: LLVM's `ExecutionSession`, its libraries and the linking layer are thread-safe, under the session's own
+//! lock. This module adds a list of free libraries, with a lock. Each library belongs to one loaded module at a time.
 
 use std::ffi::{CString, c_void};
 use std::ops::Range;
@@ -27,10 +25,10 @@ use super::code::Memory;
 use super::error::EngineError;
 use crate::backend::llvm::take_error;
 
-/// After this many loads, names that no module uses any more are dropped.
+/// The number of loads after which unused names are dropped.
 const SWEEP: usize = 256;
 
-/// An LLJIT for this machine. Cheap to clone.
+/// An LLJIT for this machine. Clones are cheap.
 #[derive(Clone)]
 pub(super) struct Session(Arc<Inner>);
 
@@ -39,11 +37,11 @@ struct Inner {
     free: Mutex<Vec<Library>>,
     libraries: AtomicUsize,
     loads: AtomicUsize,
-    /// What ORC reports beside its return values. Boxed: ORC has its address.
+    /// Errors that ORC reports through a callback instead of a return value. Boxed, because ORC has its address.
     reports: Box<Mutex<Vec<String>>>,
 }
 
-// SAFETY: LLJIT and its session lock themselves (see the head of this file); the rest is `Sync`.
+// SAFETY: LLJIT and its session do their own locking (see the head of this file); the rest is `Sync`.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
@@ -52,18 +50,18 @@ unsafe impl Sync for Inner {}
 #[derive(Clone, Copy)]
 struct Library(LLVMOrcJITDylibRef);
 
-// SAFETY: a `JITDylib` belongs to its session and is used under that one's lock.
+// SAFETY: a `JITDylib` belongs to its session and is used under the session's lock.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// A module that is loaded; dropping it gives its memory back.
+/// A loaded module; dropping it frees its memory.
 struct Loaded {
     session: Session,
     library: Library,
 }
 
-/// Loaded code: where the exports are that were asked for, in their order.
+/// Loaded code, with the addresses of the requested exports in their order.
 pub(super) struct LoadedObject {
     loaded: Loaded,
     pub(super) addresses: Vec<usize>,
@@ -82,7 +80,7 @@ impl Memory for OrcMemory {
 }
 
 impl LoadedObject {
-    /// The memory as what a [`Code`](super::Code) keeps, with those sections whose address is known.
+    /// The memory for a [`Code`](super::Code), with the sections whose addresses are known.
     pub(super) fn memory(self, sections: Vec<Range<usize>>) -> impl Memory + use<> {
         OrcMemory { _loaded: self.loaded, sections }
     }
@@ -91,9 +89,9 @@ impl LoadedObject {
 impl Drop for Loaded {
     fn drop(&mut self) {
         let inner = &self.session.0;
-        // SAFETY: the library is this module's alone, and the session lives.
+        // SAFETY: only this module uses the library, and the session is alive.
         let cleared = check(unsafe { LLVMOrcJITDylibClear(self.library.0) });
-        // One that can't be cleared is left alone: its memory goes with the session.
+        // A library that can't be cleared isn't reused: its memory is freed with the session.
         if cleared.is_ok() {
             inner.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.library);
         }
@@ -102,18 +100,18 @@ impl Drop for Loaded {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: every module holds the session, so none is left. There is nobody to tell of an error.
+        // SAFETY: every module keeps the session alive, so none is left. A destructor can't report an error.
         let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) });
     }
 }
 
-/// LLVM's error as ours; null is success.
+/// Converts LLVM's error; null means success.
 fn check(error: LLVMErrorRef) -> Result<(), EngineError> {
     take_error(error).map_err(|message| EngineError::Link { message })
 }
 
 extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
-    // SAFETY: that is what `Session::new` gave, and it lives as long as the session.
+    // SAFETY: that is the pointer from `Session::new`, and it lives as long as the session.
     let reports = unsafe { &*reports.cast::<Mutex<Vec<String>>>() };
     if let Err(error) = check(error) {
         reports.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
@@ -122,21 +120,21 @@ extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
 
 type Found = Result<Vec<(usize, u64)>, EngineError>;
 
-/// Takes what a lookup found, each symbol by the address of its entry in the pool of names.
+/// Receives the result of a lookup: each symbol by the address of its entry in the string pool.
 extern "C" fn found(error: LLVMErrorRef, pairs: LLVMOrcCSymbolMapPairs, count: usize, sender: *mut c_void) {
-    // SAFETY: that is the box that `lookup` made, and ORC calls this once.
+    // SAFETY: that is the box from `lookup`, and ORC calls this once.
     let sender = unsafe { Box::from_raw(sender.cast::<Sender<Found>>()) };
     let result = check(error).map(|()| {
-        // SAFETY: without an error there are `count` pairs, alive during this call.
+        // SAFETY: without an error there are `count` pairs, which are alive during this call.
         (0..count).map(|i| unsafe { &*pairs.add(i) }).map(|pair| (pair.Name.addr(), pair.Sym.Address)).collect()
     });
-    // The other end waits for it, so it is there.
+    // The receiver is waiting, so sending can't fail.
     let _ = sender.send(result);
 }
 
 impl Session {
-    /// The session of this process, made when first asked for and kept for good: to make one takes milliseconds, and modules don't see
-    /// each other in it.
+    /// The session of this process, created when first needed and never dropped. Creating one takes milliseconds, and
+    /// modules in it can't see each other.
     pub(super) fn of_process() -> Result<Self, EngineError> {
         static SESSION: Mutex<Option<Session>> = Mutex::new(None);
         let mut session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,10 +146,10 @@ impl Session {
 
     fn new() -> Result<Self, EngineError> {
         let mut jit = ptr::null_mut();
-        // SAFETY: without a builder LLJIT is made with its defaults, for this machine.
+        // SAFETY: without a builder, LLJIT is created with its defaults, for this machine.
         check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;
         let reports = Box::<Mutex<Vec<String>>>::default();
-        // SAFETY: the session is alive, and the reports live longer (fields are dropped after `Inner::drop`).
+        // SAFETY: the session is alive, and the reports live longer, since fields are dropped after `Inner::drop`.
         unsafe {
             let reports = ptr::from_ref(&*reports).cast_mut().cast();
             LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), report, reports);
@@ -160,7 +158,8 @@ impl Session {
         Ok(Session(Arc::new(Inner { jit, free, libraries, loads, reports })))
     }
 
-    /// Loads objects that are linked together. `symbols` are all that they refer to besides, and `exports` functions that they define.
+    /// Loads objects that are linked together. `symbols` are all other symbols that they refer to, and `exports` are
+    /// functions that they define.
     pub(super) fn load(
         &self,
         objects: &[&[u8]],
@@ -171,7 +170,7 @@ impl Session {
         let loaded = Loaded { session: self.clone(), library: self.library()? };
         self.define(loaded.library, symbols)?;
         for object in objects {
-            // SAFETY: the buffer is a copy, which ORC takes over whether it succeeds or not.
+            // SAFETY: the buffer is a copy, and ORC takes ownership of it even on failure.
             check(unsafe {
                 let (start, len) = (object.as_ptr().cast(), object.len());
                 let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(start, len, c"tvm_ffi".as_ptr());
@@ -180,7 +179,7 @@ impl Session {
         }
         let addresses = self.lookup(loaded.library, exports)?;
         if inner.loads.fetch_add(1, Ordering::Relaxed) % SWEEP == SWEEP - 1 {
-            // SAFETY: the session is alive; entries that anything refers to stay.
+            // SAFETY: the session is alive, and entries that are still referred to are kept.
             unsafe {
                 let session = LLVMOrcLLJITGetExecutionSession(inner.jit);
                 LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(session));
@@ -210,7 +209,7 @@ impl Session {
         Ok(unsafe { LLVMOrcLLJITMangleAndIntern(self.0.jit, c_name.as_ptr()) })
     }
 
-    /// Gives names their addresses.
+    /// Defines symbols at addresses.
     fn define(&self, library: Library, symbols: &[(&str, usize)]) -> Result<(), EngineError> {
         if symbols.is_empty() {
             return Ok(());
@@ -225,7 +224,8 @@ impl Session {
             let symbol = LLVMJITEvaluatedSymbol { Address: address as u64, Flags: flags };
             pairs.push(LLVMOrcCSymbolMapPair { Name: self.intern(name)?, Sym: symbol });
         }
-        // SAFETY: as many pairs as stated, whose names ORC takes over. What `Define` doesn't take on an error is ours.
+        // SAFETY: the array has the stated length, and ORC takes ownership of the names. If `Define` fails, this code
+        // still owns the unit and disposes of it.
         unsafe {
             let unit = LLVMOrcAbsoluteSymbols(pairs.as_mut_ptr(), pairs.len());
             let defined = check(LLVMOrcJITDylibDefine(library.0, unit));
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// The addresses of symbols, for which ORC links the object that defines them.
+    /// The addresses of symbols. ORC links the objects that define them.
     fn lookup(&self, library: Library, names: &[&str]) -> Result<Vec<usize>, EngineError> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -255,7 +255,7 @@ impl Session {
             JDLookupFlags: LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchAllSymbols,
         }];
         let (sender, receiver) = channel::<Found>();
-        // SAFETY: the arrays are as long as stated, ORC takes over the names, and the sender is what `found` takes.
+        // SAFETY: the arrays have the stated lengths, ORC takes ownership of the names, and `found` expects the sender.
         unsafe {
             LLVMOrcExecutionSessionLookup(
                 LLVMOrcLLJITGetExecutionSession(self.0.jit),
@@ -275,7 +275,7 @@ impl Session {
         order.iter().map(|entry| address(entry).ok_or_else(missing)).collect()
     }
 
-    /// An error with what ORC said of its reason: the error itself only names symbols.
+    /// An error with the reasons that ORC has reported: the error itself only names symbols.
     fn with_reports(&self, error: EngineError) -> EngineError {
         let reports = std::mem::take(&mut *self.0.reports.lock().unwrap_or_else(PoisonError::into_inner));
         let message = reports.into_iter().chain([error.to_string()]).collect::<Vec<_>>().join("; ");

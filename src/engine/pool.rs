@@ -1,11 +1,11 @@
-//! Idle compilers: what they cost to make is paid once, and what they hold is bounded.
+//! Idle compilers, kept because creating one is expensive. Their number, and so their memory, is bounded.
 
 use std::sync::{Mutex, PoisonError};
 
-/// How many to keep.
+/// The maximum number of idle ones.
 const LIMIT: usize = 16;
 
-/// Things that a thread takes to use alone, and gives back.
+/// A pool of things, each used by one thread at a time.
 pub(crate) struct Pool<T> {
     idle: Mutex<Vec<T>>,
 }
@@ -17,7 +17,7 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// An empty one.
+    /// An empty pool.
     pub(crate) const fn new() -> Self {
         Pool { idle: Mutex::new(Vec::new()) }
     }
@@ -26,7 +26,7 @@ impl<T> Pool<T> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps it for the next one, unless there are enough.
+    /// Returns a thing to the pool, unless the pool is full.
     pub(crate) fn give(&self, thing: T) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < LIMIT {

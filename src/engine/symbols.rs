@@ -1,14 +1,14 @@
-//! Symbols: from the name of an import to an address in this process.
+//! Symbols: resolves names of imports to addresses in this process.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 
-/// Finds addresses by name: first among those given by the caller, then among those of the C library that code
-/// needs (its math, and `memcpy` and the like), then, if wanted,
-/// among all that this process exports.
+/// Resolves names to addresses. It tries the symbols that you added, then the C library's functions that code needs
+/// (its math, `memcpy` and the like), and finally, if enabled, all symbols that this process exports.
 #[derive(Clone, Debug)]
 pub struct SymbolResolver {
-    // Addresses, not pointers: what they point to is code or lives forever, and a resolver is shared by threads.
+    // Addresses, not pointers, so a resolver can be shared by threads. They refer to code, or to data that lives
+    // forever.
     given: HashMap<String, usize>,
     math: bool,
     process: bool,
@@ -21,14 +21,14 @@ impl Default for SymbolResolver {
 }
 
 impl SymbolResolver {
-    /// A resolver that knows those of the C library only.
+    /// A resolver that knows only the C library's functions.
     pub fn new() -> Self {
         SymbolResolver { given: HashMap::new(), math: true, process: false }
     }
 
-    /// Adds a symbol; one of the same name is replaced.
+    /// Adds a symbol, replacing one of the same name.
     ///
-    /// The address must stay good for as long as code that uses it.
+    /// The address must stay valid as long as code that uses it.
     pub fn add(&mut self, name: impl Into<String>, address: *const u8) {
         self.given.insert(name.into(), address.expose_provenance());
     }
@@ -38,14 +38,14 @@ impl SymbolResolver {
         self.given.extend(table.into_iter().map(|(name, address)| (name.into(), address.expose_provenance())));
     }
 
-    /// Looks for symbols among those that the process exports, too, after all others.
+    /// Searches the exports of the process as well, after all other symbols.
     ///
-    /// An executable that is statically linked with musl has no dynamic loader, and the search finds nothing.
+    /// An executable that is statically linked with musl has no dynamic loader, so the search finds nothing there.
     pub fn search_process(&mut self) {
         self.process = true;
     }
 
-    /// The address of a symbol, if there is one.
+    /// The address of a symbol, if it is known.
     pub fn resolve(&self, name: &str) -> Option<*const u8> {
         if let Some(&address) = self.given.get(name) {
             return Some(std::ptr::with_exposed_provenance(address));
@@ -59,11 +59,11 @@ impl SymbolResolver {
     }
 }
 
-/// A table of C functions of one prototype each; linked, so no search at run time.
+/// A table of C functions, each with one prototype. They are linked, so nothing is searched at run time.
 macro_rules! c_functions {
     ($($(#[$condition:meta])* $name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
         mod c {
-            #[allow(unused_imports)] // some functions are of some systems only
+            #[allow(unused_imports)] // some functions exist only on some systems
             use super::{c_char, c_int, c_void};
 
             unsafe extern "C" {
@@ -77,6 +77,14 @@ macro_rules! c_functions {
                 $($(#[$condition])* stringify!($name) => Some(c::$name as unsafe extern "C" fn($($arg),*) -> $ret as *const u8),)*
                 _ => None,
             }
+        }
+
+        /// All of these functions, with their addresses. A `JITModule` can't find them in a static executable or in
+        /// kernel32.
+        #[cfg(feature = "_engine")]
+        pub(crate) fn c_functions() -> impl Iterator<Item = (&'static str, *const u8)> {
+            let names = [$($(#[$condition])* stringify!($name)),*];
+            names.into_iter().filter_map(|name| Some((name, c_function(name)?)))
         }
     };
 }
@@ -150,16 +158,16 @@ c_functions! {
     rint: fn(f64) -> f64;
     nearbyintf: fn(f32) -> f32;
     nearbyint: fn(f64) -> f64;
-    // What LLVM makes of loops that do the same.
+    // LLVM replaces loops with calls of these.
     memcpy: fn(*mut c_void, *const c_void, usize) -> *mut c_void;
     memmove: fn(*mut c_void, *const c_void, usize) -> *mut c_void;
     memset: fn(*mut c_void, c_int, usize) -> *mut c_void;
     memcmp: fn(*const c_void, *const c_void, usize) -> c_int;
-    // Windows has none, and LLVM makes none for it.
+    // Windows has no such function, and LLVM doesn't call it there.
     #[cfg(unix)]
     bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
     strlen: fn(*const c_void) -> usize;
-    // Launches find the driver of a device by these, and wait by the last while another thread does the work of a first use.
+    // Launches find a device's driver with these. They wait with the last one while another thread does first-use work.
     #[cfg(unix)]
     dlopen: fn(*const c_char, c_int) -> *mut c_void;
     #[cfg(unix)]
@@ -174,24 +182,8 @@ c_functions! {
     GetProcAddress: fn(*mut c_void, *const c_char) -> *mut c_void;
     #[cfg(windows)]
     Sleep: fn(u32) -> ();
-    // Launches on the CPU have threads.
-    #[cfg(target_os = "linux")]
-    pthread_create: fn(*mut c_void, *const c_void, *const c_void, *mut c_void) -> c_int;
-    #[cfg(target_os = "linux")]
-    pthread_join: fn(u64, *mut c_void) -> c_int;
-    #[cfg(target_os = "linux")]
-    get_nprocs: fn() -> c_int;
-    #[cfg(target_os = "linux")]
-    getpid: fn() -> c_int;
-    #[cfg(target_os = "linux")]
-    sem_init: fn(*mut c_void, c_int, u32) -> c_int;
-    #[cfg(target_os = "linux")]
-    sem_wait: fn(*mut c_void) -> c_int;
-    #[cfg(target_os = "linux")]
-    sem_post: fn(*mut c_void) -> c_int;
-    #[cfg(target_os = "linux")]
-    sem_destroy: fn(*mut c_void) -> c_int;
-    // What GCC makes of `sin` and `cos` of one angle, and of functions with arrays where a distribution protects the stack.
+    // GCC generates calls of these: for `sin` and `cos` of one angle, and for functions with arrays if the distribution
+    // enables stack protection.
     #[cfg(target_os = "linux")]
     sincosf: fn(f32, *mut f32, *mut f32) -> ();
     #[cfg(target_os = "linux")]
@@ -200,27 +192,22 @@ c_functions! {
     __stack_chk_fail: fn() -> ();
 }
 
-/// The functions of Windows' kernel32 that launches call. A `JITModule` looks for symbols in the DLLs of the C library alone.
-#[cfg(windows)]
-pub(crate) fn of_kernel32() -> impl Iterator<Item = (&'static str, *const u8)> {
-    ["GetProcAddress", "LoadLibraryA", "Sleep"].into_iter().filter_map(|name| Some((name, c_function(name)?)))
-}
-
-/// What the dynamic linker finds under a name, starting at the executable.
+/// The address that the dynamic linker finds under a name, starting at the executable.
 #[cfg(unix)]
 fn process_symbol(name: &str) -> Option<*const u8> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
     // `Library::this` panics in an executable that is statically linked with musl, which has no dynamic loader.
-    // SAFETY: the process itself is open already, so that this runs no initialisers.
+    // SAFETY: the process itself is already open, so no initialisers run.
     let this = unsafe { Library::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) }.ok()?;
-    // SAFETY: nothing is read through the symbol; it is only its address that counts.
+    // SAFETY: nothing is read through the symbol; only its address is used.
     let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
     // Closing the handle of the process itself unloads nothing.
     some_address(symbol.as_raw_ptr())
 }
 
-/// The address that a module of this process exports under a name. The executable is the first of them; the others come in the order in which they were loaded.
+/// The address that a module of this process exports under a name. The executable comes first; the others follow in the
+/// order in which they were loaded.
 #[cfg(windows)]
 fn process_symbol(name: &str) -> Option<*const u8> {
     use windows_sys::Win32::Foundation::HMODULE;
@@ -245,7 +232,7 @@ fn process_symbol(name: &str) -> Option<*const u8> {
         }
     }
     modules.into_iter().find_map(|module| {
-        // SAFETY: the name ends with a zero. A module that has been unloaded meanwhile has no symbols.
+        // SAFETY: the name ends with a zero. A module that was unloaded in the meantime has no symbols.
         let symbol = unsafe { GetProcAddress(module, name.as_ptr().cast()) };
         some_address(symbol.map_or(std::ptr::null_mut(), |symbol| symbol as *mut c_void))
     })

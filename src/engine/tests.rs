@@ -120,8 +120,11 @@ fn code_that_is_loaded_is_never_writable(backend: Backend) {
     assert_eq!(protection(code.variable("n").unwrap()), Protection::READ_WRITE);
 }
 
+/// The protection of a mapped address. `region` reads the system's list of mappings piece by piece, and other tests map
+/// and unmap meanwhile: on the emulator of aarch64 one reading of it lacked the address.
 fn protection(address: *const u8) -> Protection {
-    region::query(address).unwrap().protection()
+    let found = (0..100).find_map(|_| region::query(address).ok());
+    found.unwrap().protection()
 }
 
 fn missing_symbols_are_all_named_at_once(backend: Backend) {
@@ -224,37 +227,6 @@ fn threads_load_and_call_at_once(backend: Backend) {
             });
         }
     });
-}
-
-/// Resident memory in KiB, and the number of mappings; `None` where the system doesn't tell.
-fn memory() -> Option<(usize, usize)> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let rss = status.lines().find(|l| l.starts_with("VmRSS:"))?.split_whitespace().nth(1)?.parse().ok()?;
-    Some((rss, std::fs::read_to_string("/proc/self/maps").ok()?.lines().count()))
-}
-
-/// Loads and drops that often; returns by how many KiB resident memory grew after the warm-up.
-fn growth(jit: &Jit, cycles: usize) -> usize {
-    let module = adds(1);
-    let cycle = |n: usize| {
-        for _ in 0..n {
-            assert_eq!(call(&jit.load(&module).unwrap(), 1), 2);
-        }
-    };
-    cycle(cycles / 10);
-    let Some((before, _)) = memory() else { return 0 };
-    cycle(cycles);
-    memory().map_or(0, |(after, _)| after.saturating_sub(before))
-}
-
-/// Other tests run meanwhile, so the bound is loose: a leak of a page for each would be 8 MB. The long
-/// version is `cargo xtask soak`.
-#[test]
-fn dropped_code_gives_its_memory_back() {
-    let jit = Jit::builder().verifier(false).build().unwrap();
-    // What other tests take meanwhile is not ours: one quiet round is enough.
-    let rounds: Vec<usize> = (0..5).map(|_| growth(&jit, 2000)).take_while(|&grown| grown >= 2000).collect();
-    assert!(rounds.len() < 5, "grew by {rounds:?} KiB");
 }
 
 extern "C" fn mix(a: i8, b: u16, c: i32, d: f32, e: f64, p: *const u8) -> f64 {

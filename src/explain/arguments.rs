@@ -1,18 +1,19 @@
-//! The code that depends on an argument: the lines of the IR that load it, or compute with it.
+//! Finds the code that depends on an argument: the IR lines that load it or compute with it.
 
 use std::collections::BTreeSet;
 
 use crate::ir::{Function, Inst, LocationRef, Module, Op, SecondaryMap, Terminator, Value, ValueDef};
 use tvm_ffi_runtime::abi::TVMFFIAny;
 
-/// The place of the array of arguments among a wrapper's parameters.
+/// The index of the argument array among a wrapper's parameters.
 const ARGS: usize = 1;
 
-/// The lines of each of a wrapper's `count` arguments, in a module whose locations are the lines of its listing.
+/// The IR lines for each of a wrapper's `count` arguments, in a module whose locations are the lines of its listing.
 ///
-/// A line depends on an argument if it loads from the argument's place, or has an operand that depends on it. Where the checks of several arguments are made
-/// together, the line depends on all of them. Values are followed through registers and block parameters, but not through memory, and in the wrapper alone:
-/// arguments that the binder has made are not followed.
+/// A line depends on an argument if it loads from the argument's slot, or has an operand that depends on it. If the
+/// checks of several arguments are combined, the line depends on all of them. Values are followed through registers
+/// and block parameters, but not through memory, and only inside the wrapper. Arguments that the binder has made are
+/// not followed.
 pub(super) fn lines_of_arguments(module: &Module, wrapper: &str, count: usize) -> Vec<BTreeSet<u32>> {
     let mut lines = vec![BTreeSet::new(); count];
     let Some(body) = module.function_named(wrapper).and_then(|(_, decl)| decl.body.as_ref()) else { return lines };
@@ -34,13 +35,13 @@ pub(super) fn lines_of_arguments(module: &Module, wrapper: &str, count: usize) -
     lines
 }
 
-/// The knowledge of a function's values.
+/// What is known about a function's values.
 struct Flow {
-    /// Where a value points to, in bytes from the first argument, if it is an address in the array of arguments.
+    /// The byte offset from the first argument, if the value is an address in the argument array.
     places: SecondaryMap<Value, Option<i64>>,
     /// The arguments that a value depends on.
     arguments: SecondaryMap<Value, BTreeSet<usize>>,
-    /// How many arguments there are.
+    /// The number of arguments.
     count: usize,
 }
 
@@ -54,7 +55,7 @@ impl Flow {
         Some(flow)
     }
 
-    /// Goes through the function once; whether anything new became known.
+    /// Analyses the function once. Returns whether it learned anything new.
     fn round(&mut self, body: &Function) -> bool {
         let mut changed = false;
         for data in body.blocks.values() {

@@ -1,4 +1,4 @@
-//! The stages side by side as a page in HTML, which needs nothing besides itself.
+//! The stages side by side as a self-contained HTML page.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -7,14 +7,14 @@ use super::side_by_side::{Column, Line, Panel, SideBySide};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The number of colours; neighbours are far from each other on the circle of colours.
+/// The number of colours; adjacent ones are far apart on the colour wheel.
 const COLOURS: u32 = 12;
 
 impl SideBySide {
-    /// A page with the stages in columns, for any browser. Lines that belong together have one colour. One that the mouse is over, or that has the
-    /// keyboard's focus, is shown with its counterparts; a click, or the key Enter, keeps them so.
+    /// A page with the stages in columns, for any browser. Lines that correspond have the same colour. Hover over a
+    /// line or focus it with the keyboard to highlight its counterparts; click or press Enter to pin the highlight.
     ///
-    /// The page is one file and loads nothing. It is of the browser's colour scheme, light or dark.
+    /// The page is a single file and loads nothing. It follows the browser's colour scheme, light or dark.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         // writing to a String doesn't fail
@@ -80,7 +80,7 @@ impl Display for LineAsHtml<'_> {
         let Some(first) = numbers.next() else { return writeln!(f, "<li role=\"presentation\">{text}</li>") };
         write!(f, "<li role=\"option\" aria-selected=\"false\" tabindex=\"-1\" data-ir=\"{first}")?;
         numbers.try_for_each(|number| write!(f, " {number}"))?;
-        // a line of several has no colour of its own
+        // a line for several IR lines has no colour of its own
         match ir_lines.len() {
             1 => writeln!(f, "\" data-n=\"{first}\" class=\"c{}\">{text}</li>", first % COLOURS),
             _ => writeln!(f, "\">{text}</li>"),
@@ -88,7 +88,7 @@ impl Display for LineAsHtml<'_> {
     }
 }
 
-/// A text as HTML has it, also between quotes.
+/// A string escaped for HTML, also inside quotes.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -100,7 +100,7 @@ impl Display for Escaped<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // no page may have them
+                // HTML forbids control characters
                 c if c.is_control() && c != '\t' => f.write_char(char::REPLACEMENT_CHARACTER)?,
                 c => f.write_char(c)?,
             }

@@ -1,56 +1,58 @@
-//! The stages of a function side by side, as lines that know which lines of the IR they belong to.
+//! The stages of a function side by side. Each line knows its lines of the IR.
 
 use std::collections::BTreeSet;
 
 use super::arguments::lines_of_arguments;
-use super::{ExplainError, Stage};
+use super::error::ExplainError;
+use super::stage::Stage;
 use crate::backend::{Backend, CodegenError, Listing, OptLevel, TextLine};
 use crate::ir::{self, Module};
 use crate::lower::{self, Kernel, RuntimeHelpers};
 use crate::spec::{DTypePolicy, Signature};
 
-/// The stages of a wrapper side by side. Made by [`side_by_side`](side_by_side()).
+/// The stages of a wrapper side by side. Created by [`side_by_side`](side_by_side()).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SideBySide {
     /// The function's name.
     pub function: String,
-    /// The backend whose texts are shown.
+    /// The backend whose listings are shown.
     pub backend: Backend,
-    /// The amount of optimisation.
+    /// The optimisation level.
     pub opt_level: OptLevel,
     /// The function's interface, the IR, the backend's IR, and the machine code.
     pub columns: Vec<Column>,
 }
 
-/// Texts one below the other.
+/// A column of listings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Column {
-    /// The stage; for the interface [`Stage::Header`].
+    /// The stage; [`Stage::Header`] for the interface.
     pub stage: Stage,
-    /// The texts.
+    /// The listings, from top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// A text with a heading.
+/// A listing with a heading.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Panel {
     /// The heading.
     pub heading: String,
-    /// The text.
+    /// The lines of the listing.
     pub lines: Vec<Line>,
 }
 
-/// A line of a text. Two lines belong together if they have a line of the IR in common.
+/// A line of a listing. Two lines correspond if they share a line of the IR.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Line {
-    /// The line without its end.
+    /// The line without its line end.
     pub text: String,
-    /// The lines of the IR that it belongs to, counted from 1: itself, if it is an instruction of the IR; the one it was made from, as the backend tells; all
-    /// that depend on a parameter. Empty for a line of no instruction, or of one that the backend tells no origin of.
+    /// The corresponding lines of the IR, counted from 1. An IR instruction corresponds to itself, a line of a
+    /// backend's listing to its origin as the backend reports it, and a parameter to all lines that depend on it.
+    /// Empty for a line without an instruction, or one whose origin the backend doesn't report.
     pub ir_lines: BTreeSet<u32>,
 }
 
@@ -66,10 +68,10 @@ impl From<TextLine> for Line {
     }
 }
 
-/// The stages of a wrapper side by side, compiled for this machine as an [`Engine`](crate::Engine) would.
+/// The stages of a wrapper side by side, compiled for the host as an [`Engine`](crate::Engine) would.
 ///
-/// Which lines belong together, the backend says: the module is compiled a second time with the lines of the IR for source locations, and they are followed
-/// as debug information is. The code that is shown is that of a module without them.
+/// The backend reports which lines correspond: the module is compiled a second time with its IR lines as source
+/// locations, which are tracked like debug information. The code shown is the version compiled without them.
 ///
 /// ```
 /// use tvm_ffi_codegen::explain::side_by_side;
@@ -118,7 +120,7 @@ impl Column {
     }
 }
 
-/// The lines of the IR: each that is an instruction belongs to itself.
+/// The lines of the IR; each instruction corresponds to itself.
 fn ir_lines(listing: &str, located: &Module) -> Vec<Line> {
     let code: BTreeSet<u32> = located.locations.values().map(|location| location.line).collect();
     let line = |(number, text): (u32, &str)| Line {
@@ -149,9 +151,9 @@ fn interface(signature: &Signature, kernel: &Kernel, located: &Module) -> Result
     Ok(panels)
 }
 
-/// The signature with a line for each parameter, which belongs to the lines of the IR that depend on the argument.
+/// The signature with a line for each parameter. It corresponds to the IR lines that depend on the argument.
 fn signature_lines(signature: &Signature, located: &Module) -> Vec<Line> {
-    // a text in it may have lines
+    // a string in it may contain line ends
     let on_one_line = |text: String| text.replace(['\n', '\r'], " ");
     let mut of_arguments = lines_of_arguments(located, &signature.symbol(), signature.passed().count()).into_iter();
     let mut lines = vec![Line::plain(format!("{}(", signature.name()))];

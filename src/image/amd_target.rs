@@ -1,21 +1,21 @@
-//! Architectures of AMD's devices (LLVM, User Guide for AMDGPU Backend: processors, and target ID).
+//! Architectures of AMD devices (LLVM, User Guide for AMDGPU Backend: processors, and target ID).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The architecture of AMD's that code of an image is for, in LLVM's words a target ID: `gfx90a:sramecc+:xnack-`.
+/// The AMD architecture that code in an image is for, called target ID by LLVM: `gfx90a:sramecc+:xnack-`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub struct AmdTarget {
     /// The processor.
     pub processor: AmdProcessor,
-    /// Whether the code is for devices whose memory has error correction on; `None` for code that runs either way.
+    /// Whether the code is for devices with memory error correction enabled; `None` for code that runs either way.
     pub sramecc: Option<bool>,
-    /// Whether the code is for devices on which page faults are tried again; `None` for code that runs either way.
+    /// Whether the code is for devices that retry page faults; `None` for code that runs either way.
     pub xnack: Option<bool>,
 }
 
-/// A processor of AMD's, or a group of them.
+/// An AMD processor or a group of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum AmdProcessor {
     /// One processor: `gfx90a` is 9, 0 and 10.
@@ -27,21 +27,21 @@ pub enum AmdProcessor {
         /// The stepping, a hexadecimal digit.
         stepping: u32,
     },
-    /// All processors of a group, whose code runs on each: `gfx9-4-generic`.
+    /// All processors of a group; the code runs on each of them: `gfx9-4-generic`.
     Generic {
         /// The major number.
         major: u32,
-        /// The minor number, where the group's name has one.
+        /// The minor number, if the group's name has one.
         minor: Option<u32>,
     },
 }
 
 impl AmdTarget {
-    /// The most shared memory (LDS) of a block in bytes, static and dynamic together (LLVM, AMDGPU.td, addressable local memory; of a group, the most of
-    /// its processors); `None` for an architecture that isn't known.
+    /// The maximum shared memory (LDS) of a block in bytes, static and dynamic together (LLVM, AMDGPU.td, addressable
+    /// local memory). For a group it is the maximum of its processors. `None` for an unknown architecture.
     pub fn most_shared(self) -> Option<u32> {
         let kib = match self.processor {
-            // gfx950 is one of the group gfx9-4-generic
+            // gfx950 belongs to the group gfx9-4-generic
             AmdProcessor::One { major: 9, minor: 5, .. } | AmdProcessor::Generic { major: 9, minor: Some(4) } => 160,
             AmdProcessor::One { major: 12, minor: 5, .. } | AmdProcessor::Generic { major: 12, minor: Some(5) } => 320,
             AmdProcessor::One { major: 7..=11, .. } | AmdProcessor::Generic { major: 9..=11, .. } => 64,
@@ -51,9 +51,10 @@ impl AmdTarget {
         Some(kib << 10)
     }
 
-    /// The target at the end of a text with a target triple before it, such as `amdgcn-amd-amdhsa--gfx90a:xnack-`.
+    /// The target at the end of a string that begins with a target triple, such as
+    /// `amdgcn-amd-amdhsa--gfx90a:xnack-`.
     pub(super) fn behind_triple(text: &str) -> Option<Self> {
-        // the triple's parts differ among releases of LLVM: `amdgpu9.0a-amd-amdhsa-unknown-gfx90a`
+        // the format of the triple differs between LLVM releases: `amdgpu9.0a-amd-amdhsa-unknown-gfx90a`
         let at = text.find("-gfx")?;
         text[at + 1..].parse().ok()
     }
@@ -76,7 +77,7 @@ impl fmt::Display for AmdTarget {
 impl FromStr for AmdTarget {
     type Err = ();
 
-    /// Reads `gfx90a:sramecc+:xnack-`.
+    /// Parses `gfx90a:sramecc+:xnack-`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut parts = text.split(':');
         let processor = parts.next().ok_or(())?.parse()?;
@@ -107,7 +108,7 @@ impl fmt::Display for AmdProcessor {
 impl FromStr for AmdProcessor {
     type Err = ();
 
-    /// Reads `gfx90a` or `gfx9-4-generic`.
+    /// Parses `gfx90a` or `gfx9-4-generic`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = text.strip_prefix("gfx").ok_or(())?;
         if let Some(group) = rest.strip_suffix("-generic") {
@@ -126,7 +127,7 @@ impl FromStr for AmdProcessor {
     }
 }
 
-/// A number of at most three digits, the first of which isn't 0.
+/// A number of at most three digits without a leading 0.
 fn number(text: &str) -> Result<u32, ()> {
     let is_number =
         (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(at_end("hip-spirv64-amd-amdhsa--amdgcnspirv"), None);
     }
 
-    /// As LLVM 22 has them: the largest array in LDS that `llc -mcpu=...` compiles.
+    /// Compared with LLVM 22: the largest array in LDS that `llc -mcpu=...` compiles.
     #[test]
     fn shared_memory_is_that_of_the_processor() {
         for (name, kib) in [

@@ -1,16 +1,17 @@
-//! Bundles of AMD's code objects for several architectures (Clang Offload Bundler, bundled binary file layout).
+//! Bundles of AMD code objects for several architectures (Clang Offload Bundler, bundled binary file layout).
 
 use std::sync::Arc;
 
 use super::amd_target::AmdTarget;
+use super::contents::{ImageKind, Part, Read};
+use super::elf;
 use super::error::ImageError;
 use super::target::GpuTarget;
-use super::{ImageKind, Part, Read, elf};
 
-/// The beginning of a bundle.
+/// The first bytes of a bundle.
 pub(super) const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
-/// Reads the entries of AMD's devices; those of the host are for nobody here.
+/// Reads the entries for AMD devices and skips those for the host.
 pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     let broken = |problem: String| ImageError::Broken { kind: "bundle", problem };
     let cut = || broken("it ends before its contents do".to_owned());
@@ -26,17 +27,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
             continue;
         }
         let code = contents(bytes, offset, size).ok_or_else(cut)?;
-        // so that the work of reading is no more than the bytes are
+        // bounds the work of reading by the number of bytes
         total = total.saturating_add(code.len());
         if total > bytes.len() {
             return Err(broken("its entries overlap".to_owned()));
         }
-        // code for no processor in particular, such as SPIR-V, is for the driver to say
+        // the driver decides on code without a specific processor, such as SPIR-V
         if !id.contains("-gfx") {
             tells_all = false;
             continue;
         }
-        // ELF files are read where they are aligned, and clang-offload-bundler aligns entries only where it is told to
+        // the ELF reader needs aligned files, and clang-offload-bundler aligns entries only on request
         let copy: Arc<[u8]>;
         let code = match code.as_ptr().cast::<u64>().is_aligned() {
             true => code,
@@ -50,7 +51,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
             return Err(broken(format!("its entry `{id}` is a {}", read.kind)));
         }
         tells_all &= read.tells_all;
-        // where the code object doesn't tell its target, the id does
+        // if the code object doesn't state its target, the id does
         let target = AmdTarget::behind_triple(id).map(GpuTarget::Amd);
         parts.extend(read.parts.into_iter().map(|part| Part { target: part.target.or(target), ..part }));
     }
@@ -60,7 +61,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     Ok(Read { kind: ImageKind::CodeObject, parts, tells_all })
 }
 
-/// The next number of 64 bits.
+/// The next 64-bit number.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let (number, behind) = rest.split_first_chunk()?;
     *rest = behind;

@@ -1,19 +1,24 @@
-//! AMD's code objects: ELF files with a note that tells of kernels, in MessagePack (LLVM, User Guide for AMDGPU Backend, code object metadata V3 and later).
+//! AMD code objects: ELF files with a note that describes kernels in MessagePack (LLVM, User Guide for AMDGPU
+//! Backend, code object metadata V3 and later).
+
+use std::collections::BTreeSet;
+use std::error::Error;
 
 use object::read::elf::{ElfFile64, FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSymbol};
 use rmpv::ValueRef;
 
 use super::amd_target::AmdTarget;
+use super::contents::{EntryParam, ImageEntry, ImageKind, Part, Read};
 use super::error::ImageError;
 use super::target::GpuTarget;
-use super::{EntryParam, ImageEntry, ImageKind, Part, Read};
+use crate::object_names::Names;
 
 /// The type and the name of the note with the metadata.
 const NT_AMDGPU_METADATA: u32 = 32;
 const AMDGPU: &[u8] = b"AMDGPU";
 
-/// The depth of MessagePack that is read, of which `rmpv` counts two for each level. The metadata's own levels are six.
+/// The maximum MessagePack depth to read; `rmpv` counts two per level. The metadata itself has six levels.
 const MOST_DEPTH: usize = 32;
 
 pub(super) fn read(file: &ElfFile64<'_, Endianness>, bytes: &[u8]) -> Result<Read, ImageError> {
@@ -23,16 +28,24 @@ pub(super) fn read(file: &ElfFile64<'_, Endianness>, bytes: &[u8]) -> Result<Rea
             let (target, entries) = kernels(metadata).map_err(broken)?;
             (target, entries, true)
         }
-        // Without metadata, descriptors tell the names. Version 2 of code objects, whose number in the header is 0, has no descriptors.
-        None => (None, descriptors(file), file.elf_header().e_ident().abi_version > 0),
+        // Without metadata, descriptors give the names. Version 2 of code objects, which has the number 0 in the
+        // header, has no descriptors.
+        None => (None, descriptors(file).map_err(broken)?, file.elf_header().e_ident().abi_version > 0),
     };
     Ok(Read { kind: ImageKind::CodeObject, parts: vec![Part { target, entries }], tells_all })
 }
 
-/// The contents of the note with the metadata: among the notes of segments, by which AMD's loader finds it, or else among those of sections.
-fn note<'d>(file: &ElfFile64<'d, Endianness>, bytes: &'d [u8]) -> object::Result<Option<&'d [u8]>> {
+/// The contents of the metadata note. It is searched in the notes of segments, where AMD's loader finds it, and then
+/// in those of sections.
+fn note<'d>(file: &ElfFile64<'d, Endianness>, bytes: &'d [u8]) -> Result<Option<&'d [u8]>, Box<dyn Error>> {
     let endian = file.endian();
+    // bounds the work of reading by the number of bytes, each of which may be in a segment and in a section
+    let mut left = 2 * bytes.len() as u64;
+    let mut count = |size: u64| left.checked_sub(size).map(|rest| left = rest).ok_or("its notes overlap");
     for segment in file.elf_program_headers() {
+        if segment.p_type(endian) == object::elf::PT_NOTE {
+            count(segment.p_filesz(endian))?;
+        }
         if let Some(notes) = segment.notes(endian, bytes)?
             && let Some(found) = note_among(notes, endian)?
         {
@@ -40,6 +53,9 @@ fn note<'d>(file: &ElfFile64<'d, Endianness>, bytes: &'d [u8]) -> object::Result
         }
     }
     for section in file.elf_section_table().iter() {
+        if section.sh_type(endian) == object::elf::SHT_NOTE {
+            count(section.sh_size(endian))?;
+        }
         if let Some(notes) = section.notes(endian, bytes)?
             && let Some(found) = note_among(notes, endian)?
         {
@@ -61,12 +77,12 @@ fn note_among<'d>(
     Ok(None)
 }
 
-/// The target and the kernels that the metadata tells.
+/// The target and the kernels in the metadata.
 fn kernels(mut metadata: &[u8]) -> Result<(Option<GpuTarget>, Vec<ImageEntry>), String> {
     let metadata = rmpv::decode::read_value_ref_with_max_depth(&mut metadata, MOST_DEPTH)
         .map_err(|error| format!("its metadata is no MessagePack: {error}"))?;
     let ValueRef::Map(metadata) = metadata else { return Err("its metadata is no map".to_owned()) };
-    // Version 3 doesn't tell the target.
+    // Version 3 doesn't state the target.
     let target = item(&metadata, "amdhsa.target").and_then(text).and_then(AmdTarget::behind_triple);
     let kernels = item(&metadata, "amdhsa.kernels").ok_or("its metadata has no `amdhsa.kernels`")?;
     let ValueRef::Array(kernels) = kernels else { return Err("its `amdhsa.kernels` are no array".to_owned()) };
@@ -77,7 +93,7 @@ fn kernels(mut metadata: &[u8]) -> Result<(Option<GpuTarget>, Vec<ImageEntry>), 
     Ok((target.map(GpuTarget::Amd), entries.collect::<Result<_, _>>()?))
 }
 
-/// A map's items.
+/// The entries of a map.
 type Items<'v> = [(ValueRef<'v>, ValueRef<'v>)];
 
 fn entry(kernel: &Items<'_>) -> Result<ImageEntry, String> {
@@ -105,12 +121,14 @@ fn entry(kernel: &Items<'_>) -> Result<ImageEntry, String> {
         static_shared: number_of(kernel, ".group_segment_fixed_size")?.ok_or("has no `.group_segment_fixed_size`")?,
         registers: number_of(kernel, ".vgpr_count")?,
         required_block,
+        is_tile: false,
         max_threads: number_of(kernel, ".max_flat_workgroup_size")?,
         cluster: None,
     })
 }
 
-/// The parameters of a launch. Those that begin with `hidden_` are the runtime's, which stand behind them.
+/// The parameters of a launch. The runtime's own parameters, which begin with `hidden_`, come after them and are not
+/// included.
 fn params(args: &[ValueRef<'_>]) -> Result<Vec<EntryParam>, String> {
     let mut params: Vec<EntryParam> = Vec::new();
     for (at, arg) in args.iter().enumerate() {
@@ -144,7 +162,7 @@ fn text<'v>(value: &ValueRef<'v>) -> Option<&'v str> {
     }
 }
 
-/// The number of a key, where the map has the key.
+/// The number stored under a key, if the map has the key.
 fn number_of(map: &Items<'_>, key: &str) -> Result<Option<u32>, String> {
     item(map, key).map(|value| number(value, key)).transpose()
 }
@@ -157,14 +175,14 @@ fn number(value: &ValueRef<'_>, key: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("has a `{key}` that is no number of 32 bits"))
 }
 
-/// The kernels by their descriptors, `<name>.kd`.
-fn descriptors(file: &ElfFile64<'_, Endianness>) -> Vec<ImageEntry> {
-    let names = file.dynamic_symbols().chain(file.symbols()).filter_map(|symbol| {
-        let name = symbol.name().ok()?.strip_suffix(".kd")?;
-        Some(name.to_owned())
-    });
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    names.dedup();
-    names.into_iter().map(|name| ImageEntry { name, ..ImageEntry::default() }).collect()
+/// The kernels found from their descriptors, `<name>.kd`.
+fn descriptors(file: &ElfFile64<'_, Endianness>) -> Result<Vec<ImageEntry>, String> {
+    let mut read = Names::of_file(file.data().len());
+    let mut names = BTreeSet::new();
+    for symbol in file.dynamic_symbols().chain(file.symbols()) {
+        let Ok(name) = symbol.name() else { continue };
+        read.count(name.as_bytes())?;
+        names.extend(name.strip_suffix(".kd").map(str::to_owned));
+    }
+    Ok(names.into_iter().map(|name| ImageEntry { name, ..ImageEntry::default() }).collect())
 }

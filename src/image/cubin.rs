@@ -1,18 +1,24 @@
-//! Cubins: ELF files of NVIDIA's, whose `.nv.info` sections tell of kernels.
+//! Cubins: NVIDIA's ELF files, whose `.nv.info` sections describe kernels.
+
+use std::collections::HashMap;
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags, elf};
 
+use super::contents::{EntryParam, ImageEntry, ImageKind, Read};
 use super::error::ImageError;
 use super::target::{ArchFeatures, CudaTarget, GpuTarget};
-use super::{EntryParam, ImageEntry, ImageKind, Read};
+use crate::object_names::Names;
 
-/// The mark of a kernel's symbol, `STO_CUDA_ENTRY`.
+/// The flag of a kernel's symbol, `STO_CUDA_ENTRY`.
 const ENTRY: u8 = 0x10;
 
-/// The shared memory of a block that the system keeps for itself, in bytes (CUDA C++ Programming Guide, compute capability 9.0). Limits of architectures
-/// don't count it.
+/// The shared memory per block that the system reserves, in bytes (CUDA C++ Programming Guide, compute capability
+/// 9.0). The limits of architectures don't include it.
 const SYSTEM_SHARED: u32 = 1024;
+
+/// The number of the language of tile kernels in cubins and PTX (`cuobjdump -elf` shows it as `TILEIR`).
+pub(super) const TILE_IR: u32 = 7;
 
 /// Attributes of `.nv.info` (`EIATTR_*`).
 mod attribute {
@@ -21,48 +27,63 @@ mod attribute {
     pub(super) const KPARAM_INFO: u8 = 0x17;
     pub(super) const REGCOUNT: u8 = 0x2f;
     pub(super) const CTA_PER_CLUSTER: u8 = 0x3d;
+    pub(super) const LANGUAGE: u8 = 0x66;
 }
 
 pub(super) fn read(file: &ElfFile64<'_, Endianness>) -> Result<Read, ImageError> {
-    let broken = |problem: String| ImageError::Broken { kind: "cubin", problem };
+    let broken = |problem: &str| ImageError::Broken { kind: "cubin", problem: problem.to_owned() };
     let header = file.elf_header();
     let target = target(header.e_flags(file.endian()), header.e_ident().abi_version);
+    let mut names = Names::of_file(file.data().len());
     let mut entries: Vec<ImageEntry> = Vec::new();
-    let mut symbols = Vec::new();
+    let (mut by_symbol, mut by_name) = (HashMap::new(), HashMap::new());
     for symbol in file.symbols() {
         let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { continue };
-        let Ok(name) = symbol.name() else { continue };
-        if st_info & 0xf == elf::STT_FUNC && st_other & ENTRY != 0 && !symbol.is_undefined() {
-            symbols.push((symbol.index().0 as u32, entries.len()));
-            entries.push(ImageEntry { name: name.to_owned(), ..ImageEntry::default() });
+        if st_info & 0xf != elf::STT_FUNC || st_other & ENTRY == 0 || symbol.is_undefined() {
+            continue;
         }
+        let Ok(name) = symbol.name() else { continue };
+        names.count(name.as_bytes()).map_err(|problem| broken(&problem))?;
+        by_symbol.insert(symbol.index().0 as u32, entries.len());
+        by_name.entry(name).or_insert(entries.len());
+        entries.push(ImageEntry { name: name.to_owned(), ..ImageEntry::default() });
     }
-    // where the system has shared memory of its own, each kernel's size counts it
-    let reserved = if file.section_by_name(".nv.shared.reserved.0").is_some() { SYSTEM_SHARED } else { 0 };
+    let mut sections = Vec::new();
     for section in file.sections() {
         let Ok(name) = section.name() else { continue };
-        let entry = |entries: &mut Vec<ImageEntry>, name: &str| entries.iter().position(|entry| entry.name == name);
-        if name == ".nv.info" {
-            let data = section.data().map_err(|error| broken(error.to_string()))?;
+        names.count(name.as_bytes()).map_err(|problem| broken(&problem))?;
+        sections.push((name, section));
+    }
+    // if the system reserves shared memory, each kernel's size includes it
+    let reserved = if sections.iter().any(|(name, _)| *name == ".nv.shared.reserved.0") { SYSTEM_SHARED } else { 0 };
+    // bounds the work of reading by the number of bytes
+    let mut left = file.data().len();
+    let mut count = |data: &[u8]| left.checked_sub(data.len()).map(|rest| left = rest).ok_or("its sections overlap");
+    let unreadable = |error: object::Error| broken(&error.to_string());
+    for (name, section) in &sections {
+        if *name == ".nv.info" {
+            let data = section.data().map_err(unreadable)?;
+            count(data).map_err(broken)?;
             for (id, value) in attributes(data) {
                 if let (attribute::REGCOUNT, [symbol, registers, ..]) = (id, &words(value)[..])
-                    && let Some((_, at)) = symbols.iter().find(|(index, _)| index == symbol)
+                    && let Some(at) = by_symbol.get(symbol)
                 {
                     entries[*at].registers = Some(*registers);
                 }
             }
-        } else if let Some(at) = name.strip_prefix(".nv.info.").and_then(|name| entry(&mut entries, name)) {
-            let data = section.data().map_err(|error| broken(error.to_string()))?;
-            kernel(&mut entries[at], data).map_err(broken)?;
-        } else if let Some(at) = name.strip_prefix(".nv.shared.").and_then(|name| entry(&mut entries, name)) {
+        } else if let Some(at) = name.strip_prefix(".nv.info.").and_then(|name| by_name.get(name)) {
+            let data = section.data().map_err(unreadable)?;
+            count(data).map_err(broken)?;
+            kernel(&mut entries[*at], data).map_err(|problem| broken(&problem))?;
+        } else if let Some(at) = name.strip_prefix(".nv.shared.").and_then(|name| by_name.get(name)) {
             let bytes = u32::try_from(section.size()).unwrap_or(u32::MAX);
-            entries[at].static_shared = bytes.saturating_sub(reserved);
+            entries[*at].static_shared = bytes.saturating_sub(reserved);
         }
     }
     Ok(Read::of_one(ImageKind::Cubin, Some(GpuTarget::Cuda(target)), entries))
 }
 
-/// The architecture that the flags of a cubin's header tell. Version 8 of the ABI has them elsewhere.
+/// The architecture from the flags of a cubin's header. Version 8 of the ABI stores them elsewhere.
 fn target(flags: u32, abi_version: u8) -> CudaTarget {
     let (capability, own) = match abi_version {
         ..8 => (flags & 0xff, flags & 0x800 != 0),
@@ -72,7 +93,7 @@ fn target(flags: u32, abi_version: u8) -> CudaTarget {
     CudaTarget { capability, features, is_virtual: false }
 }
 
-/// Reads what `.nv.info.<kernel>` tells.
+/// Reads the attributes in `.nv.info.<kernel>`.
 fn kernel(entry: &mut ImageEntry, data: &[u8]) -> Result<(), String> {
     let mut params = Vec::new();
     for (id, value) in attributes(data) {
@@ -83,6 +104,7 @@ fn kernel(entry: &mut ImageEntry, data: &[u8]) -> Result<(), String> {
                 params.push((place & 0xffff, EntryParam { offset: place >> 16, size: info >> 18 }));
             }
             (attribute::REQNTID, [x, y, z]) => entry.required_block = Some([*x, *y, *z]),
+            (attribute::LANGUAGE, [language]) => entry.is_tile = *language == TILE_IR,
             (attribute::CTA_PER_CLUSTER, [x, y, z]) => entry.cluster = Some([*x, *y, *z]),
             (attribute::MAX_THREADS, [x, y, z]) => {
                 entry.max_threads = x.checked_mul(*y).and_then(|xy| xy.checked_mul(*z));
@@ -98,8 +120,8 @@ fn kernel(entry: &mut ImageEntry, data: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The attributes of an `.nv.info` section, each with its value: a format, the attribute, and 16 bits that are the value, or the number of bytes that
-/// follow. What is cut off is left out.
+/// The attributes of an `.nv.info` section, each with its value. An attribute is a format, an id, and 16 bits, which
+/// are the value itself or the number of bytes that follow. A truncated attribute is skipped.
 fn attributes(mut data: &[u8]) -> Vec<(u8, &[u8])> {
     const SIZED: u8 = 4;
     let mut found = Vec::new();

@@ -1,10 +1,11 @@
-//! ELF files: cubins and AMD's code objects, by the machine that they are for.
+//! Distinguishes ELF files, which are cubins or AMD code objects, by their machine.
 
 use object::Endianness;
 use object::read::elf::{ElfFile64, FileHeader};
 
+use super::contents::Read;
 use super::error::ImageError;
-use super::{Read, code_object, cubin};
+use super::{code_object, cubin};
 
 const EM_CUDA: u16 = 190;
 const EM_AMDGPU: u16 = 224;

@@ -6,10 +6,10 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The bytes are of no kind of image.
+    /// The bytes are not a known kind of image.
     #[error("expected a cubin, a fatbin, PTX or an AMD code object, got {found}")]
     Unknown {
-        /// The kind of the bytes.
+        /// A description of the bytes.
         found: String,
     },
     /// The image is broken.
@@ -22,7 +22,7 @@ pub enum ImageError {
     },
 }
 
-/// Parameters that a launch passes, and others that the kernel takes.
+/// The parameters that a launch passes differ from those that the kernel takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MismatchedParams {
@@ -30,7 +30,7 @@ pub struct MismatchedParams {
     pub kernel: String,
     /// The sizes of the kernel's parameters, in bytes.
     pub takes: Vec<u32>,
-    /// The sizes of those that are passed.
+    /// The sizes of the passed parameters, in bytes.
     pub passed: Vec<u32>,
 }
 

@@ -1,8 +1,9 @@
-//! Fatbins: cubins and PTX for several architectures behind one header.
+//! Fatbins: cubins and PTX for several architectures with one header.
 
+use super::contents::{ImageKind, Part, Read};
 use super::error::ImageError;
 use super::target::{ArchFeatures, CudaTarget, GpuTarget};
-use super::{ImageKind, Part, Read, elf, ptx};
+use super::{elf, ptx};
 
 /// The first word of a fatbin's contents.
 const MAGIC: u32 = 0xba55_ed50;
@@ -12,15 +13,15 @@ const CUBIN: u16 = 2;
 
 /// Flags of an element.
 mod flag {
-    /// The payload is compressed, by LZ4 or by Zstandard.
+    /// The payload is compressed with LZ4 or Zstandard.
     pub(super) const COMPRESSED: u64 = 0x2000 | 0x8000;
-    /// The code has features of one architecture (`sm_90a`), or of a family (`sm_100f`).
+    /// The code has features of one architecture (`sm_90a`) or of a family (`sm_100f`).
     pub(super) const OF_ARCHITECTURE: u64 = 0x10_0000;
     pub(super) const OF_FAMILY: u64 = 0x20_0000;
 }
 
-/// Reads a fatbin's architectures, and the kernels of those elements that aren't compressed. NVIDIA's tools compress PTX and leave cubins as they are,
-/// unless told otherwise.
+/// Reads a fatbin's architectures and the kernels of its uncompressed elements. By default NVIDIA's tools compress
+/// PTX and leave cubins uncompressed.
 pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     let broken = |problem: &str| ImageError::Broken { kind: "fatbin", problem: problem.to_owned() };
     let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
@@ -64,7 +65,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     Ok(Read { kind: ImageKind::Fatbin, parts, tells_all })
 }
 
-/// The contents of an element; `None` where they can't be read, which is for the driver to say.
+/// The contents of an element. `None` if they can't be read; then the driver decides.
 fn element(kind: u16, code: &[u8]) -> Option<Read> {
     match kind {
         CUBIN => elf::read(code).ok().filter(|read| read.kind == ImageKind::Cubin),

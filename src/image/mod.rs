@@ -1,10 +1,12 @@
-//! Images of device code: what a device's driver loads, read as far as the code that launches their kernels has to know them.
+//! Images of device code, which a device's driver loads. This module reads what launches of their kernels need to
+//! know.
 //!
-//! Nothing here knows of lowering. An [`Image`] is made of bytes, and refused where they are no image.
+//! It is independent of lowering. An [`Image`] is created from bytes, and bytes that are not an image are refused.
 
 mod amd_target;
 mod bundle;
 mod code_object;
+mod contents;
 mod cubin;
 mod elf;
 mod error;
@@ -16,8 +18,11 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use amd_target::{AmdProcessor, AmdTarget};
+pub use contents::{EntryParam, ImageEntry, ImageKind};
 pub use error::{ImageError, MismatchedParams};
 pub use target::{ArchFeatures, CudaTarget, GpuTarget};
+
+use contents::Read;
 
 /// An image of device code: a cubin, a fatbin, PTX or an AMD code object.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -31,82 +36,11 @@ pub struct Image {
     tells_all: bool,
 }
 
-/// The kind of an image.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum ImageKind {
-    /// Machine code for one architecture of NVIDIA's, an ELF file.
-    Cubin,
-    /// Cubins and PTX for several architectures.
-    Fatbin,
-    /// NVIDIA's virtual assembly as text, which the driver compiles.
-    Ptx,
-    /// AMD's machine code, an ELF file or a bundle of them.
-    CodeObject,
-}
-
-/// A kernel in an image.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-#[non_exhaustive]
-pub struct ImageEntry {
-    /// The name by which a driver finds the kernel.
-    pub name: String,
-    /// The parameters in order, where the image tells them.
-    pub params: Option<Vec<EntryParam>>,
-    /// The static shared memory of a block, in bytes.
-    pub static_shared: u32,
-    /// The registers of a thread, where the image tells them.
-    pub registers: Option<u32>,
-    /// The block that the kernel is made for, in threads, where it is made for one.
-    pub required_block: Option<[u32; 3]>,
-    /// The most threads of a block, where the kernel has such a limit.
-    pub max_threads: Option<u32>,
-    /// The cluster that the kernel is made for, in blocks, where it is made for one.
-    pub cluster: Option<[u32; 3]>,
-}
-
-/// A parameter of a kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct EntryParam {
-    /// The offset in the parameters' memory, in bytes.
-    pub offset: u32,
-    /// The size in bytes.
-    pub size: u32,
-}
-
-/// The contents of an image's bytes.
-struct Read {
-    kind: ImageKind,
-    /// The code for each architecture: one, and of a fatbin or a bundle several.
-    parts: Vec<Part>,
-    /// The image has no kernels besides.
-    tells_all: bool,
-}
-
-/// The code for one architecture.
-struct Part {
-    /// The architecture, where the image tells it.
-    target: Option<GpuTarget>,
-    /// The kernels that are known.
-    entries: Vec<ImageEntry>,
-}
-
-impl Read {
-    /// Code for one architecture, all of whose kernels are known.
-    fn of_one(kind: ImageKind, target: Option<GpuTarget>, entries: Vec<ImageEntry>) -> Self {
-        Read { kind, parts: vec![Part { target, entries }], tells_all: true }
-    }
-
-    fn into_entries(self) -> impl Iterator<Item = ImageEntry> {
-        self.parts.into_iter().flat_map(|part| part.entries)
-    }
-}
-
 impl Image {
-    /// Reads an image. PTX may have a NUL at its end or not.
+    /// Reads an image. A NUL at the end of PTX is optional.
     ///
     /// # Errors
-    /// The bytes are no image of a kind that is known, or a broken one.
+    /// The bytes are not a known kind of image, or the image is broken.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self, ImageError> {
         let bytes = bytes.into();
         let read = match &bytes[..] {
@@ -122,7 +56,7 @@ impl Image {
         Ok(Image { bytes, kind, targets, entries, entry_targets, tells_all })
     }
 
-    /// The bytes as they were given.
+    /// The bytes as passed to [`from_bytes`](Self::from_bytes).
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
@@ -132,34 +66,46 @@ impl Image {
         self.kind
     }
 
-    /// The architectures that the image has code for; of a fatbin or a bundle each. Empty where the image doesn't tell.
+    /// The architectures that the image has code for; a fatbin or a bundle may have several. Empty if the image
+    /// doesn't state them.
     pub fn targets(&self) -> &[GpuTarget] {
         &self.targets
     }
 
-    /// The kernels, where the image tells all of them. A fatbin or a bundle has a kernel for each of its architectures; a fatbin tells of those that aren't
-    /// compressed.
+    /// The kernels, if all of them are known. A fatbin or a bundle has one entry per kernel and architecture. In a
+    /// fatbin, only uncompressed elements can be read.
     pub fn entries(&self) -> Option<&[ImageEntry]> {
         self.tells_all.then_some(&self.entries)
     }
 
-    /// The kernels of a name that the image tells of: one, and of a fatbin or a bundle one for each architecture.
+    /// The known kernels with this name: one, or in a fatbin or a bundle one per architecture.
     pub fn entries_of(&self, name: &str) -> impl Iterator<Item = &ImageEntry> {
         self.entries.iter().filter(move |entry| entry.name == name)
     }
 
-    /// The kernels of a name, each with its architecture where the image tells it.
+    /// The known kernels with this name, each with its architecture if the image states it.
     pub(crate) fn entries_with_targets_of(&self, name: &str) -> impl Iterator<Item = (Option<GpuTarget>, &ImageEntry)> {
         let all = self.entry_targets.iter().copied().zip(&self.entries);
         all.filter(move |(_, entry)| entry.name == name)
     }
 
-    /// The first kernel of a name.
+    /// The first kernel with this name.
     pub fn entry(&self, name: &str) -> Option<&ImageEntry> {
         self.entries_of(name).next()
     }
 
-    /// Whether the image tells the parameters of a kernel for each of its architectures.
+    /// The static shared memory of a kernel in bytes, if the image is machine code and states the same value for each
+    /// of its architectures. For PTX it isn't known, because it depends on the driver's compiler.
+    pub(crate) fn static_shared_of(&self, name: &str) -> Option<u32> {
+        let is_ptx =
+            |target: Option<GpuTarget>| target.and_then(GpuTarget::cuda).is_some_and(|target| target.is_virtual);
+        let mut told =
+            self.entries_with_targets_of(name).map(|(target, entry)| (!is_ptx(target)).then_some(entry.static_shared));
+        let first = told.next().flatten().filter(|_| self.tells_all);
+        first.filter(|_| told.all(|other| other == first))
+    }
+
+    /// Whether the image states the parameters of a kernel for each of its architectures.
     pub fn tells_params_of(&self, name: &str) -> bool {
         self.tells_all && self.entries_of(name).all(|entry| entry.params.is_some())
     }
@@ -168,31 +114,5 @@ impl Image {
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Image({}, {:?}, {} bytes)", self.kind, self.targets, self.bytes.len())
-    }
-}
-
-impl fmt::Display for ImageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ImageKind::Cubin => "cubin",
-            ImageKind::Fatbin => "fatbin",
-            ImageKind::Ptx => "PTX",
-            ImageKind::CodeObject => "code object",
-        })
-    }
-}
-
-impl ImageEntry {
-    /// Compares the kernel's parameters with those that a launch passes, where the image tells them. `passed` are their sizes in bytes.
-    ///
-    /// # Errors
-    /// They differ in number or in size.
-    pub fn check_params(&self, passed: &[u32]) -> Result<(), MismatchedParams> {
-        let Some(params) = &self.params else { return Ok(()) };
-        if params.iter().map(|param| param.size).eq(passed.iter().copied()) {
-            return Ok(());
-        }
-        let takes = params.iter().map(|param| param.size).collect();
-        Err(MismatchedParams { kernel: self.name.clone(), takes, passed: passed.to_vec() })
     }
 }

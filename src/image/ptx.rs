@@ -1,8 +1,9 @@
-//! PTX: the kernels of a text (PTX ISA, directives).
+//! Reads the kernels in PTX source (PTX ISA, directives).
 
+use super::contents::{EntryParam, ImageEntry, ImageKind, Read};
+use super::cubin::TILE_IR;
 use super::error::ImageError;
 use super::target::{CudaTarget, GpuTarget};
-use super::{EntryParam, ImageEntry, ImageKind, Read};
 
 pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
@@ -14,8 +15,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
         };
         return Err(ImageError::Unknown { found });
     };
-    let text = without_comments(text);
-    let mut tokens = Tokens { rest: &text };
+    let mut tokens = Tokens { rest: text };
     let (mut target, mut entries) = (None, Vec::new());
     while let Some(token) = tokens.next() {
         match token {
@@ -33,19 +33,7 @@ fn broken(problem: impl Into<String>) -> ImageError {
     ImageError::Broken { kind: "PTX", problem: problem.into() }
 }
 
-/// The text with a space for each comment.
-fn without_comments(text: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find("/*").into_iter().chain(rest.find("//")).min() {
-        out.push_str(&rest[..at]);
-        out.push(' ');
-        let (end, skip) = if rest[at..].starts_with("/*") { ("*/", 2) } else { ("\n", 0) };
-        rest = rest[at + 2..].find(end).map_or("", |end| &rest[at + 2 + end + skip..]);
-    }
-    out + rest
-}
-
-/// The tokens of a text: words with their dots, numbers, and single signs.
+/// The tokens of PTX source: words with their dots, numbers, strings, and single characters. Comments are skipped.
 struct Tokens<'t> {
     rest: &'t str,
 }
@@ -54,12 +42,14 @@ impl<'t> Iterator for Tokens<'t> {
     type Item = &'t str;
 
     fn next(&mut self) -> Option<&'t str> {
-        self.rest = self.rest.trim_start();
+        self.skip();
         let first = self.rest.chars().next()?;
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '%');
-        let end = match is_word(first) {
-            true => self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len()),
-            false => first.len_utf8(),
+        let end = match first {
+            // a path in a string may contain comment markers
+            '"' => self.rest[1..].find('"').map_or(self.rest.len(), |end| end + 2),
+            first if is_word(first) => self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len()),
+            first => first.len_utf8(),
         };
         let (token, rest) = self.rest.split_at(end);
         self.rest = rest;
@@ -68,7 +58,20 @@ impl<'t> Iterator for Tokens<'t> {
 }
 
 impl Tokens<'_> {
-    /// A kernel, behind `.entry`.
+    /// Skips white space and comments.
+    fn skip(&mut self) {
+        loop {
+            self.rest = self.rest.trim_start();
+            let (comment, end) = match self.rest.as_bytes() {
+                [b'/', b'*', ..] => (&self.rest[2..], "*/"),
+                [b'/', b'/', ..] => (&self.rest[2..], "\n"),
+                _ => return,
+            };
+            self.rest = comment.split_once(end).map_or("", |(_, behind)| behind);
+        }
+    }
+
+    /// Reads a kernel after `.entry`.
     fn entry(&mut self) -> Result<ImageEntry, ImageError> {
         let cut = || broken("it ends inside a kernel");
         let name = self.next().ok_or_else(cut)?.to_owned();
@@ -77,7 +80,7 @@ impl Tokens<'_> {
         let mut shared = 0_u32;
         loop {
             match self.next().ok_or_else(cut)? {
-                // a declaration of a kernel, without its code
+                // a declaration of a kernel without its code
                 ";" if depth == 0 => break,
                 "{" => depth += 1,
                 "}" => {
@@ -94,12 +97,13 @@ impl Tokens<'_> {
                     params.push(EntryParam { offset, size });
                 }
                 ".shared" if depth > 0 => {
-                    // the state space of an instruction is a word of its own: `ld.shared`
+                    // in an instruction the state space is part of the word: `ld.shared`
                     let (size, align) = self.variable().unwrap_or((0, 1));
                     shared = shared.checked_next_multiple_of(align).unwrap_or(shared).saturating_add(size);
                 }
                 ".reqntid" => entry.required_block = Some(self.extents()),
                 ".maxntid" => entry.max_threads = Some(self.extents().iter().fold(1, |x, y| x.saturating_mul(*y))),
+                ".language" => entry.is_tile = self.extents()[0] == TILE_IR,
                 ".reqnctapercluster" => entry.cluster = Some(self.extents()),
                 _ => {}
             }
@@ -109,13 +113,13 @@ impl Tokens<'_> {
         Ok(entry)
     }
 
-    /// A variable behind its state space: its size and alignment in bytes.
+    /// Reads a variable after its state space: its size and alignment in bytes.
     fn variable(&mut self) -> Option<(u32, u32)> {
         let (mut align, mut element) = (None, 0_u32);
         loop {
             match self.next()? {
                 ".align" => align = self.next()?.parse().ok().filter(|align: &u32| align.is_power_of_two()),
-                // of what a pointer leads to
+                // attributes of the pointee
                 ".ptr" => {
                     let mut ahead = Tokens { rest: self.rest };
                     while let Some(token @ (".global" | ".const" | ".local" | ".shared" | ".align")) = ahead.next() {
@@ -132,7 +136,7 @@ impl Tokens<'_> {
                         _ => element.max(1),
                     };
                 }
-                // the name; an array has its length behind it
+                // the name; for an array, the length follows
                 _ => break,
             }
         }
@@ -140,7 +144,7 @@ impl Tokens<'_> {
         let mut ahead = Tokens { rest: self.rest };
         while ahead.next() == Some("[") {
             let length = ahead.next()?;
-            // an array whose length the launch gives
+            // an array whose length is set by the launch
             let Ok(length) = length.parse::<u32>() else {
                 size = 0;
                 break;

@@ -1,29 +1,29 @@
-//! Architectures of devices, and those of NVIDIA's.
+//! Architectures of devices, and NVIDIA's in particular.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::amd_target::AmdTarget;
 
-/// The architecture that code of an image is for.
+/// The architecture that code in an image is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum GpuTarget {
-    /// An architecture of NVIDIA's: `sm_90a`, `compute_80`.
+    /// An NVIDIA architecture: `sm_90a`, `compute_80`.
     Cuda(CudaTarget),
-    /// An architecture of AMD's: `gfx90a`.
+    /// An AMD architecture: `gfx90a`.
     Amd(AmdTarget),
 }
 
-/// The architecture of NVIDIA's that code of an image is for.
+/// The NVIDIA architecture that code in an image is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub struct CudaTarget {
-    /// The compute capability: ten times its major number, and the minor one. 90 for `sm_90a`.
+    /// The compute capability: ten times the major number plus the minor number. 90 for `sm_90a`.
     pub capability: u32,
-    /// Features beyond those that later architectures have too.
+    /// Features that later architectures may lack.
     pub features: ArchFeatures,
-    /// The code is PTX, which a driver compiles for later architectures as well.
+    /// Whether the code is PTX, which a driver also compiles for later architectures.
     pub is_virtual: bool,
 }
 
@@ -33,14 +33,14 @@ pub enum ArchFeatures {
     /// None: `sm_90`.
     #[default]
     Portable,
-    /// Those of a family: `sm_100f`.
+    /// Features of a family: `sm_100f`.
     Family,
-    /// Those of one architecture: `sm_90a`.
+    /// Features of one architecture: `sm_90a`.
     Architecture,
 }
 
 impl GpuTarget {
-    /// The architecture, where it is one of NVIDIA's.
+    /// The architecture, if it is NVIDIA's.
     pub fn cuda(self) -> Option<CudaTarget> {
         match self {
             GpuTarget::Cuda(target) => Some(target),
@@ -48,7 +48,7 @@ impl GpuTarget {
         }
     }
 
-    /// The architecture, where it is one of AMD's.
+    /// The architecture, if it is AMD's.
     pub fn amd(self) -> Option<AmdTarget> {
         match self {
             GpuTarget::Cuda(_) => None,
@@ -56,7 +56,8 @@ impl GpuTarget {
         }
     }
 
-    /// The most shared memory of a block in bytes, static and dynamic together; `None` for an architecture that isn't known.
+    /// The maximum shared memory of a block in bytes, static and dynamic together; `None` for an unknown
+    /// architecture.
     pub fn most_shared(self) -> Option<u32> {
         match self {
             GpuTarget::Cuda(target) => target.most_shared(),
@@ -77,7 +78,7 @@ impl fmt::Display for GpuTarget {
 impl FromStr for GpuTarget {
     type Err = ();
 
-    /// Reads `sm_90a`, `compute_80` or `gfx90a`.
+    /// Parses `sm_90a`, `compute_80` or `gfx90a`.
     fn from_str(text: &str) -> Result<Self, ()> {
         match text.starts_with("gfx") {
             true => text.parse().map(GpuTarget::Amd),
@@ -87,8 +88,9 @@ impl FromStr for GpuTarget {
 }
 
 impl CudaTarget {
-    /// Whether a device of a compute capability runs the code (CUDA C++ Programming Guide, binary and PTX compatibility): machine code runs on the same major
-    /// number and at least the minor one, PTX on whatever is at least as high, and code with an architecture's features on that alone.
+    /// Whether a device with this compute capability runs the code (CUDA C++ Programming Guide, binary and PTX
+    /// compatibility). Machine code needs the same major number and at least its minor number. PTX needs at least its
+    /// compute capability. Code with features of an architecture runs only on that architecture.
     pub fn runs_on(self, major: u32, minor: u32) -> bool {
         let capability = 10 * major + minor;
         let same_family = self.capability / 10 == major && capability >= self.capability;
@@ -100,8 +102,8 @@ impl CudaTarget {
         }
     }
 
-    /// The most shared memory of a block in bytes, static and dynamic together (CUDA C++ Programming Guide, technical specifications per compute
-    /// capability); `None` for an architecture that isn't known.
+    /// The maximum shared memory of a block in bytes, static and dynamic together (CUDA C++ Programming Guide,
+    /// technical specifications per compute capability); `None` for an unknown architecture.
     pub fn most_shared(self) -> Option<u32> {
         let kib = match self.capability {
             50..=69 => 48,
@@ -132,7 +134,7 @@ impl fmt::Display for CudaTarget {
 impl FromStr for CudaTarget {
     type Err = ();
 
-    /// Reads `sm_90a` or `compute_80`.
+    /// Parses `sm_90a` or `compute_80`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (is_virtual, rest) = match text.strip_prefix("sm_") {
             Some(rest) => (false, rest),

@@ -1,7 +1,7 @@
 //! Builds a function one instruction at a time.
 //!
-//! The builder computes result types and keeps a current block; it checks nothing else, since the
-//! [verifier](super::verify) sees every function before a backend does.
+//! The builder computes result types and keeps a current block. It checks nothing else, since the
+//! [verifier](super::verify) runs before every backend.
 
 use super::inst::{
     BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, LocationRef, MemFlags, Op,
@@ -10,7 +10,7 @@ use super::inst::{
 use super::module::{BlockData, Function, InstData, Module, SlotData, ValueData, ValueDef};
 use super::types::{AbiParam, FuncSig, Type};
 
-/// A function under construction inside a module. [`finish`](Self::finish) puts it there.
+/// A function under construction inside a module. [`finish`](Self::finish) adds it to the module.
 #[derive(Debug)]
 pub struct FunctionBuilder<'m> {
     module: &'m mut Module,
@@ -19,19 +19,47 @@ pub struct FunctionBuilder<'m> {
     current: Block,
     /// The source location of the instructions that follow.
     location: Option<LocationRef>,
+    /// The size of all slots in bytes.
+    frame: u64,
 }
 
 impl<'m> FunctionBuilder<'m> {
-    /// Starts the body of a declared function: makes the entry block, its parameters, and goes there.
+    /// Starts the body of a declared function: creates the entry block and its parameters, and switches to it.
     pub fn new(module: &'m mut Module, func_ref: FuncRef) -> Self {
         let types: Vec<Type> = module.functions[func_ref].signature.params.iter().map(|p| p.ty).collect();
         let mut func = Function::default();
         let current = func.blocks.push(BlockData::default());
-        let mut builder = FunctionBuilder { module, func_ref, func, current, location: None };
+        let mut builder = FunctionBuilder { module, func_ref, func, current, location: None, frame: 0 };
         for ty in types {
             builder.block_param(current, ty);
         }
         builder
+    }
+
+    /// Defines a local function off the usual path; `build` writes its body.
+    pub fn define_cold(
+        module: &mut Module,
+        name: impl Into<String>,
+        sig: FuncSig,
+        build: impl FnOnce(&mut FunctionBuilder<'_>),
+    ) -> FuncRef {
+        let func = module.declare_cold(name, sig);
+        let mut b = FunctionBuilder::new(module, func);
+        build(&mut b);
+        b.finish()
+    }
+
+    /// The function of that name. If the module doesn't have it, [`define_cold`](Self::define_cold) defines it.
+    pub fn define_cold_once(
+        module: &mut Module,
+        name: &str,
+        sig: FuncSig,
+        build: impl FnOnce(&mut FunctionBuilder<'_>),
+    ) -> FuncRef {
+        match module.function_named(name) {
+            Some((known, _)) => known,
+            None => Self::define_cold(module, name, sig, build),
+        }
     }
 
     /// Puts the body into the module.
@@ -40,7 +68,7 @@ impl<'m> FunctionBuilder<'m> {
         self.func_ref
     }
 
-    /// The module, to declare imports and data in.
+    /// The module, for declaring imports and data.
     pub fn module(&mut self) -> &mut Module {
         self.module
     }
@@ -50,7 +78,7 @@ impl<'m> FunctionBuilder<'m> {
         self.func.blocks[Block::from_u32(0)].params[index]
     }
 
-    /// Adds a parameter to the function, behind all others; its value.
+    /// Appends a parameter to the function, and returns its value.
     pub fn add_param(&mut self, ty: Type) -> Value {
         self.module.functions[self.func_ref].signature.params.push(AbiParam::new(ty));
         self.block_param(Block::from_u32(0), ty)
@@ -76,7 +104,7 @@ impl<'m> FunctionBuilder<'m> {
         self.func.values[value].ty
     }
 
-    /// The operation that gives a value; of a parameter there is none.
+    /// The operation that defines a value; `None` for a parameter.
     pub(super) fn op_of(&self, value: Value) -> Option<&Op> {
         match self.func.values[value].def {
             ValueDef::Result(inst) => Some(&self.func.insts[inst].op),
@@ -84,7 +112,7 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// The constant that a value is, if an integer constant defines it.
+    /// The value as an integer, if an integer constant defines it.
     pub fn as_int_const(&self, value: Value) -> Option<i64> {
         match self.op_of(value)? {
             // only the type's own bits count: 255 is -1 in an i8
@@ -116,7 +144,7 @@ impl<'m> FunctionBuilder<'m> {
         value
     }
 
-    /// Goes on at the end of `block`.
+    /// Appends further instructions to `block`.
     pub fn switch_to(&mut self, block: Block) {
         self.current = block;
     }
@@ -131,7 +159,7 @@ impl<'m> FunctionBuilder<'m> {
         self.func.blocks[self.current].terminator.is_some()
     }
 
-    /// Whether any path from the entry leads to the current block, as far as the function is built.
+    /// Whether a path from the entry leads to the current block, in the part built so far.
     pub fn is_reachable(&self) -> bool {
         let mut seen = vec![false; self.func.blocks.len()];
         let mut work = vec![Block::from_u32(0)];
@@ -147,17 +175,26 @@ impl<'m> FunctionBuilder<'m> {
 
     /// A new slot in the frame.
     pub fn slot(&mut self, size: u32, align: u32) -> StackSlot {
-        self.func.slots.push(SlotData { size, align })
+        let slot = SlotData { size, align };
+        self.frame = self.frame.saturating_add(slot.frame_bytes());
+        self.func.slots.push(slot)
     }
 
-    /// Makes a slot at least as large as that.
+    /// Grows a slot to at least `size` bytes.
     pub fn grow_slot(&mut self, slot: StackSlot, size: u32) {
         let data = &mut self.func.slots[slot];
+        let before = data.frame_bytes();
         data.size = data.size.max(size);
+        self.frame = self.frame.saturating_add(data.frame_bytes() - before);
     }
 
-    /// Writes code at the end of the entry block, which the rest of the function may already stand behind: the code has no branches, and
-    /// no source location.
+    /// The size of all slots in the frame in bytes, including padding.
+    pub fn frame_bytes(&self) -> u64 {
+        self.frame
+    }
+
+    /// Writes code at the end of the entry block, even if the rest of the function already exists. The code has no
+    /// branches and no source location.
     pub fn at_entry<R>(&mut self, write: impl FnOnce(&mut Self) -> R) -> R {
         let here = std::mem::replace(&mut self.current, Block::from_u32(0));
         let location = self.location.take();
@@ -204,7 +241,7 @@ impl<'m> FunctionBuilder<'m> {
 
     // Instructions.
 
-    /// Any instruction; its result, if it has one, is of that type.
+    /// Adds any instruction. Its result, if it has one, is of that type.
     pub(super) fn push(&mut self, op: Op, result: Option<Type>) -> Option<Value> {
         let inst = self.func.insts.push(InstData { op, result: None });
         let value = result.map(|ty| self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) }));
@@ -323,7 +360,8 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::PtrAdd(ptr, bytes), Type::Ptr)
     }
 
-    /// Emits a loop over the numbers from 0 to below `count`, an `I64`. `each` gets the number, and leaves its last block without an end.
+    /// Emits a loop over the numbers from 0 up to but excluding `count`, an `I64`. `each` gets the number, and must
+    /// leave its last block unterminated.
     pub fn for_each_below(&mut self, count: Value, each: impl FnOnce(&mut Self, Value)) {
         let (next, body, done) = (self.block(), self.block(), self.block());
         let number = self.block_param(next, Type::I64);
@@ -350,17 +388,30 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::Element { base, index, ty }, Type::Ptr)
     }
 
-    /// Whether `bytes` bytes are the same at both addresses of each pair; see [`Op::SameBytes`].
+    /// Whether `bytes` bytes are equal at both addresses of each pair; see [`Op::SameBytes`].
     pub fn same_bytes(&mut self, pairs: Vec<(Value, Value)>, bytes: u32) -> Value {
         self.value(Op::SameBytes(pairs, bytes), Type::Bool)
     }
 
     /// The address of a stack slot.
     pub fn stack_addr(&mut self, slot: StackSlot) -> Value {
-        self.value(Op::StackAddr(slot), Type::Ptr)
+        self.stack_addr_at(slot, 0)
     }
 
-    /// The address of static data, `offset` bytes in.
+    /// The address at an offset in a stack slot.
+    pub fn stack_addr_at(&mut self, slot: StackSlot, offset: u32) -> Value {
+        self.value(Op::StackAddr(slot, offset), Type::Ptr)
+    }
+
+    /// The stack slot whose address a value is.
+    pub fn slot_of(&self, value: Value) -> Option<StackSlot> {
+        match self.op_of(value)? {
+            Op::StackAddr(slot, 0) => Some(*slot),
+            _ => None,
+        }
+    }
+
+    /// The address `offset` bytes into static data.
     pub fn data_addr(&mut self, data: DataRef, offset: u32) -> Value {
         self.value(Op::DataAddr(data, offset), Type::Ptr)
     }
@@ -370,28 +421,29 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::FuncAddr(func), Type::Ptr)
     }
 
-    /// Reads a pointer that another thread may have just written, and what it leads to.
+    /// Loads a pointer with acquire order, so later reads see what another thread has written before it stored the
+    /// pointer.
     pub fn load_acquire(&mut self, ptr: Value) -> Value {
         self.value(Op::LoadAcquire(ptr), Type::Ptr)
     }
 
-    /// Adds to an `I64` in memory in one step; the value before.
+    /// Atomically adds to an `I64` in memory; returns the previous value.
     pub fn atomic_add(&mut self, ptr: Value, value: Value) -> Value {
         self.value(Op::AtomicAdd(ptr, value), Type::I64)
     }
 
-    /// Replaces the pointer in memory in one step, if it is `expected`; the pointer that was there.
+    /// Atomically replaces the pointer in memory if it equals `expected`; returns the previous pointer.
     pub fn compare_exchange(&mut self, ptr: Value, expected: Value, new: Value) -> Value {
         self.value(Op::CompareExchange(ptr, expected, new), Type::Ptr)
     }
 
-    /// A call; its result, if the callee has one.
+    /// Emits a call; returns its result, if the callee has one.
     pub fn call(&mut self, callee: FuncRef, args: &[Value]) -> Option<Value> {
         let ty = self.module.functions[callee].signature.ret.map(|r| r.ty);
         self.push(Op::Call(callee, args.to_vec()), ty)
     }
 
-    /// A call through a pointer; its result, if the signature has one.
+    /// Emits a call through a pointer; returns its result, if the signature has one.
     pub fn call_indirect(&mut self, sig: SigRef, callee: Value, args: &[Value]) -> Option<Value> {
         let ty = self.func.signatures[sig].ret.map(|r| r.ty);
         self.push(Op::CallIndirect(sig, callee, args.to_vec()), ty)

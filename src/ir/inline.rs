@@ -1,4 +1,4 @@
-//! Straight code in place of a call.
+//! Inlines straight-line code in place of a call.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use super::module::Function;
 use super::types::Type;
 
 impl Function {
-    /// Whether it is straight code: its entry returns, so that no other block is ever reached.
+    /// Whether the function is straight-line code: its entry returns, so no other block is reachable.
     pub fn is_straight(&self) -> bool {
         let entry = self.blocks.values().next().and_then(|block| block.terminator.as_ref());
         matches!(entry, Some(Terminator::Return(_)))
     }
 
-    /// Whether it writes anything, or calls what may.
+    /// Whether the function writes anything, or makes a call that may write.
     pub fn has_effects(&self) -> bool {
         self.insts.values().any(|inst| {
             matches!(
@@ -26,8 +26,8 @@ impl Function {
 }
 
 impl FunctionBuilder<'_> {
-    /// Appends [straight](Function::is_straight) code, of a function of this module, with `args` for its parameters, and gives what it
-    /// returns.
+    /// Appends the [straight-line](Function::is_straight) code of a function of this module, with `args` for its
+    /// parameters. Returns its result.
     pub fn inline(&mut self, callee: &Function, args: &[Value]) -> Option<Value> {
         let block = callee.blocks.values().next()?;
         let slots: Vec<_> = callee.slots.values().map(|slot| self.slot(slot.size, slot.align)).collect();
@@ -39,7 +39,7 @@ impl FunctionBuilder<'_> {
             let mut op = inst.op.clone();
             op.for_each_operand_mut(|operand| *operand = values.get(operand).copied().unwrap_or(*operand));
             match &mut op {
-                Op::StackAddr(slot) => *slot = slots[slot.as_u32() as usize],
+                Op::StackAddr(slot, _) => *slot = slots[slot.as_u32() as usize],
                 Op::CallIndirect(signature, ..) => *signature = self.signature(callee.signatures[*signature].clone()),
                 _ => {}
             }
@@ -56,7 +56,8 @@ impl FunctionBuilder<'_> {
         }
     }
 
-    /// The `Bool` that a comparison with 0 finds again in a number that was made of it, as where a caller passes one.
+    /// The `Bool` that was converted to a number, if the operation compares that number with 0, as where a caller
+    /// passes a `Bool` as a number.
     fn known_truth(&self, op: &Op) -> Option<Value> {
         let Op::ICmp(IntCC::Ne, number, zero) = op else { return None };
         match self.op_of(*number)? {

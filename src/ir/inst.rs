@@ -1,7 +1,7 @@
-//! Instructions and terminators, with the exact meaning that the interpreter and every backend give them.
+//! Instructions and terminators, with the exact semantics that the interpreter and every backend implement.
 //!
-//! No instruction has a case that the IR leaves undefined, but for memory: an access to memory that is
-//! not there, and a call that breaks the callee's contract, are the lowering's bugs.
+//! No instruction has undefined behaviour, except for memory: an access to invalid memory, and a call that breaks the
+//! callee's contract, are bugs of the lowering.
 
 use cranelift_entity::entity_impl;
 
@@ -22,7 +22,7 @@ entity_impl!(Block, "block");
 pub struct Inst(u32);
 entity_impl!(Inst, "inst");
 
-/// A piece of the function's frame, printed `slot0`.
+/// A slot in the function's frame, printed `slot0`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackSlot(u32);
 entity_impl!(StackSlot, "slot");
@@ -83,8 +83,8 @@ pub enum BinaryOp {
     SMulHi,
     /// Upper half of the unsigned product. `I64`.
     UMulHi,
-    /// Signed quotient, towards zero. Integers. A zero divisor, or the least value by -1, traps:
-    /// whoever emits it has made sure that neither occurs.
+    /// Signed quotient, towards zero. Integers. A zero divisor, or the minimum divided by -1, traps; the code that
+    /// emits it must exclude both.
     SDiv,
     /// Unsigned quotient. A zero divisor traps.
     UDiv,
@@ -126,9 +126,10 @@ pub enum BinaryOp {
     FMax,
 }
 
-/// Conditions of an integer comparison; `Eq` and `Ne` also compare pointers and `Bool`, the unsigned ones also pointers.
+/// Conditions of an integer comparison. `Eq` and `Ne` also compare pointers and `Bool`; the unsigned conditions also
+/// compare pointers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)] // the names are the field's own
+#[allow(missing_docs)] // the names are standard
 pub enum IntCC {
     Eq,
     Ne,
@@ -142,9 +143,9 @@ pub enum IntCC {
     UGe,
 }
 
-/// Conditions of a float comparison, as C's operators: with a NaN only `Ne` holds.
+/// Conditions of a float comparison, like C's operators: with a NaN only `Ne` holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)] // the names are the field's own
+#[allow(missing_docs)] // the names are standard
 pub enum FloatCC {
     Eq,
     Ne,
@@ -183,28 +184,28 @@ pub enum ConvertOp {
     IntToPtr,
 }
 
-/// The promises about a memory access.
+/// Guarantees about a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemFlags {
     /// The address is a multiple of the type's size.
     pub aligned: bool,
-    /// Nothing writes this memory while the function runs, so equal loads may be merged.
+    /// The memory isn't written while the function runs, so equal loads may be merged.
     pub readonly: bool,
 }
 
 impl MemFlags {
     /// An aligned access to memory that may change.
     pub const ALIGNED: MemFlags = MemFlags { aligned: true, readonly: false };
-    /// An aligned load of what doesn't change during the call.
+    /// An aligned load of memory that doesn't change during the call.
     pub const READONLY: MemFlags = MemFlags { aligned: true, readonly: true };
     /// An access at any address.
     pub const UNALIGNED: MemFlags = MemFlags { aligned: false, readonly: false };
 }
 
-/// The most bytes that [`Op::SameBytes`] compares in all.
+/// The maximum total number of bytes that [`Op::SameBytes`] compares.
 pub const MAX_SAME_BYTES: u32 = 512;
 
-/// An instruction's operation. One with a result has exactly one.
+/// An instruction's operation. It has at most one result.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
     /// An integer constant, the low bits of `value`.
@@ -223,7 +224,7 @@ pub enum Op {
     },
     /// A truth value.
     BoolConst(bool),
-    /// An absolute address: null, or something of this process.
+    /// An absolute address: null, or an address in this process.
     PtrConst(u64),
     /// A [`UnaryOp`].
     Unary(UnaryOp, Value),
@@ -243,9 +244,9 @@ pub enum Op {
         ty: Type,
         /// The base address.
         ptr: Value,
-        /// Added to the base, in bytes.
+        /// The offset added to the base, in bytes.
         offset: i32,
-        /// The promises about the access.
+        /// Guarantees about the access.
         flags: MemFlags,
     },
     /// Writes `value` at `ptr + offset` bytes; no result.
@@ -254,9 +255,9 @@ pub enum Op {
         value: Value,
         /// The base address.
         ptr: Value,
-        /// Added to the base, in bytes.
+        /// The offset added to the base, in bytes.
         offset: i32,
-        /// The promises about the access.
+        /// Guarantees about the access.
         flags: MemFlags,
     },
     /// A pointer plus an `I64` of bytes, wrapping.
@@ -270,26 +271,27 @@ pub enum Op {
         /// The element's type; its size is the step.
         ty: Type,
     },
-    /// Whether as many bytes are the same at both addresses of each pair: a multiple of 8, at most [`MAX_SAME_BYTES`] in all pairs.
-    /// All addresses are multiples of 8. The result is `Bool`.
+    /// Whether that many bytes are equal at both addresses of each pair. The number is a multiple of 8, and at most
+    /// [`MAX_SAME_BYTES`] for all pairs together. All addresses are multiples of 8. The result is `Bool`.
     SameBytes(Vec<(Value, Value)>, u32),
-    /// The address of a stack slot.
-    StackAddr(StackSlot),
+    /// The address of a stack slot plus a number of bytes.
+    StackAddr(StackSlot, u32),
     /// The address of static data plus a number of bytes.
     DataAddr(DataRef, u32),
-    /// The address of a function, of its own module or imported.
+    /// The address of a function, defined in the module or imported.
     FuncAddr(FuncRef),
-    /// Reads the `Ptr` at an address that is a multiple of 8, before all reads that follow it: an atomic load with the order *acquire*.
+    /// Atomically loads the `Ptr` at an address that is a multiple of 8, with *acquire* order: before all reads that
+    /// follow it.
     LoadAcquire(Value),
-    /// Adds an `I64` to the `I64` at an address that is a multiple of 8, wrapping, in one step and in one order for all threads; the result
-    /// is the value before.
+    /// Atomically adds an `I64` to the `I64` at an address that is a multiple of 8, wrapping, with sequentially
+    /// consistent order. The result is the previous value.
     AtomicAdd(Value, Value),
-    /// Replaces the `Ptr` at an address, a multiple of 8, by the third operand if it is the second, in one step and in one order for all
-    /// threads; the result is the pointer that was there.
+    /// Atomically replaces the `Ptr` at an address (a multiple of 8) with the third operand if it equals the second,
+    /// with sequentially consistent order. The result is the previous pointer.
     CompareExchange(Value, Value, Value),
-    /// A direct call; its result is the callee's.
+    /// A direct call; its result is the callee's result.
     Call(FuncRef, Vec<Value>),
-    /// A call through a pointer; its result is the signature's.
+    /// A call through a pointer; its result is that of the signature.
     CallIndirect(SigRef, Value, Vec<Value>),
 }
 
@@ -302,7 +304,7 @@ pub struct BlockCall {
     pub args: Vec<Value>,
 }
 
-/// The usual way of a branch.
+/// The likely successor of a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hint {
     /// Nothing is known.
@@ -310,16 +312,16 @@ pub enum Hint {
     None,
     /// The condition usually holds.
     Likely,
-    /// The condition hardly ever holds.
+    /// The condition rarely holds.
     Unlikely,
 }
 
-/// The end of a block.
+/// The terminator of a block.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Terminator {
-    /// Goes on elsewhere.
+    /// Continues in another block.
     Jump(BlockCall),
-    /// Goes on at `then` if the `Bool` holds, else at `otherwise`.
+    /// Continues at `then` if the `Bool` holds, else at `otherwise`.
     Branch {
         /// A `Bool`.
         cond: Value,
@@ -327,14 +329,14 @@ pub enum Terminator {
         then: BlockCall,
         /// The target if the condition doesn't hold.
         otherwise: BlockCall,
-        /// The usual way.
+        /// The likely successor.
         hint: Hint,
     },
     /// Leaves the function with its result, if it has one.
     Return(Option<Value>),
 }
 
-/// Calls `$f` with a reference to every operand of `$op`, in order; a mutable one of a mutable `$op`.
+/// Calls `$f` with a reference to every operand of `$op`, in order. The references are mutable if `$op` is.
 macro_rules! for_each_operand {
     ($op:expr, $f:expr) => {{
         let mut f = $f;
@@ -343,7 +345,7 @@ macro_rules! for_each_operand {
             | Op::FloatConst { .. }
             | Op::BoolConst(_)
             | Op::PtrConst(_)
-            | Op::StackAddr(_)
+            | Op::StackAddr(..)
             | Op::DataAddr(..)
             | Op::FuncAddr(_) => {}
             Op::Unary(_, a) | Op::Convert(_, _, a) | Op::Load { ptr: a, .. } | Op::LoadAcquire(a) => f(a),
@@ -389,7 +391,7 @@ impl Op {
         for_each_operand!(self, |value: &Value| f(*value));
     }
 
-    /// Calls `f` with every operand's place, in order.
+    /// Calls `f` with a mutable reference to every operand, in order.
     pub fn for_each_operand_mut(&mut self, f: impl FnMut(&mut Value)) {
         for_each_operand!(self, f);
     }

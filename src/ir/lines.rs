@@ -1,4 +1,4 @@
-//! The lines of a module's listing as source locations: whatever a backend tells of locations is then told of the listing.
+//! Uses the lines of a module's listing as source locations, so a backend's report of locations refers to the listing.
 
 use std::fmt::{self, Write};
 
@@ -6,15 +6,16 @@ use super::inst::FuncRef;
 use super::module::{Module, SourceLocation};
 use super::print::{Listing, Place};
 
-/// The file of the locations, as backends call it.
+/// The file name of these locations.
 const FILE: &str = "listing";
 
 impl Module {
-    /// The listing, as `Display` writes it, and a copy of the module in which the source location of each instruction and of each block's end is its
-    /// line in that listing, counted from 1. The locations that the module has are not in the copy.
+    /// Returns the listing, as `Display` writes it, and a copy of the module. In the copy, the source location of each
+    /// instruction and block end is its line in the listing, counted from 1. The module's own locations are not in the
+    /// copy.
     pub fn located_in_listing(&self) -> (String, Module) {
         let mut listing = NumberedListing { text: String::new(), line: 1, shown: Vec::new() };
-        // writing to a String doesn't fail
+        // writing to a String can't fail
         let _ = self.write_listing(&mut listing);
         let mut located = self.clone();
         located.clear_locations();
@@ -34,9 +35,9 @@ impl Module {
 /// A listing that counts its lines.
 struct NumberedListing {
     text: String,
-    /// The number of the line that is being written.
+    /// The number of the current line.
     line: u32,
-    /// The line that shows each place.
+    /// The line of each place.
     shown: Vec<(FuncRef, Place, u32)>,
 }
 

@@ -1,10 +1,12 @@
-//! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are written.
+//! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are expressed.
 //!
 //! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`], printed by
-//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature `interpreter`).
+//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature
+//! `interpreter`).
 //!
-//! For backends and experts, and [outside of semver](crate#stability). Functions, values and the like are indices into maps of the crate
-//! `cranelift-entity`, which is small and without dependencies of Cranelift's code generator; who works with a [`Module`] finds the maps here.
+//! For backends and experts, and [outside of semver](crate#stability). Functions, values and other entities are indices
+//! into maps of the crate `cranelift-entity`, which is small and doesn't depend on Cranelift's code generator. This
+//! module re-exports the maps for code that works with a [`Module`].
 
 mod builder;
 mod inline;
@@ -14,6 +16,9 @@ pub mod interp;
 mod lines;
 mod module;
 mod print;
+mod structured;
+#[cfg(all(test, feature = "_engine"))]
+pub(crate) mod testing;
 mod types;
 mod verify;
 
@@ -28,5 +33,6 @@ pub use module::{
     SourceLocation, ValueData, ValueDef,
 };
 pub use print::DisplayFunction;
+pub(crate) use structured::{Emitter, Operand, Val, Var};
 pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};
 pub use verify::{Place, Problem, Rule, VerifiedModule, VerifyError, verify};

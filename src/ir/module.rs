@@ -1,7 +1,7 @@
 //! Modules and functions: containers of instructions, static data and imports.
 //!
-//! A [`Module`] is what lowering makes and a backend takes, after [`verify`](super::verify). It is plain
-//! data: everything in it can be read, and only the builder and the verifier know rules.
+//! Lowering generates a [`Module`], and a backend takes it after [`verify`](super::verify). It is plain data: all
+//! fields are public, and only the builder and the verifier enforce rules.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use super::inst::{Block, DataRef, FuncRef, Inst, LocationRef, Op, SigRef, StackS
 use super::types::{FuncSig, PointerFacts, Type};
 use target_lexicon::Endianness;
 
-/// The linkage of a function: who defines and who sees it.
+/// The linkage of a function: where it is defined, and where it is visible.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Linkage {
     /// Defined elsewhere; found by name.
     Import,
-    /// Defined here, not seen outside.
+    /// Defined here, not visible outside.
     Local,
     /// Defined here and exported by its name.
     Export,
@@ -34,22 +34,22 @@ pub struct FuncDecl {
     pub linkage: Linkage,
     /// The code; `None` for an import.
     pub body: Option<Function>,
-    /// Hardly ever called; placed and optimised accordingly.
+    /// Rarely called; placed and optimised accordingly.
     pub cold: bool,
-    /// The facts of each parameter; empty where nothing is known of any.
+    /// The facts of each parameter; empty if no facts are known.
     pub param_facts: Vec<PointerFacts>,
 }
 
 /// The use of static data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum DataKind {
-    /// Read-only, not seen outside.
+    /// Read-only, not visible outside.
     #[default]
     Constant,
-    /// Written while the program runs, and exported by its name. Modules that are linked together and have one of the same name share
-    /// it.
+    /// Written at run time, and exported by its name. Modules that are linked together share variables of the same
+    /// name.
     Variable,
-    /// Written while the program runs, and not seen outside. All zeros at first.
+    /// Written at run time, and not visible outside. Initially all zeros.
     State,
 }
 
@@ -62,40 +62,42 @@ pub struct Data {
     pub bytes: Vec<u8>,
     /// Alignment in bytes, a power of two.
     pub align: u32,
-    /// Whether it changes, and who sees it.
+    /// Whether it is written, and where it is visible.
     pub kind: DataKind,
-    /// The places in it that hold addresses of functions, 8 bytes each. An import may be data in truth: an address says nothing of what is there.
-    /// In object files only.
+    /// The offsets of function addresses in the data, 8 bytes each. An import may actually be data, since only its
+    /// address is used. In object files only.
     pub addresses: Vec<(u32, FuncRef)>,
 }
 
-/// A line of the source that code was made from.
+/// A source line that code was generated from.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SourceLocation {
-    /// The file, as the compiler calls it.
+    /// The file, as the compiler names it.
     pub file: String,
     /// The line, counted from 1.
     pub line: u32,
-    /// The function that the line is in.
+    /// The function that contains the line.
     pub function: String,
 }
 
-/// A unit of code: functions and data, known to each other by name.
+/// A unit of code: functions and data that refer to each other by name.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// The byte order of the targets that it is for: data and constants are written for it. A backend refuses any other.
+    /// The byte order of the module's targets: data and constants have it. Backends reject modules of another byte
+    /// order.
     pub endianness: Endianness,
-    /// Functions, imported ones among them; [`declare`](Self::declare) adds them.
+    /// Functions, including imports; [`declare`](Self::declare) adds them.
     pub functions: PrimaryMap<FuncRef, FuncDecl>,
     /// Static data.
     pub data: PrimaryMap<DataRef, Data>,
     /// Functions `()` that run when the program or library is loaded. In object files only.
     pub constructors: Vec<FuncRef>,
-    /// Functions `()` that run when the code goes: as its library is unloaded, as the program ends, or as a JIT's code is dropped.
+    /// Functions `()` that run when the code is unloaded: with its library, at the program's end, or when a JIT's code
+    /// is dropped.
     pub destructors: Vec<FuncRef>,
-    /// The source locations that instructions have.
+    /// The source locations of instructions.
     pub locations: PrimaryMap<LocationRef, SourceLocation>,
-    /// The first function of each name, as declared.
+    /// The first declared function of each name.
     by_name: HashMap<String, FuncRef>,
     by_location: HashMap<SourceLocation, LocationRef>,
 }
@@ -130,7 +132,7 @@ impl Module {
         }
     }
 
-    /// Declares a function whose body follows, or comes from elsewhere.
+    /// Declares a function. Its body is added later or defined elsewhere.
     pub fn declare(&mut self, name: impl Into<String>, signature: FuncSig, linkage: Linkage) -> FuncRef {
         let name = name.into();
         let func = self.functions.next_key();
@@ -138,7 +140,14 @@ impl Module {
         self.functions.push(FuncDecl { name, signature, linkage, body: None, cold: false, param_facts: Vec::new() })
     }
 
-    /// The import of that name, declared if it is not yet there.
+    /// Declares a local function off the usual path.
+    pub fn declare_cold(&mut self, name: impl Into<String>, signature: FuncSig) -> FuncRef {
+        let func = self.declare(name, signature, Linkage::Local);
+        self.functions[func].cold = true;
+        func
+    }
+
+    /// The import of that name. Declares it if the module doesn't have it.
     pub fn import(&mut self, name: &str, signature: FuncSig) -> FuncRef {
         let known = self.function_named(name).filter(|(_, f)| f.linkage == Linkage::Import);
         match known {
@@ -147,7 +156,7 @@ impl Module {
         }
     }
 
-    /// Declares a function that is exported from here. An import of that name becomes it.
+    /// Declares an exported function. An existing import of that name becomes the export.
     pub fn export(&mut self, name: impl Into<String>, signature: FuncSig) -> FuncRef {
         let name = name.into();
         let known =
@@ -161,9 +170,9 @@ impl Module {
         }
     }
 
-    /// Takes back the declarations after the first `count` functions.
+    /// Removes the declarations after the first `count` functions.
     pub(crate) fn truncate_functions(&mut self, count: usize) {
-        // not touching those that stay: a library has many, and takes back often
+        // without touching the remaining ones: a library has many functions and removes declarations often
         let mut functions = Vec::from(std::mem::take(&mut self.functions));
         for decl in functions.drain(count.min(functions.len())..) {
             if self.by_name.get(&decl.name).is_some_and(|func| func.as_u32() as usize >= count) {
@@ -173,26 +182,19 @@ impl Module {
         self.functions = functions.into();
     }
 
-    /// Takes back the data after the first `count`, which no function refers to any more.
-    pub(crate) fn truncate_data(&mut self, count: usize) {
-        let mut data = Vec::from(std::mem::take(&mut self.data));
-        data.truncate(count);
-        self.data = data.into();
-    }
-
     /// Adds constant data.
     pub fn add_data(&mut self, name: impl Into<String>, bytes: Vec<u8>, align: u32) -> DataRef {
         let (name, addresses) = (name.into(), Vec::new());
         self.data.push(Data { name, bytes, align, kind: DataKind::Constant, addresses })
     }
 
-    /// A source location, stored once.
+    /// Returns the reference of a source location, and adds it if it is new.
     pub fn location(&mut self, location: SourceLocation) -> LocationRef {
         let Module { by_location, locations, .. } = self;
         *by_location.entry(location).or_insert_with_key(|location| locations.push(location.clone()))
     }
 
-    /// Takes all source locations away.
+    /// Removes all source locations.
     pub(super) fn clear_locations(&mut self) {
         self.locations.clear();
         self.by_location.clear();
@@ -202,7 +204,7 @@ impl Module {
         }
     }
 
-    /// Adds writable data that nobody sees outside: `size` zeros.
+    /// Adds local writable data: `size` zeros.
     pub fn add_state(&mut self, name: impl Into<String>, size: usize, align: u32) -> DataRef {
         let (name, bytes, addresses) = (name.into(), vec![0; size], Vec::new());
         self.data.push(Data { name, bytes, align, kind: DataKind::State, addresses })
@@ -219,7 +221,7 @@ impl Module {
         Some((func, self.functions.get(func)?))
     }
 
-    /// The part of the module that only an object file can have, in words.
+    /// The part of the module that only an object file supports, in words.
     pub fn only_in_objects(&self) -> Option<String> {
         if let Some(&func) = self.constructors.first() {
             let name = self.functions.get(func).map_or("?", |decl| &decl.name);
@@ -237,7 +239,7 @@ impl Module {
 /// The definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueDef {
-    /// Parameter number `.1` of the block; the entry block's are the function's.
+    /// Parameter number `.1` of the block; those of the entry block are the function's parameters.
     Param(Block, u32),
     /// The result of an instruction.
     Result(Inst),
@@ -264,23 +266,33 @@ pub struct InstData {
 /// A basic block.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BlockData {
-    /// Parameters, given by every branch to the block.
+    /// Parameters. Every branch to the block passes their values.
     pub params: Vec<Value>,
     /// Instructions, in order.
     pub insts: Vec<Inst>,
-    /// The end; `None` only while the block is being built.
+    /// The terminator; `None` only while the block is being built.
     pub terminator: Option<Terminator>,
-    /// Hardly ever runs: a backend moves it out of the way.
+    /// Rarely executed: backends move it out of line.
     pub cold: bool,
 }
 
-/// A piece of the frame.
+/// A stack slot in the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotData {
     /// Size in bytes.
     pub size: u32,
     /// Alignment in bytes, a power of two.
     pub align: u32,
+}
+
+impl SlotData {
+    /// The maximum size of the slot in a frame in bytes, including padding.
+    pub fn frame_bytes(self) -> u64 {
+        /// The alignment of frames. A larger alignment costs additional room to find an aligned address.
+        const FRAME_ALIGN: u32 = 16;
+        let room = if self.align > FRAME_ALIGN { self.align } else { 0 };
+        u64::from(self.size.max(1)).next_multiple_of(8.max(u64::from(self.align.min(FRAME_ALIGN)))) + u64::from(room)
+    }
 }
 
 /// The code of a function. Block 0 is the entry; blocks are laid out in order of creation.
@@ -292,13 +304,13 @@ pub struct Function {
     pub blocks: PrimaryMap<Block, BlockData>,
     /// Every instruction.
     pub insts: PrimaryMap<Inst, InstData>,
-    /// The frame.
+    /// The stack slots of the frame.
     pub slots: PrimaryMap<StackSlot, SlotData>,
     /// Signatures of indirect calls.
     pub signatures: PrimaryMap<SigRef, FuncSig>,
     /// The source location of each instruction that has one.
     pub locations: SecondaryMap<Inst, PackedOption<LocationRef>>,
-    /// The source location of each block's end that has one of its own. Any other has that of the block's last instruction.
+    /// The source location of each block end that has its own. Other ends have that of the block's last instruction.
     pub end_locations: SecondaryMap<Block, PackedOption<LocationRef>>,
 }
 
@@ -319,9 +331,9 @@ impl Function {
         insts.find_map(|&inst| self.locations[inst].expand())
     }
 
-    /// Whether any block can be reached from itself on the usual path: cold blocks are not entered.
+    /// Whether a block can be reached from itself on the usual path, which doesn't enter cold blocks.
     pub fn has_loop(&self) -> bool {
-        // Depth first; a block is on the path while it is entered and not left.
+        // Depth first. A block is on the path from entering it until leaving it.
         #[derive(Clone, Copy, PartialEq)]
         enum State {
             New,

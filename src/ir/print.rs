@@ -1,7 +1,7 @@
-//! The text form of a module, for people: listings in tests, error messages and bug reports.
+//! The listing of a module, for people: in tests, error messages and bug reports.
 //!
-//! Nothing reads it back. It never fails on a malformed module, because the verifier's errors show one:
-//! an entity that isn't there is printed by its number alone.
+//! There is no parser for it. Printing can't fail on a malformed module, since the verifier's errors print one: a
+//! missing entity is printed by its number alone.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -35,16 +35,16 @@ impl Display for DisplayFunction<'_> {
     }
 }
 
-/// A place in a function that a line of its listing shows.
+/// A place in a function that has a line in the listing.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// An instruction.
     Inst(Inst),
-    /// The end of a block.
+    /// The terminator of a block.
     End(Block),
 }
 
-/// The text that a listing is written to. It is told the location of each line of code, just before that line.
+/// The output of a listing. It is called with the place of each line of code, just before that line.
 pub(super) trait Listing: Write {
     fn shows(&mut self, _func: FuncRef, _place: Place) {}
 }
@@ -79,7 +79,7 @@ impl Module {
                 };
                 write!(f, "{data}{shown} {name:?} align {align}")?;
                 match kind {
-                    // zeros
+                    // all zeros
                     DataKind::State => write!(f, ", {} bytes", bytes.len())?,
                     _ => write!(f, " = \"{}\"", bytes.escape_ascii())?,
                 }
@@ -111,7 +111,7 @@ impl Module {
     }
 }
 
-/// A symbol's name, in quotes unless it is made of what C and linkers allow.
+/// A symbol's name, in quotes unless it consists of characters that C and linkers allow.
 struct Symbol<'a>(&'a str);
 
 impl Display for Symbol<'_> {
@@ -121,7 +121,7 @@ impl Display for Symbol<'_> {
     }
 }
 
-/// A function's name, or its number if there is no such function.
+/// A function's name, or its number if the function doesn't exist.
 struct Name<'a>(&'a Module, FuncRef);
 
 impl Display for Name<'_> {
@@ -204,7 +204,7 @@ fn write_block(
     }
 }
 
-/// The type of a value, or `?` if there is no such value.
+/// The type of a value, or `?` if the value doesn't exist.
 struct TypeOf<'a>(&'a Function, Value);
 
 impl Display for TypeOf<'_> {
@@ -216,7 +216,7 @@ impl Display for TypeOf<'_> {
     }
 }
 
-/// Values between commas.
+/// Values separated by commas.
 struct List<'a>(&'a [Value]);
 
 impl Display for List<'_> {
@@ -229,7 +229,7 @@ impl Display for List<'_> {
     }
 }
 
-/// Prints one instruction on one line; errors show it.
+/// Prints one instruction on one line, for listings and errors.
 pub(super) struct DisplayInst<'a> {
     pub(super) module: &'a Module,
     pub(super) func: &'a Function,
@@ -279,7 +279,7 @@ impl DisplayInst<'_> {
                 let operands: Vec<Value> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
                 write!(f, "same_bytes.{bytes} {}", List(&operands))
             }
-            Op::StackAddr(slot) => write!(f, "stack_addr {slot}"),
+            Op::StackAddr(slot, offset) => write!(f, "stack_addr {slot}{}", Offset(i64::from(*offset))),
             Op::DataAddr(data, offset) => write!(f, "data_addr {data}{}", Offset(i64::from(*offset))),
             Op::FuncAddr(func) => write!(f, "func_addr @{}", Name(self.module, *func)),
             Op::LoadAcquire(ptr) => write!(f, "load_acquire.ptr {ptr}"),
@@ -294,7 +294,7 @@ impl DisplayInst<'_> {
     }
 }
 
-/// Prints a block's end on one line; errors show it.
+/// Prints a terminator on one line, for listings and errors.
 pub(super) struct DisplayTerminator<'a>(pub(super) &'a Terminator);
 
 impl Display for DisplayTerminator<'_> {
@@ -342,7 +342,7 @@ impl Display for Flags {
     }
 }
 
-/// A float constant: the shortest decimal that reads back as the same bits, or a NaN with its bits.
+/// A float constant: the shortest decimal that parses to the same bits, or a NaN with its bits.
 struct Float {
     ty: Type,
     bits: u64,
@@ -586,7 +586,7 @@ block0:
         code.blocks[block].terminator = None;
         code.insts[Inst::from_u32(0)].op = Op::Call(FuncRef::from_u32(1002), vec![Value::from_u32(1003)]);
         code.insts[Inst::from_u32(1)].op = Op::Binary(BinaryOp::Add, Value::from_u32(1004), Value::from_u32(0));
-        code.insts[Inst::from_u32(2)].op = Op::StackAddr(StackSlot::from_u32(1005));
+        code.insts[Inst::from_u32(2)].op = Op::StackAddr(StackSlot::from_u32(1005), 0);
         let text = module.display_function(func).to_string();
         for part in [
             "block1(v1000: ?) cold:",

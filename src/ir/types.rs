@@ -1,7 +1,7 @@
-//! Types of the IR: what a value, a parameter and a memory access may be.
+//! Types of the IR: those of values, parameters and memory accesses.
 //!
-//! A pointer is a type of its own, never an integer, so that a backend can keep provenance (LLVM) or
-//! fold addresses (Cranelift). `Bool` lives in values only: it is neither loaded nor stored.
+//! A pointer is a separate type, never an integer, so backends can keep provenance (LLVM) or fold addresses
+//! (Cranelift). `Bool` exists only for values: it is neither loaded nor stored.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Type {
     /// A truth value; the result of comparisons. Not a memory type.
     Bool,
-    /// An 8-bit integer without sign; operations say how they read it.
+    /// An 8-bit integer without a sign; operations define how they interpret it.
     I8,
     /// A 16-bit integer.
     I16,
@@ -27,7 +27,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Size in memory, in bytes; a `Bool` counts as one though it can't be stored.
+    /// Size in memory, in bytes; 1 for `Bool`, although it can't be stored.
     pub const fn bytes(self) -> u32 {
         match self {
             Type::Bool | Type::I8 => 1,
@@ -90,8 +90,9 @@ pub struct AbiParam {
     pub ty: Type,
     /// The extension of a narrow integer.
     pub ext: Extension,
-    /// An `I32` or `I64` that in C is a struct of this size: the bits that a load of the struct gives. As a parameter it is passed as
-    /// the integer, as every supported target does; a result is where the target's C returns structs.
+    /// An `I32` or `I64` that is a struct of this size in C: it holds the bits that a load of the struct would return.
+    /// A parameter is passed as the integer, as on every supported target. A result is returned as the target's C ABI
+    /// returns structs.
     pub aggregate: bool,
 }
 
@@ -131,20 +132,20 @@ impl fmt::Display for AbiParam {
     }
 }
 
-/// The facts of a pointer parameter when its function is called, which hold until it returns. By default nothing is known.
+/// Facts about a pointer parameter at the function's call; they hold until it returns. By default nothing is known.
 ///
-/// The interpreter traps where it sees that a fact doesn't hold, which it can't of `noalias` and `readonly`.
+/// The interpreter traps if a fact doesn't hold, except for `noalias` and `readonly`, which it can't check.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PointerFacts {
     /// It isn't null.
     pub nonnull: bool,
-    /// What the function reads or writes through it is, if it is written at all, accessed in no other way.
+    /// Memory that the function accesses through the pointer is accessed in no other way, if it is written at all.
     pub noalias: bool,
     /// Nothing is written through it.
     pub readonly: bool,
-    /// So many bytes there can be read at any time; 0 where that isn't known.
+    /// The number of bytes at the pointer that can be read at any time; 0 if unknown.
     pub dereferenceable: u32,
-    /// It is a multiple of this, a power of two.
+    /// The address is a multiple of this power of two.
     pub align: u32,
 }
 
@@ -161,7 +162,7 @@ impl Default for PointerFacts {
 }
 
 impl fmt::Display for PointerFacts {
-    /// Each fact after a space.
+    /// Prints each fact after a space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (holds, name) in [(self.nonnull, "nonnull"), (self.noalias, "noalias"), (self.readonly, "readonly")] {
             if holds {

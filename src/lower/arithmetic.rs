@@ -1,24 +1,25 @@
-//! Arithmetic of dimensions (docs/signatures.md): 64 bits, signed, with overflow told; division is rounded down, and the rest has the
-//! divisor's sign. The one way from a dimension to IR.
+//! Arithmetic of dimensions (docs/signatures.md): signed 64-bit, with overflow detection. Division rounds down, and the
+//! remainder has the divisor's sign. All dimensions are lowered to IR here.
 
 use crate::ir::{BinaryOp, FunctionBuilder, IntCC, Value};
 use crate::spec::{Dim, DimOp};
 
-/// How code tells that a result doesn't fit in 64 bits.
+/// How code detects that a result doesn't fit in 64 bits.
 #[derive(Clone, Copy)]
 pub(super) enum Overflow {
-    /// It does not fit where this value is negative.
+    /// It doesn't fit if this value is negative.
     Negative(Value),
-    /// It does not fit where these values differ.
+    /// It doesn't fit if these values differ.
     Different(Value, Value),
 }
 
-/// A sum, difference or product in 64 bits, and whether it fits. Other operations are not among them; they count as products.
+/// A sum, difference or product in 64 bits, and whether it fits. Any other operation counts as a product; don't pass
+/// one.
 pub(super) fn checked(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> (Value, Overflow) {
     match op {
         DimOp::Add => {
             let sum = b.binary(BinaryOp::Add, x, y);
-            // overflows where both signs differ from the sum's
+            // overflows if both signs differ from the sum's
             let (first, second) = (b.binary(BinaryOp::Xor, x, sum), b.binary(BinaryOp::Xor, y, sum));
             (sum, Overflow::Negative(b.binary(BinaryOp::And, first, second)))
         }
@@ -37,14 +38,15 @@ pub(super) fn checked(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value
     }
 }
 
-/// The smaller or the greater of two values.
+/// The minimum or the maximum of two values.
 pub(super) fn extremum(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
     let less = b.icmp(IntCC::SLt, x, y);
     let (first, second) = if op == DimOp::Min { (x, y) } else { (y, x) };
     b.select(less, first, second)
 }
 
-/// A quotient or rest by a power of two, without a division: a backend that doesn't choose instructions by constants would divide, twice.
+/// A quotient or remainder by a power of two, without a division: a backend that doesn't select instructions by
+/// constant operands would emit two divisions.
 fn division_by_power(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, power: i64) -> Value {
     if op == DimOp::Mod {
         return b.binary_imm(BinaryOp::And, x, power - 1);
@@ -60,8 +62,8 @@ fn division_by_power(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, power: i6
     b.binary(BinaryOp::Add, quotient, more)
 }
 
-/// A quotient or rest by a positive number. Where the rest towards zero is negative, the quotient that is rounded down is one less; where the rest is
-/// positive, the quotient that is rounded up is one more.
+/// A quotient or remainder by a positive number. A negative remainder of the truncating division lowers the
+/// rounded-down quotient by one; a positive one raises the rounded-up quotient by one.
 pub(super) fn division_by_positive(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, divisor: Value) -> Value {
     if let Some(power) = b.as_int_const(divisor).filter(|divisor| divisor.cast_unsigned().is_power_of_two()) {
         return division_by_power(b, op, x, power);
@@ -86,7 +88,7 @@ pub(super) fn division_by_positive(b: &mut FunctionBuilder<'_>, op: DimOp, x: Va
     b.binary(BinaryOp::Add, quotient, negative)
 }
 
-/// A quotient rounded down or up, or the rest with the divisor's sign; for divisors that don't trap.
+/// A quotient rounded down or up, or the remainder with the divisor's sign; only for divisors that don't trap.
 pub(super) fn rounded_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
     let rest = b.binary(BinaryOp::SRem, x, y);
     let some = b.icmp_imm(IntCC::Ne, rest, 0);
@@ -111,8 +113,8 @@ pub(super) fn rounded_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value,
     b.select(up, less, quotient)
 }
 
-/// As [`rounded_division`], for any divisor: 0 and -1, on which a machine may trap, are replaced by 1. The result for -1 is put in
-/// afterwards; the result for 0 means nothing.
+/// Like [`rounded_division`], for any divisor. Replaces 0 and -1, on which a machine may trap, by 1. The result for -1
+/// is selected afterwards; the result for 0 is meaningless.
 pub(super) fn total_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
     let (zero, one) = (b.i64(0), b.i64(1));
     let (is_zero, is_minus_one) = (b.icmp_imm(IntCC::Eq, y, 0), b.icmp_imm(IntCC::Eq, y, -1));
@@ -123,7 +125,7 @@ pub(super) fn total_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y
     b.select(is_minus_one, negative, divided)
 }
 
-/// Code for the parts of a dimension: where symbols have their values, and what becomes of overflows and divisors.
+/// Emits the parts of a dimension. The implementation supplies the symbols' values, and handles overflows and divisors.
 pub(super) trait DimCode {
     /// A constant, an `I64`.
     fn constant(&mut self, value: i64) -> Value;
@@ -131,11 +133,11 @@ pub(super) trait DimCode {
     /// The value of a symbol, if it has one.
     fn symbol(&mut self, name: &str) -> Option<Value>;
 
-    /// An operation on two values; `divisor` is the second one, where it is constant.
+    /// An operation on two values. `divisor` is the second one if it is constant.
     fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value;
 }
 
-/// The value of a dimension; `None` where one of its symbols has none.
+/// The value of a dimension; `None` if one of its symbols has no value.
 pub(super) fn lower_dim(code: &mut impl DimCode, dim: &Dim) -> Option<Value> {
     match dim {
         Dim::Const(value) => Some(code.constant(*value)),

@@ -1,25 +1,24 @@
-//! Destructors for object formats that have no place for them.
+//! Destructors for object formats that have no section for them.
 
-use crate::ir::{FuncSig, FunctionBuilder, Linkage, Module, Type};
+use crate::ir::{FuncSig, FunctionBuilder, Module, Type};
 
-/// Lets a constructor register the module's destructors by the C library's `atexit`. In a DLL that is a function of the DLL's own start-up
-/// code, whose list is run when the DLL is unloaded.
+/// Adds a constructor that registers the module's destructors with the C library's `atexit`. In a DLL, `atexit` belongs
+/// to the DLL's own start-up code, which runs the registered functions when the DLL is unloaded.
 pub(super) fn register_destructors(module: &mut Module) {
     let destructors = std::mem::take(&mut module.destructors);
     if destructors.is_empty() {
         return;
     }
     let at_exit = module.import("atexit", FuncSig::new([Type::Ptr], Some(Type::I32)));
-    let func = module.declare("__tvm_ffi_codegen_at_exit", FuncSig::default(), Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    for destructor in destructors {
-        let address = b.func_addr(destructor);
-        // the last first, as in other formats; nobody is there to be told of a failure
-        b.call(at_exit, &[address]);
-    }
-    b.ret(None);
-    let func = b.finish();
+    let func = FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_at_exit", FuncSig::default(), |b| {
+        for destructor in destructors {
+            let address = b.func_addr(destructor);
+            // `atexit` runs the last registered function first, as other formats do with destructors. A constructor
+            // can't report a failure.
+            b.call(at_exit, &[address]);
+        }
+        b.ret(None);
+    });
     module.constructors.push(func);
 }
 
@@ -28,7 +27,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::ir::verify;
+    use crate::ir::{Linkage, verify};
 
     #[test]
     fn destructors_become_a_constructor() {

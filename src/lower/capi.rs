@@ -1,16 +1,16 @@
-//! The C functions of TVM FFI that generated code imports, with their prototypes: one table, which is also the documentation of the
+//! The C functions of TVM FFI that generated code imports, with their prototypes. This one table also documents the
 //! symbols that a module needs.
 
 use crate::ir::Type::{I32, Ptr};
-use crate::ir::{FuncRef, FuncSig, Module, Type};
+use crate::ir::{Emitter, FuncRef, FuncSig, Module, Type, Val};
 
-/// A C function by its symbol, with the types of its parameters and of its result.
+/// A C function: its symbol, and the types of its parameters and result.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CFunction {
     /// The symbol.
     pub symbol: &'static str,
-    /// The C prototype, as the header has it.
+    /// The C prototype, as in the header.
     pub prototype: &'static str,
     /// The code that imports it.
     pub importer: Importer,
@@ -22,11 +22,11 @@ pub struct CFunction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Importer {
-    /// Runtime helpers, and wrappers perhaps.
+    /// Runtime helpers, and possibly wrappers.
     Helper,
-    /// Wrappers alone.
+    /// Only wrappers.
     Wrapper,
-    /// The parts of a library beside wrappers.
+    /// The parts of a library other than wrappers.
     Library,
 }
 
@@ -42,8 +42,8 @@ macro_rules! functions {
             };
         )*
 
-        /// Every C function that generated code may import, by symbol. Which of them a module imports depends on its signatures and
-        /// kernels. The headers are tvm/ffi/c_api.h and tvm/ffi/extra/c_env_api.h.
+        /// Every C function that generated code may import, by symbol. Which of them a module imports depends on its
+        /// signatures and kernels. The headers are tvm/ffi/c_api.h and tvm/ffi/extra/c_env_api.h.
         pub const C_FUNCTIONS: &[CFunction] = &[$($name),*];
     };
 }
@@ -98,4 +98,15 @@ functions! {
 /// Imports a function of the table into a module, once.
 pub(super) fn import(module: &mut Module, function: CFunction) -> FuncRef {
     module.import(function.symbol, FuncSig::c(function.params.iter().copied(), function.ret))
+}
+
+/// Calls a function of the table; returns its result, if it has one.
+pub(super) fn call<'c>(c: Emitter<'c>, function: CFunction, args: &[Val<'c>]) -> Option<Val<'c>> {
+    let function = c.with(|b| Some(import(b.module(), function)))?;
+    c.call(function, args)
+}
+
+/// Calls a function of the table that has a result; returns the result.
+pub(super) fn result<'c>(c: Emitter<'c>, function: CFunction, args: &[Val<'c>]) -> Val<'c> {
+    call(c, function, args).unwrap_or_else(|| c.i32(0))
 }

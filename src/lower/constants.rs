@@ -1,4 +1,4 @@
-//! The constant pool of a module: texts, message templates and descriptors, each stored once.
+//! The constant pool of a module: strings, message templates and descriptors, each stored once.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::protocol::{
     SHARED_TEXT, TEXT, derive,
 };
 
-/// The most pieces that a template may have: a message of a body may print each field, with a text before it and behind it.
+/// The max pieces of a template. A message of a body may print each field, with a string before and after it.
 const MAX_PIECES: usize = 2 * MAX_FIELDS as usize + 1;
 const _: () = assert!(MAX_PIECES < MAX_STRINGS);
 
-/// The most bytes of a pool.
+/// The max bytes of a pool.
 pub(super) const MAX_BYTES: u32 = (1 << 24) - 1;
 
-/// More than the texts and templates of the runtime helpers take.
+/// An upper bound for the strings and templates of the runtime helpers.
 const ROOM_FOR_HELPERS: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub(super) struct ConstantPool {
     order: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
-    /// Descriptors and code of expressions.
+    /// Descriptors and expression code.
     descriptors: HashMap<Box<[u8]>, u32>,
     templates: HashMap<Box<[u8]>, u32>,
-    /// Where shared texts are, once they are there.
+    /// The offset of the shared strings, once they are added.
     shared: Option<u32>,
-    /// The capabilities that the pool's signatures, results and templates ask of the runtime helpers.
+    /// The capabilities that the pool's signatures, results and templates require of the runtime helpers.
     capabilities: Capabilities,
 }
 
 impl ConstantPool {
-    /// An empty pool of a module whose target has this byte order.
+    /// An empty pool for a target of this byte order.
     pub(super) fn new(order: Endianness) -> Self {
         ConstantPool {
             order,
@@ -54,12 +54,12 @@ impl ConstantPool {
         self.order
     }
 
-    /// The capabilities that the pool asks of the runtime helpers so far.
+    /// The capabilities that the pool requires of the runtime helpers so far.
     pub(super) fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// The offset of a NUL-terminated text, stored once. Never 0, which stands for no text.
+    /// The offset of a NUL-terminated string, stored once. Never 0, which means no string.
     pub(super) fn text(&mut self, text: &str) -> u32 {
         if let Some(offset) = self.texts.get(text) {
             return *offset;
@@ -73,7 +73,7 @@ impl ConstantPool {
         offset
     }
 
-    /// The offset of texts one behind the other, and an empty one.
+    /// The offset of consecutive strings, followed by an empty one.
     pub(super) fn list(&mut self, texts: &[&str]) -> u32 {
         let offset = self.bytes.len() as u32;
         texts.iter().for_each(|text| push_text(&mut self.bytes, text));
@@ -81,14 +81,14 @@ impl ConstantPool {
         offset
     }
 
-    /// The bytes of a value, as the pool has them.
+    /// The encoding of a value in the pool.
     pub(super) fn encoded(&self, value: &impl Encode) -> Vec<u8> {
         let mut bytes = Vec::new();
         value.write(self.order, &mut bytes);
         bytes
     }
 
-    /// The offset of a descriptor or of an expression's code, aligned; equal bytes are stored once.
+    /// The offset of a descriptor or of expression code, aligned; equal bytes are stored once.
     pub(super) fn descriptor(&mut self, bytes: &[u8]) -> u32 {
         if let Some(offset) = self.descriptors.get(bytes) {
             return *offset;
@@ -100,11 +100,11 @@ impl ConstantPool {
         offset
     }
 
-    /// The offset of a signature's descriptor, which begins `start` bytes into `bytes`, behind its extension. All descriptors that it
-    /// refers to are in the pool.
+    /// The offset of a signature's descriptor. It begins `start` bytes into `bytes`, after its extension. All
+    /// descriptors that it refers to have to be in the pool.
     ///
     /// # Errors
-    /// One of these descriptors isn't in the pool; the text says which.
+    /// One of these descriptors isn't in the pool; the message says which.
     pub(super) fn signature(&mut self, bytes: &[u8], start: u32) -> Result<u32, String> {
         let offset = self.descriptor(bytes) + start;
         self.capabilities.add_all(derive::of_signature(self.descriptors(), offset)?);
@@ -114,25 +114,25 @@ impl ConstantPool {
     /// The offset of a result's descriptor.
     ///
     /// # Errors
-    /// The descriptor has no kind; the text says so.
+    /// The descriptor has an unknown kind; the message says so.
     pub(super) fn result(&mut self, descriptor: &ResultDescriptor) -> Result<u32, String> {
         let offset = self.descriptor(&self.encoded(descriptor));
         self.capabilities.add_all(derive::of_result(self.descriptors(), offset)?);
         Ok(offset)
     }
 
-    /// Adds capabilities that no descriptor tells.
+    /// Adds capabilities that no descriptor implies.
     pub(super) fn ask(&mut self, capabilities: Capabilities) {
         self.capabilities.add_all(capabilities);
     }
 
-    /// What the pool has, to be read.
+    /// The pool's contents, for reading.
     pub(super) fn descriptors(&self) -> Descriptors<'_> {
         Descriptors { bytes: &self.bytes, order: self.order }
     }
 
-    /// The offset of the shared texts, which templates refer to from now on. Only the runtime helpers' own templates may: `report` finds the
-    /// texts in its own pool.
+    /// The offset of the shared strings; templates refer to them from now on. Only the runtime helpers' own templates
+    /// may do so, because `report` looks them up in its own pool.
     pub(super) fn shared(&mut self) -> u32 {
         *self.shared.get_or_insert_with(|| {
             let offset = self.bytes.len() as u32;
@@ -141,15 +141,15 @@ impl ConstantPool {
         })
     }
 
-    /// Adds a template and gives its offset; equal ones are stored once. Pieces past [`MAX_PIECES`] are left out: the runtime helpers and
-    /// bodies have no more.
+    /// Adds a template and returns its offset; equal ones are stored once. Omits pieces past [`MAX_PIECES`]; the
+    /// runtime helpers and bodies never have more.
     pub(super) fn template(&mut self, kind: &str, pieces: &[Piece<'_>]) -> u32 {
         let mut template = Vec::new();
         self.push_piece(&mut template, Piece::Text(kind));
         self.finish_template(template, pieces)
     }
 
-    /// The same without an error's kind: the template that a directive of another template stands for.
+    /// The same without an error's kind: the template that a directive of another template expands to.
     pub(super) fn inner_template(&mut self, pieces: &[Piece<'_>]) -> u32 {
         self.finish_template(Vec::new(), pieces)
     }
@@ -161,7 +161,7 @@ impl ConstantPool {
         self.end_template(template)
     }
 
-    /// The same without a limit: the template that shows a long signature.
+    /// The same without a limit: the template that prints a long signature.
     pub(super) fn calling_template(&mut self, pieces: &[Piece<'_>]) -> u32 {
         let mut template = Vec::new();
         pieces.iter().for_each(|piece| self.push_piece(&mut template, *piece));
@@ -209,7 +209,7 @@ impl ConstantPool {
         }
     }
 
-    /// The byte for a shared text.
+    /// The byte for a shared string.
     fn shared_code(&self, text: &str) -> Option<u8> {
         self.shared?;
         let at = SHARED.iter().position(|shared| *shared == text)?;
@@ -217,7 +217,7 @@ impl ConstantPool {
         u8::try_from(before).ok().and_then(|before| SHARED_TEXT.checked_add(before))
     }
 
-    /// Whether offsets reach all of the pool, the runtime helpers' own texts with it.
+    /// Whether offsets can address the whole pool, including the runtime helpers' own strings.
     pub(super) fn is_in_reach(&self) -> bool {
         self.bytes.len() <= MAX_BYTES as usize - ROOM_FOR_HELPERS
     }
@@ -227,7 +227,7 @@ impl ConstantPool {
     }
 }
 
-/// Appends a C string. A NUL inside would cut it short.
+/// Appends a C string. A NUL inside would truncate it.
 fn push_text(to: &mut Vec<u8>, text: &str) {
     to.extend(text.bytes().filter(|b| *b != 0));
     to.push(0);
@@ -250,7 +250,7 @@ mod tests {
         let mut pool = ConstantPool::new(Endianness::Little);
         let pieces = [Piece::Text("at "), Piece::Value(Directive::Number, 1), Piece::Text(""), Piece::Text(", got ")];
         assert_eq!(template(&mut pool, "ValueError", &pieces), b"ValueError\0at \0\x02, got \0\0");
-        // stored once
+        // equal templates are stored once
         assert_eq!(pool.template("ValueError", &pieces), 0);
         assert_eq!(pool.inner_template(&[]), pool.inner_template(&[]));
     }
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// What no text can begin with stands behind a byte that says so.
+    /// A string with a reserved first byte is stored after the byte of [`Directive::Text`].
     #[test]
     fn texts_may_begin_with_any_character() {
         let mut pool = ConstantPool::new(Endianness::Little);

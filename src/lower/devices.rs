@@ -1,33 +1,33 @@
-//! Which tensors of a signature share a device.
+//! Determines which tensors of a signature share a device.
 
 use crate::spec::{Device, DeviceId, Signature};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
-/// The kinds of devices that a signature names, in order of appearance, each with the id that tensors without one share. A slot more
-/// is for the tensors that may be anywhere.
+/// The kinds of devices that a signature names, in order of appearance. Each has the id that tensors without a stated
+/// id share. An extra slot is for tensors that may be on any device.
 pub(in crate::lower) struct Devices {
     kinds: Vec<(DLDeviceType, Shared)>,
 }
 
-/// What the stated ids of one kind of device say about the tensors without.
+/// The id for tensors without a stated id, derived from the stated ids of the same kind of device.
 #[derive(Clone, Copy, PartialEq)]
 enum Shared {
-    /// None is stated: the first tensor says it.
+    /// No id is stated: the first tensor determines it.
     Open,
-    /// All that state one state this one.
+    /// All stated ids are this one.
     Stated(i32),
-    /// Different ones are stated: the tensors without share one among themselves.
+    /// Different ids are stated: the tensors without one share an id among themselves.
     Mixed,
 }
 
-/// The id that a tensor has to have.
+/// The id that a tensor must have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum SharedId {
-    /// This one.
+    /// This id.
     Fixed(i32),
-    /// That of the first in its slot.
+    /// The id of the first tensor in its slot.
     OfSlot,
-    /// Any.
+    /// Any id.
     Any,
 }
 
@@ -59,7 +59,7 @@ impl Devices {
         self.kinds.len() + 1
     }
 
-    /// The slot of a device, and the id that it has to have.
+    /// The slot of a device, and its required id.
     pub(in crate::lower) fn place(&self, device: &Device) -> (usize, SharedId) {
         let Device::Kind(kind, id) = device else { return (self.kinds.len(), SharedId::OfSlot) };
         let slot = self.kinds.iter().position(|(known, _)| known == kind);
@@ -68,7 +68,7 @@ impl Devices {
             (DeviceId::Fixed(id), _) => SharedId::Fixed(*id),
             (DeviceId::Shared, Some(Shared::Stated(id))) => SharedId::Fixed(id),
             (DeviceId::Shared, Some(Shared::Open | Shared::Mixed)) => SharedId::OfSlot,
-            // a result's kind may be one of which no parameter is
+            // a result may have a kind of device that no parameter has
             (DeviceId::Shared, None) | (DeviceId::Any, _) => SharedId::Any,
         };
         (slot.unwrap_or(0), id)

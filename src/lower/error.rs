@@ -1,26 +1,34 @@
-//! The mistakes that a kernel or a body can have.
+//! The errors that a kernel or a body can have.
 
 use std::fmt;
 
 use super::convention::Convention;
+use crate::diagnostic::{Diagnose, DiagnosedMistake, Diagnostic, DiagnosticKind};
+use crate::spec::Place;
 
-/// One mistake in a body.
+/// One error in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BodyMistake {
-    /// The operation that was asked for: `load`, `tensor("x")`, ...
+    /// The requested operation: `load`, `tensor("x")`, ...
     pub operation: String,
     /// The problem with it.
     pub problem: String,
+    /// The source location of the operation, as stated with [`Body::at`](crate::Body::at).
+    pub place: Option<Place>,
 }
 
 impl fmt::Display for BodyMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.operation, self.problem)
+        write!(f, "{}: {}", self.operation, self.problem)?;
+        match &self.place {
+            Some(place) => write!(f, " ({place})"),
+            None => Ok(()),
+        }
     }
 }
 
-/// The error of making a wrapper from a signature and a kernel.
+/// The error of creating a wrapper from a signature and a kernel.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LowerError {
@@ -30,7 +38,7 @@ pub enum LowerError {
         /// The name.
         name: String,
     },
-    /// The kernel's symbol is no symbol.
+    /// The kernel's symbol is empty or contains a NUL byte.
     #[error("kernel symbol {symbol:?} of function `{function}` is empty or holds a NUL byte")]
     KernelName {
         /// The function.
@@ -38,7 +46,7 @@ pub enum LowerError {
         /// The symbol as given.
         symbol: String,
     },
-    /// The kernel's symbol can't be a kernel's.
+    /// The kernel's symbol is reserved for something else.
     #[error(
         "the kernel of function `{function}` can't be the symbol {symbol:?}, which is {meaning}; give the kernel another name"
     )]
@@ -47,7 +55,7 @@ pub enum LowerError {
         function: String,
         /// The kernel's symbol.
         symbol: String,
-        /// What symbols of that name are.
+        /// What symbols of that name are reserved for.
         meaning: String,
     },
     /// The launch of a kernel doesn't fit the signature, or an image.
@@ -60,25 +68,25 @@ pub enum LowerError {
         /// All problems.
         problems: Vec<String>,
     },
-    /// The kernel's symbol already means something else in the module.
+    /// The module already uses the kernel's symbol for something else.
     #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
     SymbolConflict {
         /// The function.
         function: String,
         /// The kernel's symbol.
         symbol: String,
-        /// The thing that the module has.
+        /// What the module uses the symbol for.
         found: String,
     },
-    /// The symbols of such a function mean something else, in a library or in each module.
+    /// The symbols derived from the function's name have another meaning, in a library or in each module.
     #[error("function `{name}` can't have that name: the symbol `{symbol}` means something else; give it another name")]
     ReservedName {
         /// The name.
         name: String,
-        /// The symbol that is in the way.
+        /// The conflicting symbol.
         symbol: String,
     },
-    /// A function of a library can't be that global function.
+    /// A function of a library can't be registered as that global function.
     #[error("function `{function}` can't be the global function {global:?}: {problem}")]
     Global {
         /// The function.
@@ -88,7 +96,7 @@ pub enum LowerError {
         /// The reason.
         problem: String,
     },
-    /// A kernel that only this process has can't be in a file.
+    /// A kernel that exists only in this process can't be in a file.
     #[error(
         "the kernel of function `{function}` is an address of this process, which means nothing in a file; name it by its symbol, \
          and link it in"
@@ -97,10 +105,21 @@ pub enum LowerError {
         /// The function.
         function: String,
     },
-    /// Code that a kernel comes with can't be put into an object, or into a module of the caller's.
+    /// An address of this process can't define a symbol in a file.
     #[error(
-        "the kernel of function `{function}` comes with its {code}, which only an engine links in; name the kernel by \
-         `Kernel::symbol({symbol:?})`, and give the {code} to the linker"
+        "the kernel of function `{function}` comes with an address of `{symbol}` in this process, which means nothing in a file; leave it out, and link \
+         what defines the symbol"
+    )]
+    SymbolInFile {
+        /// The function.
+        function: String,
+        /// The symbol.
+        symbol: String,
+    },
+    /// A kernel's own code can't be put into an object, or into the caller's module.
+    #[error(
+        "the kernel of function `{function}` comes with its {code}, which is linked into a running process alone; name the kernel by its symbol \
+         `{symbol}`, and give the {code} to the linker"
     )]
     CodeForTheLinker {
         /// The function.
@@ -110,15 +129,27 @@ pub enum LowerError {
         /// The kernel's symbol.
         symbol: String,
     },
-    /// The prefix of a system library can't begin symbols.
+    /// The kernel in the caller's module has another prototype than the signature, convention and result require.
+    #[error("the kernel `{kernel}` of function `{function}` {problem}; its prototype is `{prototype}`")]
+    Prototype {
+        /// The function.
+        function: String,
+        /// The kernel's name in the module.
+        kernel: String,
+        /// The difference, and the prototype that would fit.
+        problem: String,
+        /// The prototype in C.
+        prototype: String,
+    },
+    /// The prefix of a system library isn't valid at the start of symbols.
     #[error("expected a prefix of letters, digits, `_`, `.` and `$` that doesn't begin with a digit, got {prefix:?}")]
     Prefix {
         /// The prefix as given.
         prefix: String,
     },
-    /// The module's messages outgrow what its tables can refer to.
+    /// The module's messages exceed what its tables can address.
     #[error(
-        "function `{function}` is one too many: the messages of one module may take {most} bytes; make several modules"
+        "module too large: error messages exceed {most} bytes at function `{function}`; split it into several modules"
     )]
     TooManyMessages {
         /// The function that didn't fit.
@@ -138,10 +169,10 @@ pub enum LowerError {
         bytes: u32,
         /// The limit.
         most: u32,
-        /// What takes most of it, with its bytes: the largest first, at most three.
+        /// What takes most of it, with sizes in bytes: the largest first, at most three.
         largest: Vec<(&'static str, u32)>,
     },
-    /// The kernel's convention can't pass what the signature has.
+    /// The kernel's convention can't pass a part of the signature.
     #[error("the kernel of function `{function}` can't be called by the convention {convention}: {problem}")]
     Convention {
         /// The function.
@@ -157,10 +188,9 @@ pub enum LowerError {
         /// The function.
         function: String,
     },
-    /// The kernel isn't native, and was told how to be called or what it returns.
+    /// The kernel isn't native, but a convention or C result was stated for it.
     #[error(
-        "the kernel of function `{function}` is {kernel}, and `Kernel::{method}` is for native kernels, which are symbols or addresses; \
-         leave the call out"
+        "the kernel of function `{function}` is {kernel}, and `{method}` is for native kernels, which are symbols or addresses; leave it out"
     )]
     NotNative {
         /// The function.
@@ -170,7 +200,7 @@ pub enum LowerError {
         /// The method of [`Kernel`](super::Kernel) that was called: `convention` or `returning`.
         method: &'static str,
     },
-    /// The kernel can't return what the signature says, or the other way round.
+    /// The kernel's C result and the signature's result don't match.
     #[error("the kernel of function `{function}` {problem}")]
     KernelReturn {
         /// The function.
@@ -183,15 +213,15 @@ pub enum LowerError {
     Internal {
         /// The function.
         function: String,
-        /// What was looked for.
+        /// What the failed look-up was for.
         missing: String,
     },
-    /// The body has mistakes; all of them are here.
+    /// The body has errors; this lists all of them.
     #[error("the body of function `{function}` has mistakes:{}", list(.mistakes))]
     Body {
         /// The function.
         function: String,
-        /// At least one.
+        /// The errors, at least one.
         mistakes: Vec<BodyMistake>,
     },
 }
@@ -201,6 +231,38 @@ fn shares(largest: &[(&'static str, u32)]) -> String {
     shares.join(", ")
 }
 
+/// The errors of several functions as one string, at least a line for each.
+pub(crate) fn lines(mistakes: &[LowerError]) -> String {
+    let texts: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
 fn list(mistakes: &[BodyMistake]) -> String {
     mistakes.iter().map(|m| format!("\n  {m}")).collect()
+}
+
+impl Diagnose for LowerError {
+    fn diagnostic(&self) -> Diagnostic {
+        diagnostic_of([self], self)
+    }
+}
+
+/// The parts of an error that represents several: each error of a body or a launch is listed separately.
+pub(crate) fn diagnostic_of<'e>(
+    mistakes: impl IntoIterator<Item = &'e LowerError>,
+    error: &dyn std::error::Error,
+) -> Diagnostic {
+    let of = |function: &String, message: String| DiagnosedMistake::new(message, Some(function.clone()));
+    let parts = |mistake: &LowerError| -> Vec<DiagnosedMistake> {
+        match mistake {
+            LowerError::Launch { function, problems, .. } => {
+                problems.iter().map(|problem| of(function, problem.clone())).collect()
+            }
+            LowerError::Body { function, mistakes } => {
+                mistakes.iter().map(|mistake| of(function, mistake.to_string())).collect()
+            }
+            _ => vec![DiagnosedMistake::new(mistake.to_string(), None)],
+        }
+    };
+    Diagnostic::with_mistakes(DiagnosticKind::Kernel, error, mistakes.into_iter().flat_map(parts))
 }

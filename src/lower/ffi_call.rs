@@ -1,12 +1,12 @@
-//! Calls of TVM FFI functions from generated code: pack arguments, call, own the result. The caller of this module decides what becomes
-//! of a code that is not 0.
+//! Calls of TVM FFI functions from generated code: pack arguments, call, own the result. The users of this module
+//! decide how to handle a nonzero code.
 
 use super::abi::{ANY_SIZE, store_index, store_none};
 use super::capi;
 use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// The code that says that the environment, such as Python, has an error set already (tvm/ffi/c_api.h).
+/// The code for an error that the environment, such as Python, has already set (tvm/ffi/c_api.h).
 pub(super) const ENVIRONMENT_ERROR: i64 = -2;
 
 /// The prototype of a TVM FFI function, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
@@ -17,7 +17,7 @@ pub(super) fn safe_call_signature() -> FuncSig {
     }
 }
 
-/// A `TVMFFIAny` in the frame, None at first.
+/// A `TVMFFIAny` on the stack, initialised to None.
 pub(super) fn any_slot(b: &mut FunctionBuilder<'_>) -> Value {
     let slot = b.slot(ANY_SIZE as u32, 8);
     let slot = b.stack_addr(slot);
@@ -25,7 +25,8 @@ pub(super) fn any_slot(b: &mut FunctionBuilder<'_>) -> Value {
     slot
 }
 
-/// A `TVMFFIAny` in the frame whose type index says None at first: all that a callee asks for (tvm/ffi/c_api.h, `TVMFFISafeCallType`).
+/// A `TVMFFIAny` on the stack with only its type index initialised, to None. A callee requires no more
+/// (tvm/ffi/c_api.h, `TVMFFISafeCallType`).
 pub(super) fn index_slot(b: &mut FunctionBuilder<'_>) -> Value {
     let slot = b.slot(ANY_SIZE as u32, 8);
     let slot = b.stack_addr(slot);
@@ -33,7 +34,8 @@ pub(super) fn index_slot(b: &mut FunctionBuilder<'_>) -> Value {
     slot
 }
 
-/// Calls a function object with the packed arguments at `args`; gives the code. What `result` then holds is owned by the caller.
+/// Calls a function object with the packed arguments at `args`; returns the code. The caller then owns the value in
+/// `result`.
 pub(super) fn call(
     b: &mut FunctionBuilder<'_>,
     function: Value,
@@ -46,13 +48,13 @@ pub(super) fn call(
     b.call(call, &[function, args, num_args, result])
 }
 
-/// Gives up a reference to an object.
+/// Releases a reference to an object.
 pub(super) fn release(b: &mut FunctionBuilder<'_>, object: Value) {
     let release = capi::import(b.module(), capi::OBJECT_DEC_REF);
     b.call(release, &[object]);
 }
 
-/// Takes the raised error, which is then owned; NULL if there is none.
+/// Takes ownership of the raised error; NULL if there is none.
 pub(super) fn take_raised(b: &mut FunctionBuilder<'_>) -> Value {
     let slot = b.slot(8, 8);
     let slot = b.stack_addr(slot);
@@ -63,7 +65,7 @@ pub(super) fn take_raised(b: &mut FunctionBuilder<'_>) -> Value {
     b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED)
 }
 
-/// Raises an error that is owned, and gives it up.
+/// Raises an owned error, which transfers its ownership.
 pub(super) fn set_raised(b: &mut FunctionBuilder<'_>, error: Value) {
     let set = capi::import(b.module(), capi::ERROR_SET_RAISED);
     b.call(set, &[error]);

@@ -1,36 +1,32 @@
-//! Functions of a library that are global functions while the library is loaded.
+//! Functions of a library that are registered as global functions while the library is loaded.
 
 use std::mem::offset_of;
 
 use super::abi::store_any;
 use super::{capi, ffi_call};
-use crate::ir::{DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value};
+use crate::ir::{DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
-/// The runtime's global function that takes another back.
+/// The runtime's global function that unregisters a global function.
 const REMOVE: &str = "ffi.FunctionRemoveGlobal";
 
-/// A function of the library with the name that it has as a global function.
+/// A function of the library and its name as a global function.
 #[derive(Debug)]
 pub(super) struct Global {
     pub func: FuncRef,
     pub name: String,
 }
 
-/// Defines the constructor that registers functions, and the destructor that takes them back. A function whose global name is taken is not
-/// registered: nobody is there to be told. Only a name that still leads to the library's own function is taken back.
+/// Defines the constructor that registers functions, and the destructor that unregisters them. A function is not
+/// registered if its global name is taken; a constructor can't report that. A name is only unregistered if it still
+/// refers to the library's own function.
 pub(super) fn define(module: &mut Module, globals: &[Global]) {
     if globals.is_empty() {
         return;
     }
     let (register, take_back) = (define_register(module), define_take_back(module));
-    let local = |module: &mut Module, name: &str| {
-        let func = module.declare(name, FuncSig::default(), Linkage::Local);
-        module.functions[func].cold = true;
-        func
-    };
-    let constructor = local(module, "__tvm_ffi_codegen_register_globals");
-    let destructor = local(module, "__tvm_ffi_codegen_take_back_globals");
+    let constructor = module.declare_cold("__tvm_ffi_codegen_register_globals", FuncSig::default());
+    let destructor = module.declare_cold("__tvm_ffi_codegen_take_back_globals", FuncSig::default());
     let mut places: Vec<(DataRef, DataRef, i64)> = Vec::with_capacity(globals.len());
     for (number, global) in globals.iter().enumerate() {
         let text = [global.name.as_bytes(), &[0]].concat();
@@ -57,7 +53,7 @@ pub(super) fn define(module: &mut Module, globals: &[Global]) {
     module.destructors.push(destructor);
 }
 
-/// A `TVMFFIByteArray` in the frame.
+/// A `TVMFFIByteArray` on the stack.
 fn byte_array(b: &mut FunctionBuilder<'_>, data: Value, size: Value) -> Value {
     let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
     let array = b.stack_addr(slot);
@@ -66,7 +62,8 @@ fn byte_array(b: &mut FunctionBuilder<'_>, data: Value, size: Value) -> Value {
     array
 }
 
-/// Calls a C function that writes a handle to its last parameter; gives the handle, NULL where it fails. No error stays raised.
+/// Calls a C function that writes a handle to its last parameter; returns the handle, or NULL if it fails. Clears the
+/// raised error.
 fn handle_of(b: &mut FunctionBuilder<'_>, function: capi::CFunction, args: &[Value]) -> Value {
     let slot = b.slot(8, 8);
     let out = b.stack_addr(slot);
@@ -88,7 +85,8 @@ fn handle_of(b: &mut FunctionBuilder<'_>, function: capi::CFunction, args: &[Val
     handle
 }
 
-/// Goes on in one block where a pointer isn't NULL, and in another where it is; the present block becomes the first.
+/// Branches on whether a pointer is NULL: continues in the first block if not, in `null` if so. The first block becomes
+/// the current one.
 fn unless_null(b: &mut FunctionBuilder<'_>, pointer: Value, null: crate::ir::Block) {
     let there = b.block();
     let is = b.icmp_imm(IntCC::Ne, pointer, 0);
@@ -96,78 +94,75 @@ fn unless_null(b: &mut FunctionBuilder<'_>, pointer: Value, null: crate::ir::Blo
     b.switch_to(there);
 }
 
-/// `void register(const char* name, int64_t size, void** cell, TVMFFISafeCallType function)`: the cell owns what is registered.
+/// `void register(const char* name, int64_t size, void** cell, TVMFFISafeCallType function)`: the cell owns the
+/// registered function.
 fn define_register(module: &mut Module) -> FuncRef {
     let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::Ptr], None);
-    let func = module.declare("__tvm_ffi_codegen_register_global", sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let [name, size, cell, function] = [0, 1, 2, 3].map(|i| b.param(i));
-    let (keep, refused, done) = (b.block(), b.cold_block(), b.block());
-    let null = b.ptr_const(0);
-    let object = handle_of(&mut b, capi::FUNCTION_CREATE, &[null, function, null]);
-    unless_null(&mut b, object, done);
-    let array = byte_array(&mut b, name, size);
-    let no = b.iconst(Type::I32, 0);
-    let set = capi::import(b.module(), capi::FUNCTION_SET_GLOBAL);
-    if let Some(code) = b.call(set, &[array, object, no]) {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, keep, refused, Hint::Likely);
-    }
-    b.switch_to(keep);
-    b.store(object, cell, 0, MemFlags::ALIGNED);
-    b.jump(done, &[]);
-    b.switch_to(refused);
-    ffi_call::drop_raised(&mut b);
-    ffi_call::release(&mut b, object);
-    b.jump(done, &[]);
-    b.switch_to(done);
-    b.ret(None);
-    b.finish()
+    FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_register_global", sig, |b| {
+        let [name, size, cell, function] = [0, 1, 2, 3].map(|i| b.param(i));
+        let (keep, refused, done) = (b.block(), b.cold_block(), b.block());
+        let null = b.ptr_const(0);
+        let object = handle_of(b, capi::FUNCTION_CREATE, &[null, function, null]);
+        unless_null(b, object, done);
+        let array = byte_array(b, name, size);
+        let no = b.iconst(Type::I32, 0);
+        let set = capi::import(b.module(), capi::FUNCTION_SET_GLOBAL);
+        if let Some(code) = b.call(set, &[array, object, no]) {
+            let fine = b.icmp_imm(IntCC::Eq, code, 0);
+            b.branch(fine, keep, refused, Hint::Likely);
+        }
+        b.switch_to(keep);
+        b.store(object, cell, 0, MemFlags::ALIGNED);
+        b.jump(done, &[]);
+        b.switch_to(refused);
+        ffi_call::drop_raised(b);
+        ffi_call::release(b, object);
+        b.jump(done, &[]);
+        b.switch_to(done);
+        b.ret(None);
+    })
 }
 
 /// `void take_back(const char* name, int64_t size, void** cell)`
 fn define_take_back(module: &mut Module) -> FuncRef {
     let remove = module.add_data("__tvm_ffi_codegen_remove_global", REMOVE.as_bytes().to_vec(), 1);
     let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr], None);
-    let func = module.declare("__tvm_ffi_codegen_take_back_global", sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let [name, size, cell] = [0, 1, 2].map(|i| b.param(i));
-    let (done, release, other, ours) = (b.block(), b.block(), b.block(), b.block());
-    let own = b.load(Type::Ptr, cell, 0, MemFlags::ALIGNED);
-    unless_null(&mut b, own, done);
-    let null = b.ptr_const(0);
-    b.store(null, cell, 0, MemFlags::ALIGNED);
-    let array = byte_array(&mut b, name, size);
-    let present = handle_of(&mut b, capi::FUNCTION_GET_GLOBAL, &[array]);
-    unless_null(&mut b, present, release);
-    let same = b.icmp(IntCC::Eq, present, own);
-    b.branch(same, ours, other, Hint::Likely);
-    b.switch_to(ours);
-    let (text, len) = (b.data_addr(remove, 0), b.i64(REMOVE.len() as i64));
-    let text = byte_array(&mut b, text, len);
-    let function = handle_of(&mut b, capi::FUNCTION_GET_GLOBAL, &[text]);
-    unless_null(&mut b, function, other);
-    let (arg, result) = (ffi_call::any_slot(&mut b), ffi_call::any_slot(&mut b));
-    store_any(&mut b, arg, TypeIndex::RAW_STR, name);
-    let code = ffi_call::call(&mut b, function, arg, 1, result);
-    ffi_call::release(&mut b, function);
-    if let Some(code) = code {
-        let failed = b.cold_block();
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, other, failed, Hint::Likely);
-        b.switch_to(failed);
-        ffi_call::drop_raised(&mut b);
-        b.jump(other, &[]);
-    }
-    b.switch_to(other);
-    ffi_call::release(&mut b, present);
-    b.jump(release, &[]);
-    b.switch_to(release);
-    ffi_call::release(&mut b, own);
-    b.jump(done, &[]);
-    b.switch_to(done);
-    b.ret(None);
-    b.finish()
+    FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_take_back_global", sig, |b| {
+        let [name, size, cell] = [0, 1, 2].map(|i| b.param(i));
+        let (done, release, other, ours) = (b.block(), b.block(), b.block(), b.block());
+        let own = b.load(Type::Ptr, cell, 0, MemFlags::ALIGNED);
+        unless_null(b, own, done);
+        let null = b.ptr_const(0);
+        b.store(null, cell, 0, MemFlags::ALIGNED);
+        let array = byte_array(b, name, size);
+        let present = handle_of(b, capi::FUNCTION_GET_GLOBAL, &[array]);
+        unless_null(b, present, release);
+        let same = b.icmp(IntCC::Eq, present, own);
+        b.branch(same, ours, other, Hint::Likely);
+        b.switch_to(ours);
+        let (text, len) = (b.data_addr(remove, 0), b.i64(REMOVE.len() as i64));
+        let text = byte_array(b, text, len);
+        let function = handle_of(b, capi::FUNCTION_GET_GLOBAL, &[text]);
+        unless_null(b, function, other);
+        let (arg, result) = (ffi_call::any_slot(b), ffi_call::any_slot(b));
+        store_any(b, arg, TypeIndex::RAW_STR, name);
+        let code = ffi_call::call(b, function, arg, 1, result);
+        ffi_call::release(b, function);
+        if let Some(code) = code {
+            let failed = b.cold_block();
+            let fine = b.icmp_imm(IntCC::Eq, code, 0);
+            b.branch(fine, other, failed, Hint::Likely);
+            b.switch_to(failed);
+            ffi_call::drop_raised(b);
+            b.jump(other, &[]);
+        }
+        b.switch_to(other);
+        ffi_call::release(b, present);
+        b.jump(release, &[]);
+        b.switch_to(release);
+        ffi_call::release(b, own);
+        b.jump(done, &[]);
+        b.switch_to(done);
+        b.ret(None);
+    })
 }

@@ -1,18 +1,18 @@
-//! `float16` and `bfloat16`: the rounding of a `double` to their bits, and the `double` that bits stand for.
+//! `float16` and `bfloat16`: rounding a `double` to their bits, and converting bits to a `double`.
 //!
-//! Not every target has instructions for them, and the C library's functions (`__truncdfhf2`) would be symbols that an artifact needs. So the conversions are integer
-//! code, in functions that a module has once.
+//! Not every target has instructions for them, and the C library's functions (`__truncdfhf2`) would be extra symbols
+//! that an artifact needs. So the conversions are integer code, in functions that a module defines once.
 
 use crate::ir::{
     AbiParam, BinaryOp, ConvertOp, Extension, FuncRef, FuncSig, FunctionBuilder, IntCC, Linkage, Module, Type, Value,
 };
 use crate::spec::ScalarType;
 
-/// The bits of the significand of a `double`.
+/// The number of significand bits of a `double`.
 const WIDE: i64 = 52;
 /// The bias of the exponent of a `double`.
 const WIDE_BIAS: i64 = 1023;
-/// All bits of a `double` but its sign.
+/// All bits of a `double` except its sign.
 const MAGNITUDE: i64 = i64::MAX;
 /// The bits of the infinite `double`.
 const INFINITE: i64 = 0x7ff << WIDE;
@@ -21,13 +21,13 @@ const INFINITE: i64 = 0x7ff << WIDE;
 #[derive(Clone, Copy)]
 struct Format {
     name: &'static str,
-    /// The bits of the significand that are stored.
+    /// The number of stored significand bits.
     significand: i64,
     bias: i64,
 }
 
 impl Format {
-    /// The format of a scalar type; `None` for another than the two.
+    /// The format of a scalar type; `None` for any other type.
     fn of(ty: ScalarType) -> Option<Self> {
         match ty {
             ScalarType::Float16 => Some(Format { name: "float16", significand: 10, bias: 15 }),
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// The bits of the infinite number.
+    /// The bits of infinity.
     fn infinite(self) -> i64 {
         0x7fff >> self.significand << self.significand
     }
@@ -47,7 +47,7 @@ impl Format {
     }
 }
 
-/// The bits, an `I16`, that a `double` is rounded to: to nearest, ties to even. For another type the bits are 0.
+/// Rounds a `double` to nearest, ties to even; returns the bits, an `I16`. Returns 0 for any other type.
 pub(super) fn narrow(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) -> Value {
     let narrowed = Format::of(ty).and_then(|format| {
         let function = narrowing(b.module(), format);
@@ -56,7 +56,7 @@ pub(super) fn narrow(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) 
     narrowed.unwrap_or_else(|| b.iconst(Type::I16, 0))
 }
 
-/// The `double` that bits, an `I16`, stand for. For another type it is 0.
+/// Converts bits, an `I16`, to a `double`. Returns 0 for any other type.
 pub(super) fn widen(b: &mut FunctionBuilder<'_>, ty: ScalarType, bits: Value) -> Value {
     let widened = Format::of(ty).and_then(|format| {
         let function = widening(b.module(), format);
@@ -91,18 +91,18 @@ fn narrowing(module: &mut Module, format: Format) -> FuncRef {
         let sign = b.binary_imm(BinaryOp::And, sign, 0x8000);
         let magnitude = b.binary_imm(BinaryOp::And, bits, MAGNITUDE);
 
-        // a number with a leading one: another exponent, and a significand that is rounded by a carry
+        // normal number: rebias the exponent, and round the significand with a carry
         let rebiased = b.binary_imm(BinaryOp::Sub, magnitude, (WIDE_BIAS - bias) << WIDE);
         let odd = b.binary_imm(BinaryOp::LShr, rebiased, shift);
         let odd = b.binary_imm(BinaryOp::And, odd, 1);
         let carry = b.binary_imm(BinaryOp::Add, odd, (1 << (shift - 1)) - 1);
         let rounded = b.binary(BinaryOp::Add, rebiased, carry);
         let rounded = b.binary_imm(BinaryOp::LShr, rounded, shift);
-        // a number that is too large becomes infinite
+        // a number that is too large becomes infinity
         let fits = b.icmp(IntCC::ULt, rounded, infinite);
         let normal = b.select(fits, rounded, infinite);
 
-        // a smaller one is a multiple of the least, which the sum with a power of two leaves in the low bits
+        // subnormal: a multiple of the smallest one; adding a power of two leaves the multiple in the low bits
         let magic = Format::power(WIDE + 1 - bias - significand);
         let added = b.f64(magic);
         let value = b.convert(ConvertOp::Bitcast, Type::F64, magnitude);
@@ -112,7 +112,7 @@ fn narrowing(module: &mut Module, format: Format) -> FuncRef {
         let is_small = b.icmp_imm(IntCC::ULt, magnitude, Format::power(1 - bias).to_bits() as i64);
         let number = b.select(is_small, multiple, normal);
 
-        // a NaN stays one, and is a quiet one
+        // a NaN stays a NaN and becomes quiet
         let payload = b.binary_imm(BinaryOp::LShr, magnitude, shift);
         let payload = b.binary_imm(BinaryOp::And, payload, (1 << significand) - 1);
         let quiet = b.binary_imm(BinaryOp::Or, payload, format.infinite() | 1 << (significand - 1));
@@ -138,12 +138,12 @@ fn widening(module: &mut Module, format: Format) -> FuncRef {
         let moved = b.binary_imm(BinaryOp::Shl, magnitude, WIDE - significand);
         let normal = b.binary_imm(BinaryOp::Add, moved, (WIDE_BIAS - bias) << WIDE);
 
-        // infinite, or no number
+        // infinity or NaN
         let largest = b.binary_imm(BinaryOp::Or, moved, INFINITE);
         let is_large = b.icmp_imm(IntCC::UGe, magnitude, format.infinite());
         let number = b.select(is_large, largest, normal);
 
-        // without a leading one: a multiple of the least
+        // subnormal: a multiple of the smallest one
         let least = b.f64(Format::power(1 - bias - significand));
         let multiple = b.convert(ConvertOp::SIntToFloat, Type::F64, magnitude);
         let multiple = b.binary(BinaryOp::FMul, multiple, least);

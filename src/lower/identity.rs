@@ -1,15 +1,17 @@
-//! The parts of a kernel that decide its wrapper's code.
+//! The parts of a kernel that determine its wrapper's code.
 
 use super::kernel::{Kernel, KernelCode, Target};
 use super::launch::{BlockFunction, LaunchSpec};
 use super::native::NativeCode;
 
-/// A kernel that is only itself: a body, which is a closure, or an address, which means something else in another process.
+/// A kernel without a comparable identity: a body, which is a closure, or an address, which has another meaning in
+/// another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NoIdentity;
 
 impl Kernel {
-    /// Gives the parts to `part`, one after the other. Two kernels that give the same parts have the same wrapper for the same signature.
+    /// Passes the parts to `part`, one after the other. Two kernels with the same parts have the same wrapper for the
+    /// same signature.
     pub(crate) fn identity(&self, part: &mut dyn FnMut(&[u8])) -> Result<(), NoIdentity> {
         match &self.code {
             KernelCode::CheckOnly => part(b"check only"),
@@ -30,7 +32,10 @@ impl Kernel {
                 }
             }
         }
-        if let Some((code, _)) = self.native_code() {
+        if !self.given.is_empty() {
+            return Err(NoIdentity);
+        }
+        for code in self.native_code().map(|(code, _)| code).into_iter().chain(&self.beside) {
             part(code.name().as_bytes());
             part(code.bytes());
         }

@@ -1,10 +1,11 @@
-//! The kernel behind a wrapper: its code, how control gets to it, its convention and its C result.
+//! The kernel of a wrapper: its code, how it is called, its convention and its C result.
 
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
+use super::args;
 use super::body::{Body, BodyFn};
 use super::convention::c_type::CType;
 use super::convention::param::KernelParam;
@@ -15,10 +16,10 @@ use super::native::NativeCode;
 use super::unit::{self, import_conflict};
 use crate::image::Image;
 use crate::ir::{self, FuncSig};
-use crate::spec::{Launch, LaunchArg, ParamType, Signature, TensorType};
+use crate::spec::{KernelArg, Launch, ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::symbol;
 
-/// The code behind a wrapper.
+/// The code that a wrapper calls.
 ///
 /// A native kernel is called by a [`Convention`], `flat` unless stated. For
 /// `scale(x: Tensor([n], float32), f: float64)`:
@@ -27,13 +28,18 @@ use tvm_ffi_runtime::abi::symbol;
 /// void scale(float* x, double f, int64_t n);
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Kernel {
     pub(super) code: KernelCode,
-    /// The compiled code that has the symbol of a native kernel, where the kernel comes with it.
+    /// The compiled code that defines a native kernel's symbol, if you passed it with the kernel.
     native: Option<NativeCode>,
+    /// Other objects and archives that the code may refer to.
+    pub(super) beside: Vec<NativeCode>,
+    /// Addresses of symbols that the code refers to.
+    pub(super) given: Vec<(String, u64)>,
     /// Values that live as long as code that calls the kernel.
     owners: Vec<Arc<dyn Any + Send + Sync>>,
-    /// A method that only native kernels have a use for, called on another kernel.
+    /// The method that was called on a kernel that isn't native, although only native kernels support it.
     misused: Option<&'static str>,
 }
 
@@ -45,86 +51,105 @@ pub(super) enum KernelCode {
     Native { target: Target, call: CallSpec },
 }
 
-/// How control gets to a native kernel.
+/// How a wrapper runs a native kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Target {
-    /// By a call of an imported symbol.
+    /// Calls an imported symbol.
     Symbol(String),
-    /// By a call of an address of this process.
+    /// Calls an address of this process.
     Address(u64),
-    /// By a launch on the device of the tensors.
+    /// Launches it on the device of the tensors.
     Launch(Arc<LaunchSpec>),
-    /// No call: what the first use of launched kernels does on a device.
+    /// Calls nothing; does the first-use work of launched kernels on a device.
     FirstUses(Vec<Arc<LaunchSpec>>),
 }
 
-/// How a native kernel takes its arguments and gives its result.
+/// How a native kernel takes its arguments and returns its result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallSpec {
     convention: Convention,
     returns: Option<KernelReturn>,
-    /// The C parameters, where they are stated.
-    args: Option<Arc<LaunchSpec>>,
+    /// The C parameters, if they are stated.
+    args: Option<Arc<[KernelArg]>>,
 }
 
 impl Kernel {
     const fn new(code: KernelCode) -> Self {
-        Kernel { code, native: None, owners: Vec::new(), misused: None }
+        Kernel { code, native: None, beside: Vec::new(), given: Vec::new(), owners: Vec::new(), misused: None }
     }
 
     fn native(target: Target) -> Self {
         Self::new(KernelCode::Native { target, call: CallSpec::default() })
     }
 
-    /// No kernel: the wrapper checks its arguments and returns nothing.
+    /// No kernel: the wrapper only checks its arguments and returns nothing.
     pub const fn check_only() -> Self {
         Self::new(KernelCode::CheckOnly)
     }
 
-    /// A body, written by `build` into the module of the wrapper each time that it is lowered.
+    /// A body. `build` writes it into the wrapper's module each time the kernel is lowered.
     pub fn body(build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
         Self::new(KernelCode::Body(Arc::new(build)))
     }
 
-    /// A body that is shared.
+    /// Creates a body from a shared closure.
     pub(super) fn of_body(build: BodyFn) -> Self {
         Self::new(KernelCode::Body(build))
     }
 
-    /// A C function by its symbol, found when the module is linked or loaded.
+    /// A C function, given by its symbol. The symbol is resolved when the module is linked or loaded.
     ///
-    /// Some symbols are no kernel's: those that begin with `TVMFFI`, `llvm.` or `.L`, and those that a library has for itself, such as
-    /// `__tvm_ffi__library_ctx`.
+    /// Some symbols are reserved: those that begin with `TVMFFI`, `llvm.` or `.L`, and those that a library defines for
+    /// itself, such as `__tvm_ffi__library_ctx`.
     pub fn symbol(name: impl Into<String>) -> Self {
         Self::native(Target::Symbol(name.into()))
     }
 
-    /// A C function of a relocatable object, or of an archive of such objects, by its symbol. The bytes are those of an ELF, Mach-O or COFF file for
-    /// this machine, as a compiler writes it; of an archive the members are taken that the symbol needs.
+    /// A C function of a relocatable object, or of an archive of such objects, given by its symbol. The bytes are an
+    /// ELF, Mach-O or COFF file for this machine, as a compiler writes it. From an archive, only the members that the
+    /// symbol needs are linked.
     ///
-    /// An [`Engine`](crate::Engine) links the object into memory, beside the wrapper, and the two go together. Kernels of one compilation are linked
-    /// together too: equal bytes are linked once, and objects may refer to each other. Other symbols that an object refers to are those of the engine.
-    /// Objects of a library that is made [ahead of time](crate::artifact) are given to the linker, and the kernel is named by [`symbol`](Self::symbol).
+    /// An [`Engine`](crate::Engine) links the object into memory, next to the wrapper; the two share one lifetime.
+    /// Kernels of one compilation are linked together: equal bytes are linked once, and objects may refer to each
+    /// other. The engine supplies the other symbols that an object refers to. For a library compiled [ahead of
+    /// time](crate::artifact), pass the objects to the linker and name the kernel with [`symbol`](Self::symbol).
     ///
-    /// Nothing runs when the object is loaded: an object with constructors or destructors (`.init_array` and the like) is refused, as is one with
-    /// thread-local variables or indirect functions.
+    /// No code runs when the object is loaded. An object with constructors or destructors (`.init_array` and the like),
+    /// thread-local variables or indirect functions is rejected.
     pub fn object(bytes: impl Into<Arc<[u8]>>, symbol: impl Into<String>) -> Self {
         Self::symbol(symbol).with(NativeCode::Object(bytes.into()))
     }
 
-    /// A C function of a module in LLVM's textual IR, by its symbol. An [`Engine`](crate::Engine) has LLVM compile the module for this machine at the
-    /// engine's level of optimisation, whatever the engine's backend is, and goes on as with an [object](Self::object).
+    /// A C function of a module in LLVM's textual IR, given by its symbol. An [`Engine`](crate::Engine) compiles the
+    /// module with LLVM for this machine, at the engine's optimisation level, whichever backend the engine has. The
+    /// result is treated as an [object](Self::object).
     ///
-    /// The module's target triple and data layout are this machine's, or not stated.
+    /// The module must state this machine's target triple and data layout, or none.
     #[cfg(feature = "_llvm")]
     pub fn llvm_ir(text: impl Into<Arc<str>>, symbol: impl Into<String>) -> Self {
         Self::symbol(symbol).with(NativeCode::LlvmIr(text.into()))
     }
 
-    /// A C function of a module in LLVM's bitcode, by its symbol; otherwise as [`llvm_ir`](Self::llvm_ir).
+    /// A C function of a module in LLVM bitcode, given by its symbol; otherwise like [`llvm_ir`](Self::llvm_ir).
     #[cfg(feature = "_llvm")]
     pub fn bitcode(bytes: impl Into<Arc<[u8]>>, symbol: impl Into<String>) -> Self {
         Self::symbol(symbol).with(NativeCode::Bitcode(bytes.into()))
+    }
+
+    /// Adds an object or archive for a native kernel that you pass with its code. The kernel's code, or an object added
+    /// before, may refer to it. An [`Engine`](crate::Engine) links them together.
+    pub fn beside(mut self, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.beside.push(NativeCode::Object(bytes.into()));
+        self
+    }
+
+    /// Adds the address of a symbol that the kernel's code refers to, such as a function of its compiler's runtime. It
+    /// takes precedence over the symbols of the [`Engine`](crate::Engine), but not over the code's own definitions.
+    /// Pass the owner of the memory at the address to [`keep_alive`](Self::keep_alive). Kernels that are compiled
+    /// together share these symbols, so it is an error if two kernels give one name different addresses.
+    pub fn with_symbol(mut self, name: impl Into<String>, address: *const c_void) -> Self {
+        self.given.push((name.into(), address as u64));
+        self
     }
 
     fn with(mut self, native: NativeCode) -> Self {
@@ -132,32 +157,34 @@ impl Kernel {
         self
     }
 
-    /// A C function at an address of this process. Such a wrapper runs only in this process.
-    /// [`keep_alive`](Self::keep_alive) takes the owner of the code at the address.
+    /// A C function at an address of this process. The wrapper can run only in this process. Pass the owner of the code
+    /// at the address to [`keep_alive`](Self::keep_alive).
     pub fn address(address: *const c_void) -> Self {
         Self::native(Target::Address(address as u64))
     }
 
-    /// A kernel of a device: the wrapper launches it on the device of the function's tensors, and on the environment's stream of that device
-    /// (`TVMFFIEnvGetStream`). It doesn't wait for the kernel. `images` are the code of the kernel, for one architecture or several, among which the device's
-    /// compute capability chooses; PTX is taken where no machine code fits.
+    /// A kernel of a device. The wrapper launches it on the device of the function's tensors, on the environment's
+    /// stream for that device (`TVMFFIEnvGetStream`), and doesn't wait for it. `images` are the kernel's code for one
+    /// or more architectures. The device's compute capability selects one of them; PTX is used only if no machine code
+    /// fits.
     ///
-    /// Nothing of the device's driver is needed when the code is compiled, linked or loaded. The driver is looked for at the first call, by
-    /// `dlopen("libcuda.so.1")` or `dlopen("libamdhip64.so")`, on Windows as `nvcuda.dll` or `amdhip64_6.dll`; a call on a machine without it is a
-    /// `RuntimeError`. docs/gpu.md tells more.
+    /// You need no driver to compile, link or load the code. The first call locates the driver, with
+    /// `dlopen("libcuda.so.1")` or `dlopen("libamdhip64.so")`, on Windows as `nvcuda.dll` or `amdhip64_6.dll`. Without
+    /// a driver, a call raises a `RuntimeError`. See docs/gpu.md for details.
     ///
     /// # Errors
-    /// Mistakes are reported when the wrapper is made, all at once, as [`LowerError::Launch`]: parameters that the images' kernels don't take, extents
-    /// that no device has, names that the signature doesn't have.
+    /// Creating the wrapper reports all errors together, as [`LowerError::Launch`]: parameters that the images' kernels
+    /// don't take, extents that no device supports, names that the signature lacks.
     pub fn launch(launch: Launch, images: impl IntoIterator<Item = Image>) -> Self {
         Self::native(Target::Launch(Arc::new(LaunchSpec::new(launch, images.into_iter().collect()))))
     }
 
-    /// A launch on the CPU, by the same [`Launch`] as on a device: the function is called once for each block of the grid, by as many threads as there are
-    /// processors, 64 at most. The wrapper returns when all blocks are done. A compiler's tests run so without a device.
+    /// A launch on the CPU, with the same [`Launch`] as for a device. The function is called once for each block of the
+    /// grid; the wrapper returns when all blocks are done. With it, you can run a compiler's tests without a device.
     ///
-    /// `function` is a native kernel that returns nothing: a [symbol](Self::symbol), an [address](Self::address), or one that comes with its code
-    /// ([`object`](Self::object) and others). Behind the launch's parameters it gets the block's place in the grid and the grid's extents, in x, y and z:
+    /// `function` is a native kernel that returns nothing: a [symbol](Self::symbol), an [address](Self::address), or
+    /// one that you pass with its code ([`object`](Self::object) and others). After the launch's parameters it receives
+    /// the block's position in the grid and the grid's extents, in x, y and z:
     ///
     /// ```c
     /// // add(x: Tensor([n], float32), y: Tensor([n], float32)) @ launch add grid=ceil_div(n, 128)
@@ -165,14 +192,17 @@ impl Kernel {
     ///          uint32_t grid_x, uint32_t grid_y, uint32_t grid_z);
     /// ```
     ///
-    /// A [struct](crate::spec::LaunchArg::Struct) is passed by its address. Clusters, shared memory, cooperative launches and tensor maps are mistakes; the block's
-    /// extents are checked and left to the function, and priorities have no effect.
+    /// A [struct](crate::spec::KernelArg::Struct) is passed by its address. Clusters, shared memory, cooperative
+    /// launches and tensor maps are errors. The block's extents are checked, but the function has to implement its
+    /// threads. Priorities have no effect.
     ///
-    /// Threads are made by the first launch of several blocks, and end when the code goes. The code needs `pthread_create` and `pthread_join`, `sem_init`,
-    /// `sem_wait`, `sem_post` and `sem_destroy`, `get_nprocs` and `getpid` of the C library, so Linux.
+    /// Blocks run on the threads of the parallel-for that is registered in the process
+    /// ([`register_parallel_for`](crate::register_parallel_for)). An engine registers one. Without one, blocks run on
+    /// the calling thread.
     ///
     /// # Errors
-    /// Mistakes are reported when the wrapper is made, as for [`launch`](Self::launch); another kernel than a native function is one of them.
+    /// Errors are reported when the wrapper is created, as for [`launch`](Self::launch). A kernel other than a native
+    /// function is an error as well.
     pub fn launch_on_cpu(launch: Launch, function: Kernel) -> Self {
         let is_plain = match &function.code {
             KernelCode::Native { call, .. } => {
@@ -187,16 +217,18 @@ impl Kernel {
             _ => BlockFunction::Other,
         };
         let launched = Self::native(Target::Launch(Arc::new(LaunchSpec::on_cpu(launch, block))));
-        Kernel { native: function.native, owners: function.owners, misused: function.misused, ..launched }
+        Kernel { code: launched.code, ..function }
     }
 
-    /// The first use of launched kernels, as a function of its own: the function has one parameter, a `Device`, and returns nothing. It opens the driver,
-    /// loads the images and gets the kernels ready for the device, all of which else the first launch does. A call of it before a stream is captured
-    /// (`cuStreamBeginCapture`) lets launches be captured. `kernels` are those of other functions of the same module; others than launches do nothing.
+    /// The first-use work of launched kernels, as a separate function. The function has one parameter, a `Device`, and
+    /// returns nothing. It opens the driver, loads the images and prepares the kernels for the device. Otherwise the
+    /// first launch does this work. Call it before you capture a stream (`cuStreamBeginCapture`), so the launches can
+    /// be captured. `kernels` are the kernels of other functions of the same module; kernels that aren't launched are
+    /// ignored.
     ///
     /// # Errors
-    /// Reported when the wrapper is made: the signature is another, or there is no launch, or they are of two kinds of devices
-    /// ([`LowerError::Launch`]).
+    /// Reported when the wrapper is created: the signature differs, there is no launch, or the launches are for two
+    /// kinds of devices ([`LowerError::Launch`]).
     pub fn first_use<'k>(kernels: impl IntoIterator<Item = &'k Kernel>) -> Self {
         let specs = kernels.into_iter().filter_map(|kernel| match kernel.target() {
             Some(Target::Launch(spec)) if spec.block_function().is_none() => Some(Arc::clone(spec)),
@@ -205,53 +237,57 @@ impl Kernel {
         Self::native(Target::FirstUses(specs.collect()))
     }
 
-    /// Keeps a value alive for as long as code that an [`Engine`](crate::Engine) compiles of the kernel: the owner of the code at an
-    /// [address](Self::address), such as a JIT's module or a loaded library. The value is dropped with the last function of the compilation, after its
-    /// code, on whatever thread that happens. The kernel itself, and each clone of it, keeps the value too.
+    /// Keeps a value alive as long as the code that an [`Engine`](crate::Engine) compiles from the kernel. Pass the
+    /// owner of the code at an [address](Self::address), such as a JIT's module or a loaded library. The value is
+    /// dropped with the last function of the compilation, after its code, on any thread. The kernel and each of its
+    /// clones keep the value alive too.
     pub fn keep_alive(mut self, owner: Arc<dyn Any + Send + Sync>) -> Self {
         self.owners.push(owner);
         self
     }
 
-    /// States the C result of a native kernel. Unless stated, it is the signature's value; a status where the kernel writes its result, or
-    /// has the packed convention; else nothing. For a kernel that isn't native this is a mistake, [`LowerError::NotNative`], which is
-    /// reported when the wrapper is made.
+    /// States the C result of a native kernel. By default it is a status if the kernel writes its result or has the
+    /// packed convention; otherwise the signature's value, or nothing. For a kernel that isn't native, creating the
+    /// wrapper reports [`LowerError::NotNative`].
     pub fn returning(self, what: KernelReturn) -> Self {
         self.state("returning", |call| call.returns = Some(what))
     }
 
-    /// States the calling convention of a native kernel. For a kernel that isn't native this is a mistake, as for
+    /// States the calling convention of a native kernel. For a kernel that isn't native this is an error, as for
     /// [`returning`](Self::returning).
     pub fn convention(self, convention: Convention) -> Self {
         self.state("convention", |call| call.convention = convention)
     }
 
-    /// States the C parameters of a native kernel, in place of those of convention `flat`: scalars at other widths, symbols and expressions (an integer that
-    /// doesn't fit is a `ValueError`), strides, constants, the number of a tensor's device. Behind them stands the place that the kernel writes its result to, if it
-    /// does. A returned tensor is the parameter `result`, or `result[0]`. Structs, scratch memory and tensor maps are for [launches](Self::launch).
+    /// States the C parameters of a native kernel, in place of those of convention `flat`: scalars at other widths,
+    /// symbols and expressions (an integer that doesn't fit is a `ValueError`), strides, constants, a tensor's device
+    /// number. If the kernel writes its result, the result's address follows them. A returned tensor is the parameter
+    /// `result`, or `result[0]`. A struct by value has 4 or 8 bytes and no floating-point fields. Only
+    /// [launches](Self::launch) support scratch memory and tensor maps.
     ///
     /// ```
-    /// use tvm_ffi_codegen::spec::LaunchArg;
+    /// use tvm_ffi_codegen::spec::KernelArg;
     /// use tvm_ffi_codegen::{Kernel, ScalarType, Signature, dim};
     ///
     /// let signature: Signature = "scale(x: Tensor([n], float32), f: float64)".parse()?;
-    /// let args = [LaunchArg::Param("x".to_owned()), LaunchArg::Int(dim("n"), ScalarType::Int32), LaunchArg::DeviceId("x".to_owned())];
+    /// let [x, device] = [KernelArg::Param, KernelArg::DeviceId].map(|part| part("x".to_owned()));
+    /// let args = [x, KernelArg::Int(dim("n"), ScalarType::Int32), device];
     /// let kernel = Kernel::symbol("scale").args(args);
     /// assert_eq!(kernel.c_prototype(&signature)?, "void scale(float* x, int32_t n, int32_t x_device_id);");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// For a kernel that isn't native this is a mistake, as for [`returning`](Self::returning). Mistakes of the parameters are reported when the wrapper
-    /// is made, all at once, as [`LowerError::Convention`].
-    pub fn args(self, args: impl IntoIterator<Item = LaunchArg>) -> Self {
-        let args = Arc::new(LaunchSpec::called(args.into_iter().collect()));
+    /// For a kernel that isn't native this is an error, as for [`returning`](Self::returning). Errors in the parameters
+    /// are reported together when the wrapper is created, as [`LowerError::Convention`].
+    pub fn args(self, args: impl IntoIterator<Item = KernelArg>) -> Self {
+        let args = args.into_iter().collect();
         self.state("args", |call| call.args = Some(args))
     }
 
-    /// The C parameters, where they are stated.
-    pub(super) fn stated_args(&self) -> Option<&Arc<LaunchSpec>> {
+    /// The C parameters, if they are stated.
+    pub(super) fn stated_args(&self) -> Option<&[KernelArg]> {
         match &self.code {
-            KernelCode::Native { call, .. } => call.args.as_ref(),
+            KernelCode::Native { call, .. } => call.args.as_deref(),
             KernelCode::CheckOnly | KernelCode::Body(_) => None,
         }
     }
@@ -266,7 +302,7 @@ impl Kernel {
         self
     }
 
-    /// How control gets to a native kernel; `None` for a body or no kernel.
+    /// How a wrapper runs a native kernel; `None` for a body or no kernel.
     pub(super) fn target(&self) -> Option<&Target> {
         match &self.code {
             KernelCode::CheckOnly | KernelCode::Body(_) => None,
@@ -274,18 +310,18 @@ impl Kernel {
         }
     }
 
-    /// Whether the kernel is a device's, so that the wrapper itself raises its errors.
+    /// Whether the kernel runs on a device. The wrapper itself then raises its errors.
     pub(super) fn is_on_device(&self) -> bool {
         matches!(self.target(), Some(Target::Launch(_) | Target::FirstUses(_)))
     }
 
-    /// Why a function can't do the first use of kernels.
+    /// Why a function can't do the first-use work of kernels.
     fn first_use_problem(&self, signature: &Signature) -> Option<&'static str> {
         let Some(Target::FirstUses(specs)) = self.target() else { return None };
         let takes_device = matches!(signature.params(), [param] if param.ty == ParamType::Device);
         match specs.as_slice() {
             [] => Some("prepares no kernel that is launched"),
-            [first, rest @ ..] if rest.iter().any(|spec| spec.api().name != first.api().name) => {
+            [first, rest @ ..] if rest.iter().any(|spec| spec.device() != first.device()) => {
                 Some("prepares kernels of two kinds of devices; make a function for each")
             }
             _ if !takes_device || signature.ret().is_some_and(|ret| *ret != ParamType::None) => {
@@ -303,7 +339,7 @@ impl Kernel {
         }
     }
 
-    /// The symbol of the C function that is called, for each block of a launch or by itself.
+    /// The symbol of the C function that is called, directly or for each block of a launch.
     fn symbol_name(&self) -> Option<&str> {
         match self.target()? {
             Target::Symbol(name) => Some(name),
@@ -315,7 +351,7 @@ impl Kernel {
         }
     }
 
-    /// The address of the C function that is called, for each block of a launch or by itself.
+    /// The address of the C function that is called, directly or for each block of a launch.
     pub(super) fn function_address(&self) -> Option<u64> {
         match self.target()? {
             Target::Address(address) => Some(*address),
@@ -327,26 +363,42 @@ impl Kernel {
         }
     }
 
-    /// The code that the kernel comes with, and its symbol there.
+    /// The code that was passed with the kernel, and the kernel's symbol in it.
     pub(crate) fn native_code(&self) -> Option<(&NativeCode, &str)> {
         Some((self.native.as_ref()?, self.symbol_name()?))
     }
 
-    /// The values that live as long as code that calls the kernel.
+    /// The other objects and archives that the code may refer to.
+    #[cfg(feature = "_engine")]
+    pub(crate) fn code_beside(&self) -> &[NativeCode] {
+        &self.beside
+    }
+
+    /// The addresses of symbols that were passed with the kernel.
+    #[cfg(feature = "_engine")]
+    pub(crate) fn given_symbols(&self) -> &[(String, u64)] {
+        &self.given
+    }
+
+    /// The values to keep alive as long as code that calls the kernel.
     #[cfg(feature = "_engine")]
     pub(crate) fn owners(&self) -> &[Arc<dyn Any + Send + Sync>] {
         &self.owners
     }
 
-    /// Refuses a kernel that comes with its code, where that has to be put beside the wrapper by a linker.
+    /// Rejects a kernel with its own code, for outputs where a separate linker has to add that code.
     pub(crate) fn check_linked_elsewhere(&self, signature: &Signature) -> Result<(), LowerError> {
+        if let Some((symbol, _)) = self.given.first() {
+            let (function, symbol) = (signature.name().to_owned(), symbol.clone());
+            return Err(LowerError::SymbolInFile { function, symbol });
+        }
         self.native_code().map_or(Ok(()), |(code, symbol)| {
             let (function, symbol) = (signature.name().to_owned(), symbol.to_owned());
             Err(LowerError::CodeForTheLinker { function, code: code.name(), symbol })
         })
     }
 
-    /// The convention that lays the parameters out; `flat` for a body.
+    /// The convention that determines the parameters; `flat` for a body.
     pub(super) fn stated_convention(&self) -> Convention {
         match &self.code {
             KernelCode::CheckOnly | KernelCode::Body(_) => Convention::Flat,
@@ -354,7 +406,7 @@ impl Kernel {
         }
     }
 
-    /// Whether the kernel fits the signature.
+    /// Checks that the kernel fits the signature.
     pub(super) fn check(&self, signature: &Signature) -> Result<(), LowerError> {
         let function = || signature.name().to_owned();
         match self.symbol_name() {
@@ -399,11 +451,11 @@ impl Kernel {
         }
     }
 
-    /// Why the convention can't pass what the signature has.
+    /// Why the convention can't pass a part of the signature.
     fn convention_problem(&self, signature: &Signature) -> Option<String> {
         if let Some(args) = self.stated_args() {
             let problems = match self.stated_convention() {
-                Convention::Flat => args.call_problems(signature),
+                Convention::Flat => args::problems(args, signature),
                 _ => vec!["states its args, which take the place of convention flat's".to_owned()],
             };
             return (!problems.is_empty()).then(|| problems.join("; "));
@@ -467,7 +519,8 @@ impl Kernel {
         }
     }
 
-    /// Whether the module can import the kernel's symbol as the signature needs it; `wrapper` is the wrapper's own.
+    /// Checks that the module can import the kernel's symbol with the prototype that the signature needs. `wrapper` is
+    /// the wrapper's own symbol.
     pub(super) fn check_symbol(
         &self,
         signature: &Signature,
@@ -489,7 +542,7 @@ impl Kernel {
     pub(super) fn returns(&self, signature: &Signature) -> Option<KernelReturn> {
         let KernelCode::Native { call, .. } = &self.code else { return None };
         let default = match signature.ret() {
-            // a launch gives the code of its error
+            // a launch returns its error's code
             _ if call.convention == Convention::Packed || self.is_on_device() => KernelReturn::Status,
             Some(ty) if returns_value(ty) => KernelReturn::Value,
             Some(ty) if writes_result(ty) => KernelReturn::Status,
@@ -498,7 +551,7 @@ impl Kernel {
         Some(call.returns.unwrap_or(default))
     }
 
-    /// The prototype of the C function that is called, for each block of a launch or by itself.
+    /// The prototype of the C function that is called, directly or for each block of a launch.
     fn called_sig(&self, signature: &Signature) -> FuncSig {
         match self.launch_spec().filter(|spec| spec.block_function().is_some()) {
             Some(spec) => block_prototype(&spec.block_params(signature)),
@@ -512,7 +565,7 @@ impl Kernel {
         match self.stated_args() {
             None => params::func_sig(signature, self.stated_convention(), returns),
             Some(args) => {
-                let params = args.called_params(signature, returns).iter().map(|param| param.c_type.abi()).collect();
+                let params = args::c_params(args, signature, returns).iter().map(|param| param.c_type.abi()).collect();
                 FuncSig { params, ret: params::c_result(signature, returns).map(CType::abi) }
             }
         }
@@ -523,12 +576,12 @@ impl Kernel {
         let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
         match self.stated_args() {
             None => params::params(signature, self.stated_convention(), returns),
-            Some(args) => args.called_params(signature, returns),
+            Some(args) => args::c_params(args, signature, returns),
         }
     }
 }
 
-/// Tensors that are passed one by one: not those in containers.
+/// Tensors that are passed individually, not inside containers.
 fn passed_tensors(ty: &ParamType, f: &mut dyn FnMut(&TensorType)) {
     match ty {
         ParamType::Tensor(tensor) => f(tensor),
@@ -559,17 +612,17 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// What a symbol is that can't be a kernel's, whatever the module has.
+/// The purpose of a symbol that is reserved in every module; `None` if a kernel may have it.
 fn reserved_symbol(name: &str) -> Option<&'static str> {
-    // that of a system library has a prefix before it
+    // in a system library, a prefix precedes the name
     let of_libraries = [symbol::LIBRARY_CTX, symbol::LIBRARY_BIN, symbol::METADATA, symbol::DOC];
     match name {
-        // generated code calls these by prototypes of their own
+        // generated code calls these with prototypes of its own
         _ if name.starts_with("TVMFFI") => Some("reserved for the C API"),
         _ if of_libraries.iter().any(|of_library| name.contains(of_library)) => {
             Some("reserved for what a library carries")
         }
-        // no function has such a name: it is a part of the wrapper
+        // such a name is never a function's own: it is a part of a wrapper
         _ if name.starts_with(symbol::FUNCTION) && name.contains('-') => Some("reserved for parts of wrappers"),
         _ if name.starts_with(".L") => Some("a label that assemblers keep to themselves"),
         _ if name.starts_with("llvm.") => Some("reserved for the intrinsics of LLVM"),

@@ -1,20 +1,21 @@
-//! The launches of a function, as its metadata tells them: written by lowering, and read from files by [`inspect`](crate::artifact::inspect).
+//! The launches of a function, as its metadata describes them. Lowering writes them;
+//! [`inspect`](crate::artifact::inspect) reads them from files.
 
 use serde_json::{Value, json};
 
 use crate::image::{EntryParam, Image, ImageEntry};
 use crate::spec::Launch;
 
-/// The notes on the launches of a function while it is lowered.
+/// Notes on a function's launches, taken while it is lowered.
 #[derive(Debug, Default)]
 pub(super) struct NotedLaunches {
     pub described: Vec<LaunchDescription>,
-    /// The sequence of each one's calls as text, where somebody asks for them.
+    /// The printed sequence of each launch's driver calls, if requested.
     pub sequences: Option<Vec<String>>,
 }
 
 impl NotedLaunches {
-    /// Forgets those of the function before.
+    /// Clears the notes on the previous function.
     pub(super) fn clear(&mut self) {
         self.described.clear();
         self.sequences.iter_mut().for_each(Vec::clear);
@@ -41,9 +42,10 @@ pub struct ImageDescription {
     pub kind: String,
     /// The size in bytes.
     pub size: u64,
-    /// The architectures that the image has code for, such as `sm_90a` or `gfx90a`; of a fatbin or a bundle each. Empty where the image doesn't tell.
+    /// The architectures that the image has code for, such as `sm_90a` or `gfx90a`. A fatbin or a bundle lists all of
+    /// them. Empty if the image doesn't state any.
     pub targets: Vec<String>,
-    /// The launched kernel, where the image tells of its kernels.
+    /// The launched kernel, if the image describes its kernels.
     pub entry: Option<ImageEntry>,
 }
 
@@ -69,7 +71,7 @@ impl LaunchDescription {
         json!({ "launch": self.launch, "api": self.api, "images": images })
     }
 
-    /// Reads the `launches` of a function's metadata. What isn't a launch in JSON is left out.
+    /// Reads the `launches` of a function's metadata. Skips JSON values that aren't launches.
     pub(crate) fn all_of(metadata: &Value) -> Vec<Self> {
         let launches = metadata.get("launches").and_then(Value::as_array);
         launches.into_iter().flatten().filter_map(Self::from_json).collect()
@@ -95,6 +97,7 @@ impl ImageDescription {
                 "static_shared": entry.static_shared,
                 "registers": entry.registers,
                 "required_block": entry.required_block,
+                "is_tile": entry.is_tile,
                 "max_threads": entry.max_threads,
                 "cluster": entry.cluster,
             })
@@ -133,6 +136,8 @@ fn entry_from_json(json: &Value) -> Option<ImageEntry> {
         static_shared: number(json.get("static_shared")?)?,
         registers: json.get("registers").and_then(number),
         required_block: extents("required_block"),
+        // libraries of earlier versions don't have this key
+        is_tile: json.get("is_tile").and_then(Value::as_bool).unwrap_or(false),
         max_threads: json.get("max_threads").and_then(number),
         cluster: extents("cluster"),
     })
@@ -152,6 +157,7 @@ mod tests {
             static_shared: 4096,
             registers: Some(24),
             required_block: Some([128, 1, 1]),
+            is_tile: true,
             max_threads: None,
             cluster: Some([2, 1, 1]),
         };

@@ -1,4 +1,4 @@
-//! What a library says of a function, as JSON: for binding generators, and for people who look into a library.
+//! A library's JSON description of a function, for binding generators and for people who inspect a library.
 
 use serde_json::{Map, Value, json};
 
@@ -7,24 +7,27 @@ use crate::spec::{Access, DefaultValue, Device, Param, ParamType, ScalarType, Si
 
 /// The metadata of a function, as `__tvm_ffi__metadata_<name>` (tvm/ffi/extra/module.h) returns it: a JSON object.
 ///
-/// | key | value |
-/// | --- | --- |
-/// | `type_schema` | a text, [`type_schema`]: upstream's readers know this key |
-/// | `signature` | the signature's text, which this library reads back |
-/// | `parameters` | of each parameter in order, `EnvStream` and `EnvState` left out: `name`; `type` as in the signature's text; `default` if it has one; `keyword_only`, true, if callers in Python may pass it by its name alone; and `access`, the [use](crate::spec::Access) that the function makes of the parameter's tensors: `in`, `out` or `inout`, if the signature states the use of any tensor |
+/// - `type_schema`: a string, [`type_schema`]. Upstream's readers know this key.
+/// - `signature`: the printed signature, which this library can parse.
+/// - `parameters`: an entry for each parameter in order, except `EnvStream` and `EnvState`. It has `name`; `type` as
+///   printed in the signature; `default` if there is one; `keyword_only`, true, if Python callers may only pass it by
+///   name; and `access` if the signature states the use of any tensor. `access` is the function's
+///   [use](crate::spec::Access) of the parameter's tensors: `in`, `out` or `inout`.
 ///
-/// The metadata of a function that launches kernels has besides, in a library and in an engine's module:
+/// The metadata of a function that launches kernels has one more key, in a library and in an engine's module:
 ///
-/// | key | value |
-/// | --- | --- |
-/// | `launches` | of each [launch](LaunchDescription): `launch`, its text form; `api`; and `images`, with `kind`, `size` in bytes, `targets`, and `entry`: the kernel's `name`, `parameters` (each with `offset` and `size`), `static_shared` in bytes, `registers`, `required_block`, `max_threads` and `cluster`; null where the image doesn't tell |
+/// - `launches`: an entry for each [launch](LaunchDescription). It has `launch`, the printed launch; `api`; and
+///   `images`, with `kind`, `size` in bytes, `targets` and `entry`. `entry` describes the kernel and is null if the
+///   image doesn't: `name`, `parameters` (each with `offset` and `size`), `static_shared` in bytes, `registers`,
+///   `required_block`, `is_tile`, `max_threads` and `cluster`.
 ///
-/// A default is JSON's null, bool, number or string; a dtype, a device and a number that JSON doesn't have (`nan`, `inf`) are strings.
+/// A default is JSON's null, bool, number or string. A dtype, a device, and a number that JSON can't represent (`nan`,
+/// `inf`) are strings.
 pub fn metadata(signature: &Signature) -> String {
     metadata_with(signature, &[])
 }
 
-/// As [`metadata`], with the launches that the function makes.
+/// Like [`metadata`], with the launches of the function.
 pub(crate) fn metadata_with(signature: &Signature, launches: &[LaunchDescription]) -> String {
     let parameters: Vec<Value> = parameters(signature).collect();
     let mut metadata = json!({
@@ -38,8 +41,8 @@ pub(crate) fn metadata_with(signature: &Signature, launches: &[LaunchDescription
     metadata.to_string()
 }
 
-/// The types of a function as upstream's C++ templates write them (`TypeSchema()` in tvm/ffi/function_detail.h and type_traits.h) and
-/// `tvm_ffi.core.TypeSchema.from_json_str` reads them.
+/// The types of a function as upstream's C++ templates write them (`TypeSchema()` in tvm/ffi/function_detail.h and
+/// type_traits.h) and `tvm_ffi.core.TypeSchema.from_json_str` reads them.
 ///
 /// ```
 /// use tvm_ffi_codegen::{Signature, lower::type_schema};
@@ -94,12 +97,12 @@ fn default_value(default: &DefaultValue) -> Value {
     }
 }
 
-/// Where a type stands.
+/// The position of a type.
 #[derive(Clone, Copy)]
 enum Position {
     /// An argument of the call: a tensor may be a `DLTensor*`, as for upstream's `TensorView`.
     Passed,
-    /// A result, or inside a container, which own what they hold.
+    /// A result, or the contents of a container. Both own their values.
     Owned,
 }
 
@@ -196,7 +199,7 @@ mod tests {
         };
         assert_eq!(json!(of("access")), json!(["in", "inout", null, "out", "in"]));
         assert_eq!(json!(of("keyword_only")), json!([null, null, true, true, true]));
-        // nothing is known
+        // without any marked tensor, nothing is known
         assert_eq!(parameters("f(x: Tensor([], int8))")[0].get("access"), None);
     }
 

@@ -1,16 +1,17 @@
-//! Lowering: a signature and a kernel become IR. Every rule of the TVM FFI ABI is here, once.
+//! Lowering: turns a signature and a kernel into IR. Every rule of the TVM FFI ABI is implemented here, once.
 //!
-//! A wrapper is little more than its *fast path*: few branches, which accept the arguments that callers nearly always pass. Where a
-//! condition doesn't hold, the *slow path* hands the arguments and the signature's *descriptor* to the runtime helper `bind`. It makes the
-//! checks exactly, in the contract's order (`docs/contract.md`), and either raises the error of the first check that fails, or makes
-//! arguments that the fast path accepts, with which the wrapper starts again.
+//! A wrapper consists mainly of its *fast path*: few branches that accept the arguments that callers nearly always
+//! pass. If a condition fails, the *slow path* passes the arguments and the signature's *descriptor* to the runtime
+//! helper `bind`. It performs the exact checks, in the contract's order (`docs/contract.md`). It raises the error of
+//! the first check that fails, or creates arguments that the fast path accepts. With these the wrapper starts again.
 //!
-//! The modules are layers, each of which imports those above it in `src/layers.txt`. `docs/architecture.md` describes them, with a worked
-//! example.
+//! The modules are layers: each may import only those above it in `src/layers.txt`. `docs/architecture.md` describes
+//! them, with a worked example.
 //!
-//! For backends and experts: what the crate's root doesn't re-export of it is [outside of semver](crate#stability).
+//! For backends and experts: items that the crate root doesn't re-export are [outside of semver](crate#stability).
 
 mod abi;
+mod args;
 mod arithmetic;
 mod at_exit;
 mod binder;
@@ -27,6 +28,8 @@ mod ffi_call;
 mod globals;
 mod half;
 #[cfg(feature = "_engine")]
+mod helper_set;
+#[cfg(feature = "_engine")]
 mod identity;
 mod kernel;
 mod launch;
@@ -39,6 +42,7 @@ mod once;
 mod plan;
 mod protocol;
 mod prototype;
+mod recipe;
 mod symbol_call;
 mod trace;
 mod unit;
@@ -58,22 +62,26 @@ pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::CType;
 pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
+pub use device_api::LAUNCH_SYMBOLS;
 #[cfg(feature = "_engine")]
 pub(crate) use device_api::is_state_of_launches;
 pub use error::{BodyMistake, LowerError};
+pub(crate) use error::{diagnostic_of, lines};
+#[cfg(feature = "_engine")]
+pub(crate) use helper_set::HelperSet;
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
 pub use kernel::Kernel;
+pub(crate) use launch::PARALLEL_FOR;
 pub use launch_description::{ImageDescription, LaunchDescription};
-pub use library::LibraryLowering;
+pub(crate) use library::is_symbol_prefix;
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 pub(crate) use metadata::metadata_with;
 pub use metadata::{metadata, type_schema};
-pub use module::{Lowering, RuntimeHelpers, launch_sequence, lower};
+pub use module::RuntimeHelpers;
 #[cfg(feature = "_engine")]
 pub(crate) use native::{NativeCode, is_archive};
 pub use protocol::Capabilities;
-#[cfg(feature = "_engine")]
-pub(crate) use protocol::helpers::HelperSet;
-pub use protocol::helpers::{BIND_SYMBOL, LAUNCH_SYMBOLS, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
+pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype, flat_signature};
+pub use recipe::{Lowered, LoweredFunction, Purpose, Recipe, RecipeFunction, callers, launch_sequence, lower};

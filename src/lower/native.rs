@@ -1,8 +1,8 @@
-//! The compiled code that a native kernel comes with.
+//! The compiled code that is passed with a native kernel.
 
 use std::sync::Arc;
 
-/// Code that has a kernel's symbol. It is shared: clones of a kernel have one copy of it.
+/// Code that defines a kernel's symbol. Clones of a kernel share one copy of it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum NativeCode {
     /// A relocatable object, or an archive of such objects.
@@ -15,7 +15,7 @@ pub(crate) enum NativeCode {
     Bitcode(Arc<[u8]>),
 }
 
-/// Whether the bytes are an archive's, thin or not.
+/// Whether the bytes are an archive, regular or thin.
 pub(crate) fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(&object::archive::MAGIC) || bytes.starts_with(&object::archive::THIN_MAGIC)
 }

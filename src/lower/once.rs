@@ -1,8 +1,8 @@
-//! One-time handles of a library: functions that its code looks up once, kept in writable cells of the library.
+//! One-time handles of a library: functions that its code looks up once and keeps in writable cells of the library.
 //!
-//! A cell holds NULL until it is needed. Code reads it by a load of order *acquire*. Where it finds NULL, it calls `TVMFFIHandleInitOnce`
-//! (tvm/ffi/c_api.h) with the cell and the *initialiser*, a function of the module that looks the handle up. A destructor of the module gives the
-//! references up that cells own.
+//! A cell is NULL until it is needed. Code reads it with an *acquire* load. If it is NULL, the code calls
+//! `TVMFFIHandleInitOnce` (tvm/ffi/c_api.h) with the cell and the *initialiser*, a function of the module that performs
+//! the look-up. A destructor of the module releases the references that cells own.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -12,8 +12,8 @@ use super::capi;
 use super::constants::ConstantPool;
 use super::protocol::{Directive, Field, Piece, helpers};
 use crate::ir::{
-    Block, ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
-    Module, Type, Value,
+    Block, ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type,
+    Value,
 };
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray, TypeIndex};
@@ -34,35 +34,54 @@ pub(super) struct Handle {
     pub initialiser: FuncRef,
 }
 
-/// The pointer to a compiler's own state, which a global function gives: its cell, and the function that fills it.
+/// A pointer that a global function returns, such as a compiler's own state: its cell, and the function that fills the
+/// cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub cell: DataRef,
-    /// `int32_t fetch(const char* caller)`, which raises an error that names the caller where there is no such pointer.
+    /// `int32_t fetch(const char* caller)`: fills the cell. Without such a pointer, it raises an error that names the
+    /// caller.
     pub fetch: FuncRef,
 }
 
-/// The code of an initialiser that has found nothing under the name, and has raised nothing.
+/// A global function that returns a pointer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub name: &'a str,
+    /// What the pointer is, in errors.
+    pub what: &'static str,
+    /// The function to take the address of if the global function isn't registered. If `None`, that is an error.
+    pub default: Option<FuncRef>,
+}
+
+impl<'a> Source<'a> {
+    /// The global function that returns a compiler's own state.
+    pub(super) fn of_state(name: &'a str) -> Self {
+        Source { name, what: "the state", default: None }
+    }
+}
+
+/// The code of an initialiser that found nothing under the name and raised no error.
 pub(super) const NOT_FOUND: i64 = 0x5446_4601;
-/// The code of an initialiser that needs the library's context, which nobody has set.
+/// The code of an initialiser that needs the library's context if it isn't set.
 pub(super) const NO_CONTEXT: i64 = 0x5446_4602;
 
 /// The one-time handles of a module under construction.
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     known: HashMap<Looked, Handle>,
-    /// By the names of the global functions that give them.
+    /// By the names of the global functions that return them.
     states: HashMap<String, State>,
     /// In order of their first use.
     order: Vec<Looked>,
-    /// `__tvm_ffi__library_ctx`, once something needs it.
+    /// `__tvm_ffi__library_ctx`, once it is needed.
     context: Option<DataRef>,
-    /// How many cells there have been.
+    /// The number of cells so far.
     cells: u32,
 }
 
 impl Handles {
-    /// The handle of a function, made where it isn't known yet. `prefix` is that of a system library's symbols.
+    /// The handle of a function, created on first use. `prefix` is the prefix of a system library's symbols.
     pub(super) fn get(&mut self, module: &mut Module, prefix: &str, looked: &Looked) -> Handle {
         if let Some(known) = self.known.get(looked) {
             return *known;
@@ -70,8 +89,7 @@ impl Handles {
         let cell = self.cell(module, "handle", 8);
         let number = self.cells;
         let sig = FuncSig { ret: Some(crate::ir::AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
-        let initialiser = module.declare(format!("__tvm_ffi_codegen_look_up_{number}"), sig, Linkage::Local);
-        module.functions[initialiser].cold = true;
+        let initialiser = module.declare_cold(format!("__tvm_ffi_codegen_look_up_{number}"), sig);
         let context = matches!(looked, Looked::Import(_)).then(|| self.context(module, prefix));
         let (Looked::Global(name) | Looked::Import(name)) = looked;
         let mut text = name.as_bytes().to_vec();
@@ -98,35 +116,36 @@ impl Handles {
         handle
     }
 
-    /// The pointer that a global function gives, fetched once for the library. `constants` is the module's pool, which `pool` will hold.
+    /// The pointer that a global function returns, fetched once for the library. `constants` is the module's pool;
+    /// `pool` is the data that will hold it.
     ///
-    /// The global function is called outside of the one-time initialiser, whose lock it might otherwise wait for. Of threads that come first
-    /// at once each calls it, and all get the pointer of one of them.
+    /// The global function is called outside of the one-time initialiser, because otherwise it might wait for the
+    /// initialiser's lock. If several threads come first at the same time, each calls it, and all use the pointer of
+    /// one of them.
     pub(super) fn state(
         &mut self,
         module: &mut Module,
         prefix: &str,
-        name: &str,
+        source: Source<'_>,
         constants: &mut ConstantPool,
         pool: DataRef,
     ) -> State {
-        if let Some(known) = self.states.get(name) {
+        if let Some(known) = self.states.get(source.name) {
             return *known;
         }
-        let handle = self.get(module, prefix, &Looked::Global(name.to_owned()));
+        let handle = self.get(module, prefix, &Looked::Global(source.name.to_owned()));
         let cell = self.cell(module, "state", 8);
         let sig = FuncSig { ret: Some(crate::ir::AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
-        let fetch = module.declare(format!("__tvm_ffi_codegen_fetch_{}", self.cells), sig, Linkage::Local);
-        module.functions[fetch].cold = true;
-        let mut b = FunctionBuilder::new(module, fetch);
-        fetch_state(&mut b, name, handle, cell, constants, pool);
-        b.finish();
+        let symbol = format!("__tvm_ffi_codegen_fetch_{}", self.cells);
+        let fetch = FunctionBuilder::define_cold(module, symbol, sig, |b| {
+            fetch_state(b, source, handle, cell, constants, pool);
+        });
         let state = State { cell, fetch };
-        self.states.insert(name.to_owned(), state);
+        self.states.insert(source.name.to_owned(), state);
         state
     }
 
-    /// A cell of zeros that the library has for itself.
+    /// A zeroed cell, local to the library.
     pub(super) fn cell(&mut self, module: &mut Module, what: &str, bytes: usize) -> DataRef {
         self.cells += 1;
         module.add_state(format!("__tvm_ffi_codegen_{what}_{}", self.cells), bytes, 8)
@@ -145,64 +164,58 @@ impl Handles {
         })
     }
 
-    /// Forgets the handles whose initialisers are among the functions after the first `count`, which are taken back.
-    pub(super) fn truncate(&mut self, functions: usize, data: usize) {
-        self.known.retain(|_, handle| (handle.initialiser.as_u32() as usize) < functions);
-        self.order.retain(|looked| self.known.contains_key(looked));
-        self.states.retain(|_, state| (state.fetch.as_u32() as usize) < functions);
-        self.context = self.context.filter(|context| (context.as_u32() as usize) < data);
-    }
-
-    /// Defines the destructor that gives up all references, if there are any.
+    /// Defines the destructor that releases all references, if there are any.
     pub(super) fn finish(&self, module: &mut Module) {
         if self.order.is_empty() {
             return;
         }
         let give_up = give_up(module);
-        let func = module.declare("__tvm_ffi_codegen_release_handles", FuncSig::default(), Linkage::Local);
-        module.functions[func].cold = true;
-        let mut b = FunctionBuilder::new(module, func);
-        for looked in &self.order {
-            let cell = b.data_addr(self.known[looked].cell, 0);
-            b.call(give_up, &[cell]);
-        }
-        b.ret(None);
-        b.finish();
+        let symbol = "__tvm_ffi_codegen_release_handles";
+        let func = FunctionBuilder::define_cold(module, symbol, FuncSig::default(), |b| {
+            for looked in &self.order {
+                let cell = b.data_addr(self.known[looked].cell, 0);
+                b.call(give_up, &[cell]);
+            }
+            b.ret(None);
+        });
         module.destructors.push(func);
     }
 }
 
-/// `void give_up(void** cell)`: empties a cell, and gives its reference up if it has one.
+/// `void give_up(void** cell)`: empties a cell and releases its reference, if any.
 fn give_up(module: &mut Module) -> FuncRef {
     let dec_ref = capi::import(module, capi::OBJECT_DEC_REF);
-    let func = module.declare("__tvm_ffi_codegen_release_handle", FuncSig::new([Type::Ptr], None), Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let cell = b.param(0);
-    let handle = b.load_acquire(cell);
-    let (release, done) = (b.block(), b.block());
-    let filled = b.icmp_imm(IntCC::Ne, handle, 0);
-    b.branch(filled, release, done, Hint::None);
-    b.switch_to(release);
-    let null = b.ptr_const(0);
-    b.store(null, cell, 0, MemFlags::ALIGNED);
-    b.call(dec_ref, &[handle]);
-    b.jump(done, &[]);
-    b.switch_to(done);
-    b.ret(None);
-    b.finish()
+    FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_release_handle", FuncSig::new([Type::Ptr], None), |b| {
+        let cell = b.param(0);
+        let handle = b.load_acquire(cell);
+        let (release, done) = (b.block(), b.block());
+        let filled = b.icmp_imm(IntCC::Ne, handle, 0);
+        b.branch(filled, release, done, Hint::None);
+        b.switch_to(release);
+        let null = b.ptr_const(0);
+        b.store(null, cell, 0, MemFlags::ALIGNED);
+        b.call(dec_ref, &[handle]);
+        b.jump(done, &[]);
+        b.switch_to(done);
+        b.ret(None);
+    })
 }
 
 /// The code of a [`State::fetch`].
 fn fetch_state(
     b: &mut FunctionBuilder<'_>,
-    name: &str,
+    Source { name, what, default }: Source<'_>,
     handle: Handle,
     cell: DataRef,
     constants: &mut ConstantPool,
     pool: DataRef,
 ) {
     let caller = b.param(0);
+    let keep = |b: &mut FunctionBuilder<'_>, none: Value, pointer: Value| {
+        let cell = b.data_addr(cell, 0);
+        b.compare_exchange(cell, none, pointer);
+        leave(b, 0);
+    };
     let mut raise = |b: &mut FunctionBuilder<'_>, kind: &str, before: &str, after: &[Piece<'_>], got: [Value; 2]| {
         let pieces = [&[Piece::Text(before), Piece::Value(Directive::String, 2)], after].concat();
         let template = constants.template(kind, &pieces);
@@ -226,10 +239,18 @@ fn fetch_state(
         b.switch_to(other);
         b.ret(Some(code));
         b.switch_to(missing);
-        let zero = b.i64(0);
-        let text = format!("global function `{name}` is not registered, which gives the state of `");
-        let code = raise(b, "RuntimeError", &text, &[Piece::Text("`")], [zero, zero]);
-        b.ret(code);
+        match default {
+            Some(default) => {
+                let (none, default) = (b.ptr_const(0), b.func_addr(default));
+                keep(b, none, default);
+            }
+            None => {
+                let zero = b.i64(0);
+                let text = format!("global function `{name}` is not registered, which gives {what} of `");
+                let code = raise(b, "RuntimeError", &text, &[Piece::Text("`")], [zero, zero]);
+                b.ret(code);
+            }
+        }
         b.switch_to(here);
     }
     let any = b.slot(size_of::<TVMFFIAny>() as u32, 8);
@@ -253,14 +274,14 @@ fn fetch_state(
     b.switch_to(right);
     let filled = b.icmp_imm(IntCC::Ne, pointer, 0);
     b.branch(filled, there, null, Hint::Likely);
-    let before = format!("Mismatched type of result of `{name}`, which gives the state of `");
+    let before = format!("Mismatched type of result of `{name}`, which gives {what} of `");
     const EXPECTED: &str = "`, expected a handle that is not NULL, got ";
     b.switch_to(null);
     let zero = b.i64(0);
     let code = raise(b, "TypeError", &before, &[Piece::Text(&format!("{EXPECTED}NULL"))], [zero, zero]);
     b.ret(code);
     b.switch_to(wrong);
-    // the message is made before its subject is released
+    // create the message before its subject is released
     let got = b.convert(ConvertOp::SExt, Type::I64, index);
     let payload = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
     let after = [Piece::Text(EXPECTED), Piece::Value(Directive::Type, Field::Got as u32)];
@@ -275,9 +296,7 @@ fn fetch_state(
     b.switch_to(plain);
     b.ret(code);
     b.switch_to(there);
-    let cell = b.data_addr(cell, 0);
-    b.compare_exchange(cell, none, pointer);
-    leave(b, 0);
+    keep(b, none, pointer);
 }
 
 fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
@@ -285,74 +304,65 @@ fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
     b.ret(Some(code));
 }
 
-/// `int32_t look_up_global(const char* name, int64_t size, void** result)`: a global function, which the caller owns. All initialisers share it.
+/// `int32_t look_up_global(const char* name, int64_t size, void** result)`: looks up a global function. The caller owns
+/// the result. All initialisers share this helper.
 fn look_up_global(module: &mut Module) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_look_up_global";
-    if let Some((known, _)) = module.function_named(NAME) {
-        return known;
-    }
     let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
-    let func = module.declare(NAME, sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let (text, size, result) = (b.param(0), b.param(1), b.param(2));
-    let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-    let array = b.stack_addr(slot);
-    b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
-    b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
-    let get = capi::import(b.module(), capi::FUNCTION_GET_GLOBAL);
-    let code = b.call(get, &[array, result]);
-    let (found, failed, missing) = (b.block(), b.block(), b.block());
-    if let Some(code) = code {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, found, failed, Hint::Likely);
-    }
-    b.switch_to(failed);
-    b.ret(code);
-    b.switch_to(found);
-    let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
-    let there = b.icmp_imm(IntCC::Ne, handle, 0);
-    let done = b.block();
-    b.branch(there, done, missing, Hint::Likely);
-    b.switch_to(missing);
-    leave(&mut b, NOT_FOUND);
-    b.switch_to(done);
-    leave(&mut b, 0);
-    b.finish()
+    FunctionBuilder::define_cold_once(module, NAME, sig, |b| {
+        let (text, size, result) = (b.param(0), b.param(1), b.param(2));
+        let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
+        let array = b.stack_addr(slot);
+        b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
+        b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
+        let get = capi::import(b.module(), capi::FUNCTION_GET_GLOBAL);
+        let code = b.call(get, &[array, result]);
+        let (found, failed, missing) = (b.block(), b.block(), b.block());
+        if let Some(code) = code {
+            let fine = b.icmp_imm(IntCC::Eq, code, 0);
+            b.branch(fine, found, failed, Hint::Likely);
+        }
+        b.switch_to(failed);
+        b.ret(code);
+        b.switch_to(found);
+        let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
+        let there = b.icmp_imm(IntCC::Ne, handle, 0);
+        let done = b.block();
+        b.branch(there, done, missing, Hint::Likely);
+        b.switch_to(missing);
+        leave(b, NOT_FOUND);
+        b.switch_to(done);
+        leave(b, 0);
+    })
 }
 
-/// `int32_t find(void** cell, void* initialiser, uint32_t template)`: fills a cell, and raises the error of a template of the pool where the
-/// initialiser finds nothing.
+/// `int32_t find(void** cell, void* initialiser, uint32_t template)`: fills a cell. If the initialiser finds nothing,
+/// it raises the error of a template in the pool.
 fn find(module: &mut Module, pool: DataRef) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_find";
-    if let Some((known, _)) = module.function_named(NAME) {
-        return known;
-    }
     let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], Some(Type::I32));
-    let func = module.declare(NAME, sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let (cell, initialiser, template) = (b.param(0), b.param(1), b.param(2));
-    let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
-    let code = b.call(init, &[cell, initialiser]);
-    let (missing, done) = (b.block(), b.block());
-    if let Some(code) = code {
-        let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
-        b.branch(not_found, missing, done, Hint::Unlikely);
-    }
-    b.switch_to(done);
-    b.ret(code);
-    b.switch_to(missing);
-    let table = b.data_addr(pool, 0);
-    let report = helpers::report(b.module());
-    // the template takes nothing from a context
-    let code = b.call(report, &[table, template, table]);
-    b.ret(code);
-    b.finish()
+    FunctionBuilder::define_cold_once(module, NAME, sig, |b| {
+        let (cell, initialiser, template) = (b.param(0), b.param(1), b.param(2));
+        let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
+        let code = b.call(init, &[cell, initialiser]);
+        let (missing, done) = (b.block(), b.block());
+        if let Some(code) = code {
+            let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
+            b.branch(not_found, missing, done, Hint::Unlikely);
+        }
+        b.switch_to(done);
+        b.ret(code);
+        b.switch_to(missing);
+        let table = b.data_addr(pool, 0);
+        let report = helpers::report(b.module());
+        // the template reads nothing from its context, so any address will do
+        let code = b.call(report, &[table, template, table]);
+        b.ret(code);
+    })
 }
 
-/// The address of a global function, looked up once. Where there is none, the error of the template is raised and its code goes to the block
-/// `exit`.
+/// The address of a global function, looked up once. If it isn't registered, the template's error is raised and its
+/// code is passed to the block `exit`.
 pub(super) fn load_global(
     b: &mut FunctionBuilder<'_>,
     handle: Handle,
@@ -368,8 +378,8 @@ pub(super) fn load_global(
     })
 }
 
-/// `int32_t look_up(void** result)`: a function of the imports. The module caches it and stays its owner, so that the cell gets a reference of
-/// its own: it may outlive the module.
+/// `int32_t look_up(void** result)`: looks up a function of the imports. The module caches and owns it. The cell takes
+/// its own reference, because it may outlive the module.
 fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) {
     let result = b.param(0);
     let variable = b.data_addr(context, 0);
@@ -402,8 +412,8 @@ fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) 
     b.ret(code);
 }
 
-/// The address of a handle's function, once it is filled. Where the initialiser fails, `failed` is called with its code in a cold block, which
-/// it ends.
+/// The address of a handle's function, once its cell is filled. If the initialiser fails, `failed` is called with its
+/// code in a cold block, and has to terminate that block.
 pub(super) fn load(
     b: &mut FunctionBuilder<'_>,
     handle: Handle,
@@ -419,8 +429,8 @@ pub(super) fn load(
     function
 }
 
-/// The pointer of a state, once it is fetched for `caller`, a C string. Where it can't be, `failed` is called with the code in a cold block,
-/// which it ends.
+/// The pointer of a state, once it is fetched for `caller`, a C string. If that fails, `failed` is called with the code
+/// in a cold block, and has to terminate that block.
 pub(super) fn load_state(
     b: &mut FunctionBuilder<'_>,
     state: State,
@@ -436,8 +446,8 @@ pub(super) fn load_state(
     pointer
 }
 
-/// The pointer in a cell: the fast path is a load. Where it is NULL, `fill` calls what fills the cell, and a code that is not 0 goes to the
-/// block `exit`.
+/// The pointer in a cell; the fast path is one load. If it is NULL, `fill` emits a call that fills the cell. A nonzero
+/// code is passed to the block `exit`.
 fn load_cell(
     b: &mut FunctionBuilder<'_>,
     cell: DataRef,
@@ -462,13 +472,13 @@ fn load_cell(
     pointer
 }
 
-/// A cold block that takes a code.
+/// A cold block whose parameter is a code.
 fn code_block(b: &mut FunctionBuilder<'_>) -> (Block, Value) {
     let block = b.cold_block();
     (block, b.block_param(block, Type::I32))
 }
 
-/// Writes a block that takes a code, apart from the present one.
+/// Emits a block that takes a code, then returns to the current block.
 fn aside(b: &mut FunctionBuilder<'_>, block: Block, code: Value, write: impl FnOnce(&mut FunctionBuilder<'_>, Value)) {
     let here = b.current();
     b.switch_to(block);

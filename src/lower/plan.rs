@@ -1,4 +1,4 @@
-//! What is decided once about a signature, before any code is made for it.
+//! Decisions about a signature that are made once, before any code is emitted for it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use super::protocol::TARGET;
 use crate::ir::PointerFacts;
 use crate::spec::{Device, Dim, ParamType, Signature, TensorShape, TensorType};
 
-/// Symbols beyond this number are spilled until they are asked for.
+/// Symbols beyond this number are spilled until they are used.
 const FEW_SYMBOLS: usize = 8;
-/// Values of parameters and symbols beyond this number are spilled until the kernel is called. They don't fit into registers, and the
-/// time of register allocation grows with the square of the number of values that are alive at once.
+/// Values of parameters and symbols beyond this number are spilled until the kernel is called. They don't fit into
+/// registers, and register allocation takes time quadratic in the number of simultaneously live values.
 const FEW_VALUES: usize = 10;
 
 /// The decisions about one signature.
@@ -20,26 +20,26 @@ pub(super) struct Plan<'a> {
     pub signature: &'a Signature,
     /// How the kernel takes its arguments.
     pub convention: Convention,
-    /// The kernel takes the argument array itself, which the wrapper forwards.
+    /// The kernel takes the argument array itself, so the wrapper forwards it.
     pub forward_args: bool,
-    /// The binder makes all checks, before all else: the fast path can't make one of them.
+    /// The binder does all checks first, because the fast path can't do one of them.
     pub binds_first: bool,
-    /// Number of arguments once defaults are filled in.
+    /// Number of arguments after defaults are filled in.
     pub passed: usize,
-    /// The function returns something.
+    /// Whether the function returns a value.
     pub has_result: bool,
     /// Which tensors share a device.
     pub devices: Devices,
-    /// All tensors in order, where the kernel, a stream or a result needs their devices; else empty.
+    /// All tensors in order if the kernel, a stream or a result needs their devices; otherwise empty.
     pub tensors: Vec<&'a TensorType>,
-    /// There are more than [`FEW_SYMBOLS`].
+    /// There are more than [`FEW_SYMBOLS`] symbols.
     pub spills_symbols: bool,
-    /// There are more than [`FEW_VALUES`].
+    /// There are more than [`FEW_VALUES`] values.
     pub spills_values: bool,
 }
 
 impl<'a> Plan<'a> {
-    /// `needs_devices` says that the kernel is launched on the tensors' device, or gets the number of one.
+    /// `needs_devices`: the kernel is launched on the tensors' device, or receives a device number.
     pub(super) fn new(signature: &'a Signature, convention: Convention, needs_devices: bool) -> Self {
         let symbols = signature.names_in_dims().len();
         let devices = Devices::of(signature);
@@ -57,7 +57,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Facts about a wrapper's parameters that the ABI vouches for. The argument array may be NULL where there are no arguments.
+    /// Facts about a wrapper's parameters that the ABI guarantees. The argument array may be NULL if there are no
+    /// arguments.
     pub(super) fn param_facts(&self) -> Vec<PointerFacts> {
         let result = if self.has_result { abi::result_facts() } else { PointerFacts::NONE };
         vec![PointerFacts::NONE, PointerFacts { readonly: true, ..abi::ANY }, PointerFacts::NONE, result]
@@ -74,7 +75,7 @@ fn tensors_with_devices(signature: &Signature, needs_devices: bool) -> Vec<&Tens
     tensors
 }
 
-/// Whether the fast path can't make all checks of a signature.
+/// Whether the fast path can't do all checks of a signature.
 fn needs_binder(signature: &Signature, devices: &Devices) -> bool {
     !can_decide(signature)
         || signature.params().iter().any(|param| has_slow_type(&param.ty))
@@ -89,8 +90,8 @@ fn has_slow_type(ty: &ParamType) -> bool {
         ParamType::Map(key, value) | ParamType::Dict(key, value) => {
             **key != ParamType::Any || **value != ParamType::Any
         }
-        // Compact strides of any rank are as many as the sizes. Some strides that are expressions are neither compared nor solved.
-        // Whether a byte offset can be added depends on the device.
+        // A contiguous tensor needs one stride per dimension, so a stated rank. Some strides that are expressions are
+        // neither compared nor solved. Whether a byte offset can be added depends on the device.
         ParamType::Tensor(tensor) => {
             let computed = |stride: &Dim| matches!(stride, Dim::Binary(..));
             tensor.shape == TensorShape::Any
@@ -101,8 +102,8 @@ fn has_slow_type(ty: &ParamType) -> bool {
     }
 }
 
-/// Whether tensors share a device that no tensor is certain to tell: only optional tensors have it. Tensors that may be on any device
-/// tell it to the others of that kind.
+/// Whether tensors share a device that no tensor is certain to determine, because only optional tensors have it.
+/// Tensors that may be on any device determine it for the others of that kind.
 fn has_loose_device(signature: &Signature, devices: &Devices) -> bool {
     let mut firm = vec![false; devices.slots()];
     let mut optional = vec![0; devices.slots()];
@@ -123,7 +124,7 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
     ty.inner().into_iter().for_each(|inner| count_devices(inner, devices, always, firm, optional));
 }
 
-/// Whether the fast path can compute an expression: each divisor is a positive constant, so that nothing traps.
+/// Whether the fast path can compute an expression: each divisor is a positive constant, so nothing traps.
 fn is_computable(dim: &Dim) -> bool {
     match dim {
         Dim::Const(_) | Dim::Symbol(_) => true,
@@ -134,7 +135,8 @@ fn is_computable(dim: &Dim) -> bool {
     }
 }
 
-/// The one symbol of an expression that has no value yet, with the expression that solves for it, if the fast path can compute that.
+/// The only unbound symbol of an expression, with the expression that solves for it. `None` if the fast path can't
+/// compute that.
 pub(super) fn solvable<'a>(dim: &'a Dim, known: &dyn Fn(&str) -> bool) -> Option<(&'a str, Dim)> {
     let mut unknown = Vec::new();
     dim.for_each_symbol(&mut |name| {
@@ -147,8 +149,8 @@ pub(super) fn solvable<'a>(dim: &'a Dim, known: &dyn Fn(&str) -> bool) -> Option
     is_computable(&solved).then_some((name, solved))
 }
 
-/// Whether the fast path can give every name in dimensions its value, and compute all expressions on the way: the tensors that carry
-/// the symbols are always passed, and divisors are positive constants.
+/// Whether the fast path can bind every name in dimensions and compute all expressions needed for it. The tensors with
+/// the symbols must always be passed, and divisors must be positive constants.
 fn can_decide(signature: &Signature) -> bool {
     let mut known: HashSet<&str> = HashSet::new();
     let mut dims: Vec<&Dim> = Vec::new();
@@ -158,7 +160,7 @@ fn can_decide(signature: &Signature) -> bool {
         }
         firm_dims(&param.ty, &mut dims);
     }
-    // where each symbol occurs that has no value yet: a dimension is looked at again once it lacks one symbol less
+    // the dimensions with each unbound symbol; a dimension is revisited whenever one of its symbols is bound
     let mut occurrences: HashMap<&str, Vec<&Dim>> = HashMap::new();
     for &dim in &dims {
         dim.for_each_symbol(&mut |name| {
@@ -179,7 +181,7 @@ fn can_decide(signature: &Signature) -> bool {
     computable && signature.names_in_dims().into_iter().all(|name| known.contains(name))
 }
 
-/// The dimensions of what a call always passes: neither optional nor in a container.
+/// The dimensions of values that a call always passes: neither optional nor in a container.
 fn firm_dims<'a>(ty: &'a ParamType, dims: &mut Vec<&'a Dim>) {
     match ty {
         ParamType::Tensor(_) | ParamType::Shape(_) => ty.for_each_dim(&mut |dim| dims.push(dim)),

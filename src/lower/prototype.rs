@@ -1,4 +1,4 @@
-//! Prototypes of kernels: as a C header that a C compiler accepts, as the IR's, and as lists of parameters.
+//! Prototypes of kernels: as a C header that a C compiler accepts, as IR, and as lists of parameters.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -12,7 +12,8 @@ use super::kernel::{Kernel, Target};
 use crate::ir::FuncSig;
 use crate::spec::Signature;
 
-/// What the prototypes need: the headers of the `apache-tvm-ffi` package where they are found, else the same in short.
+/// The declarations that prototypes need: the headers of the `apache-tvm-ffi` package if they are found, else a short
+/// equivalent.
 const PRELUDE: &str = "\
 #include <stddef.h>
 #include <stdint.h>
@@ -58,8 +59,9 @@ typedef struct {
 #endif
 ";
 
-/// The prototype of a kernel as C has it, with a semicolon. A name that is none in C, or that means something else there, stands in an
-/// `__asm__` label. (Functions of C's library aren't looked at: a kernel called `memcpy` is declared so.)
+/// The C prototype of a kernel, with a semicolon. If the symbol isn't a C name, or has another meaning in C, it is in
+/// an `__asm__` label. (Functions of the C library aren't considered: a kernel named `memcpy` is declared under that
+/// name.)
 ///
 /// ```
 /// use tvm_ffi_codegen::lower::{Convention, KernelReturn, c_prototype};
@@ -71,7 +73,7 @@ typedef struct {
 /// ```
 ///
 /// # Errors
-/// Such a kernel doesn't fit the signature.
+/// A kernel with this convention and result doesn't fit the signature.
 pub fn c_prototype(
     signature: &Signature,
     symbol: &str,
@@ -81,8 +83,8 @@ pub fn c_prototype(
     Names::default().prototype(signature, symbol, &Kernel::symbol(symbol).convention(convention).returning(returns))
 }
 
-/// A C header with the prototypes of kernels. It stands alone: it includes `tvm/ffi/c_api.h` where the compiler finds it, and has its
-/// own words for what it needs of it otherwise.
+/// A C header with the prototypes of kernels. It is self-contained: it includes `tvm/ffi/c_api.h` if the compiler finds
+/// it, and otherwise declares what it needs itself.
 ///
 /// # Errors
 /// One of the kernels doesn't fit its signature.
@@ -99,28 +101,44 @@ pub fn c_header<'a>(
 fn header(kernels: &[(&Signature, &str, Kernel)]) -> Result<String, LowerError> {
     let own = kernels.iter().map(|(_, symbol, _)| *symbol).filter(|symbol| c_names::is_free_for_function(symbol));
     let mut names = Names { taken: own.map(str::to_owned).collect(), made: HashMap::new() };
-    let mut header = format!("#pragma once\n{PRELUDE}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n");
+    let mut prototypes = String::new();
     for (signature, symbol, kernel) in kernels {
         let prototype = names.prototype(signature, symbol, kernel)?;
-        // a text in it may have lines
+        // a string in it may contain line breaks
         let signature = signature.to_string().replace(['\n', '\r'], " ");
-        // writing to a String doesn't fail
-        let _ = writeln!(header, "// {signature}\n{prototype}\n");
+        // writing to a String can't fail
+        let _ = writeln!(prototypes, "// {signature}\n{prototype}\n");
     }
+    let structs: String = [4, 8].into_iter().filter_map(|bytes| of_struct(bytes, &prototypes)).collect();
+    let mut header =
+        format!("#pragma once\n{PRELUDE}{structs}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{prototypes}");
     header.push_str("#ifdef __cplusplus\n}\n#endif\n");
     Ok(header)
+}
+
+/// The C type of structs with `bytes` bytes, if the prototypes use it.
+fn of_struct(bytes: u32, prototypes: &str) -> Option<String> {
+    let (name, guard) = (CType::Struct(bytes).to_string(), format!("TVM_FFI_CODEGEN_STRUCT{bytes}"));
+    let define = || {
+        format!(
+            "\n#ifndef {guard}\n#define {guard}\ntypedef struct {{ int32_t words[{}]; }} {name};\n#endif\n",
+            bytes / 4
+        )
+    };
+    prototypes.contains(&name).then(define)
 }
 
 /// The prototype of a kernel of convention `flat`.
 ///
 /// # Errors
-/// Such a kernel doesn't fit the signature.
+/// A kernel with this result doesn't fit the signature.
 pub fn flat_signature(signature: &Signature, returns: KernelReturn) -> Result<FuncSig, LowerError> {
     Kernel::symbol("kernel").returning(returns).prototype(signature)
 }
 
 impl Kernel {
-    /// A C header with the kernel's prototype; for a body, or no kernel, that of a native kernel in its place.
+    /// A C header with the kernel's prototype. A body or check-only kernel gets the prototype that a native kernel
+    /// would have.
     ///
     /// # Errors
     /// The kernel doesn't fit the signature.
@@ -128,7 +146,8 @@ impl Kernel {
         header(&[(signature, &*self.name_in_c(signature), self.as_native())])
     }
 
-    /// The kernel's prototype in C, as [`c_prototype`] writes it; for a body, or no kernel, that of a native kernel in its place.
+    /// The kernel's prototype in C, in the form of [`c_prototype`]. A body or check-only kernel gets the prototype that
+    /// a native kernel would have.
     ///
     /// # Errors
     /// The kernel doesn't fit the signature.
@@ -136,12 +155,12 @@ impl Kernel {
         self.prototype_in_c(signature, &self.name_in_c(signature))
     }
 
-    /// As [`c_prototype`](Self::c_prototype), by another symbol.
+    /// Like [`c_prototype`](Self::c_prototype), with another symbol.
     pub(crate) fn prototype_in_c(&self, signature: &Signature, symbol: &str) -> Result<String, LowerError> {
         Names::default().prototype(signature, symbol, &self.as_native())
     }
 
-    /// The name of the C function: the kernel's symbol, or, where it has none, the function's name.
+    /// The name of the C function: the kernel's symbol, or the function's name if it has none.
     fn name_in_c(&self, signature: &Signature) -> String {
         match self.target() {
             Some(Target::Symbol(name)) => name.clone(),
@@ -149,11 +168,11 @@ impl Kernel {
         }
     }
 
-    /// The C parameters of the kernel, in the order of its prototype, with the values that the wrapper passes for them; for a body, or no
-    /// kernel, those of a native kernel in its place.
+    /// The C parameters of the kernel, in the order of its prototype, with the values that the wrapper passes for them.
+    /// A body or check-only kernel gets the parameters that a native kernel would have.
     ///
-    /// A compiler writes the kernel's function from this list, which has as many parameters as the function that
-    /// [`embed`](crate::embed) declares for it:
+    /// Use this list when your compiler emits the kernel's function. It has as many parameters as the function that
+    /// [`embed`](crate::embed) declares for the kernel:
     ///
     /// ```
     /// use tvm_ffi_codegen::{Kernel, ParamPart, ParamSource};
@@ -181,27 +200,27 @@ impl Kernel {
         Ok(self.checked(signature)?.c_params(signature))
     }
 
-    /// The type that the kernel's function returns in C, `None` for `void`; for a body, or no kernel, that of a native kernel in its place.
-    /// For a status that is an `int32_t`.
+    /// The C return type of the kernel's function, `None` for `void`. A status is an `int32_t`. A body or check-only
+    /// kernel gets the type that a native kernel would have.
     ///
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn return_type(&self, signature: &Signature) -> Result<Option<CType>, LowerError> {
-        self.checked(signature)?;
+        self.as_native().check(signature)?;
         Ok(params::c_result(signature, self.c_return(signature)))
     }
 
-    /// The prototype in IR; for a body, or no kernel, that of a native kernel in its place.
+    /// The IR prototype. A body or check-only kernel gets the prototype that a native kernel would have.
     pub(crate) fn prototype(&self, signature: &Signature) -> Result<FuncSig, LowerError> {
         Ok(self.checked(signature)?.func_sig(signature))
     }
 
-    /// The result; for a body, or no kernel, that of a native kernel in its place.
+    /// The kernel's C result. A body or check-only kernel gets the result that a native kernel would have.
     fn c_return(&self, signature: &Signature) -> KernelReturn {
         self.as_native().returns(signature).unwrap_or(KernelReturn::Nothing)
     }
 
-    /// The symbol by which a kernel is linked; `None` for an address, a body, or no kernel.
+    /// The symbol that a kernel is linked by; `None` for an address, a body, or no kernel.
     #[cfg(feature = "_engine")] // without a backend there are no modules to look into
     pub(crate) fn linked_symbol(&self) -> Option<&str> {
         match self.target() {
@@ -217,13 +236,13 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The kernel, or a native one in the place of a body or of none.
+    /// The kernel itself, or a native one in place of a body or no kernel.
     fn as_native(&self) -> Kernel {
         if self.target().is_some() { self.clone() } else { Kernel::symbol("kernel") }
     }
 }
 
-/// Names in C of symbols that can't be declared by their own.
+/// C names of symbols that can't be declared under their own name.
 #[derive(Default)]
 struct Names {
     taken: HashSet<String>,
@@ -233,7 +252,7 @@ struct Names {
 impl Names {
     fn prototype(&mut self, signature: &Signature, symbol: &str, kernel: &Kernel) -> Result<String, LowerError> {
         kernel.check(signature)?;
-        // another symbol than the kernel's own may be none of a kernel
+        // a symbol other than the kernel's own may be reserved
         Kernel::symbol(symbol).returning(kernel.c_return(signature)).check(signature)?;
         let returned = params::c_result(signature, kernel.c_return(signature));
         let returned = returned.map_or_else(|| "void".to_owned(), |ty| ty.to_string());
@@ -260,7 +279,7 @@ impl Names {
     }
 }
 
-/// A text as C has it.
+/// A string as a C literal.
 fn literal(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),

@@ -1,20 +1,22 @@
-//! Calls of functions by their symbols, as far as they can be checked when the module is complete.
+//! Calls of functions by symbol, and the checks that are possible once the module is complete.
 
-use crate::spec::{DType, DTypePolicy, Device, ParamType, ScalarType, Signature};
+use crate::spec::{DType, DTypePolicy, Device, ParamType, Place, ScalarType, Signature};
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
-/// A call of a function by its symbol.
+/// A call of a function by symbol.
 #[derive(Clone, Debug)]
 pub(super) struct SymbolCall {
-    /// The name of the function that calls.
+    /// The name of the calling function.
     pub caller: String,
-    /// The name of the function that is called.
+    /// The name of the called function.
     pub callee: String,
-    /// The arguments, as far as they are known; `None` where even their number isn't, as in a call with keywords.
+    /// What is known about each argument; `None` if even their number is unknown, as in a call with keywords.
     pub args: Option<Vec<KnownArg>>,
+    /// The source location of the call, if the body stated it.
+    pub place: Option<Place>,
 }
 
-/// What is known of an argument before the code runs.
+/// What is known about an argument at compile time.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum KnownArg {
     /// Nothing.
@@ -30,13 +32,13 @@ pub(super) enum KnownArg {
     DType,
     Device,
     Shape(usize),
-    /// As many values in an array.
+    /// An array of values, with their number.
     Array(usize),
     Function,
     Tensor(KnownTensor),
 }
 
-/// What is known of a tensor.
+/// What is known about a tensor.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct KnownTensor {
     pub rank: Option<usize>,
@@ -45,7 +47,7 @@ pub(super) struct KnownTensor {
 }
 
 impl KnownArg {
-    /// What a value of a stated type is known to be.
+    /// What is known about a value of a stated type.
     pub(super) fn of(ty: &ParamType) -> Self {
         match ty {
             ParamType::Scalar(ScalarType::Bool) | ParamType::Bool(_) => KnownArg::Bool,
@@ -98,7 +100,7 @@ impl KnownArg {
         }
     }
 
-    /// Whether no value that this may be is of the type.
+    /// Whether the argument can't be a value of the type.
     fn never_is(&self, ty: &ParamType, signature: &Signature) -> bool {
         use KnownArg as K;
         match ty {
@@ -159,7 +161,7 @@ fn fits(ty: ScalarType, value: i64) -> bool {
 }
 
 impl SymbolCall {
-    /// Why the callee refuses the call whatever its arguments' values are, if it does.
+    /// Why the callee rejects the call for all possible argument values; `None` if it may accept it.
     pub(super) fn problem(&self, callee: &Signature) -> Option<String> {
         let args = self.args.as_ref()?;
         let (least, most) = callee.arity();

@@ -1,8 +1,10 @@
-//! Values that generated code takes from elsewhere by stated types: results of calls, values that a closure captured.
+//! Values that generated code takes from outside and checks against stated types: results of calls, and captured values
+//! of closures.
 //!
-//! Such values are checked by the routine that checks arguments, `bind`, and in its words. A signature of their own has a parameter for
-//! each value, behind an integer for each symbol that the function knows already. Types that need no more than a comparison of the type
-//! index are compared inline, and `bind` is called only where they differ: it converts an int for a float, or raises.
+//! `bind`, which checks arguments, checks these values as well, with the same messages. They have a signature of their
+//! own: an integer parameter for each symbol that the function knows already, then a parameter for each value. Types
+//! that only need a comparison of the type index are compared inline. `bind` is called only if the comparison fails: it
+//! converts an int to a float, or raises an error.
 
 use super::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX, store_any};
 use super::convention::{Convention, TensorForm};
@@ -15,37 +17,37 @@ use crate::ir::{ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Ty
 use crate::spec::{DTypePolicy, Dim, ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// Values as they are stated.
+/// Values with their stated types.
 pub(super) struct Expected<'a> {
     /// Each value: its name in messages, and its type.
     pub values: Vec<(String, ParamType)>,
-    /// Where the values are, in messages: ``called by `f(x: int64)` ``.
+    /// The source of the values, in messages: ``called by `f(x: int64)` ``.
     pub place: String,
-    /// The dtypes that tensors may have in place of the stated ones.
+    /// The dtypes that tensors may have instead of the stated ones.
     pub dtype_policy: DTypePolicy,
-    /// The symbols that the function knows. Types may leave some of them out.
+    /// The symbols that the function knows; the types need not use all of them.
     pub known: Vec<Known<'a>>,
 }
 
-/// A symbol that a function knows.
+/// A symbol whose value the function knows.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub name: &'a str,
-    /// The path of the value that the symbol is from, in messages: [`origin`] tells it.
+    /// The path of the value that defines the symbol, in messages; see [`origin`].
     pub origin: &'a str,
     /// An `I64`.
     pub value: Value,
 }
 
-/// Values that have been checked.
+/// Checked values.
 pub(super) struct Taken {
-    /// For each value what convention `flat` passes for a parameter of its type, but for symbols.
+    /// For each value, what convention `flat` passes for a parameter of its type, except symbols.
     pub values: Vec<Vec<Value>>,
-    /// The symbols that the function didn't know, in order of first appearance.
+    /// The symbols that the function didn't know before, in order of first appearance.
     pub symbols: Vec<Bound>,
 }
 
-/// A symbol that a value has bound. Where only optional values have it and all of them are None, it is 0.
+/// A symbol bound by a value. It is 0 if only optional values have it and all of them are None.
 pub(super) struct Bound {
     pub name: String,
     /// An `I64`.
@@ -53,7 +55,7 @@ pub(super) struct Bound {
 }
 
 impl<'a> Expected<'a> {
-    /// The same, in a function that knows these symbols.
+    /// The same values, for a function that knows these symbols.
     pub(super) fn knowing<'k>(self, known: impl IntoIterator<Item = Known<'k>>) -> Expected<'k> {
         let Expected { values, place, dtype_policy, .. } = self;
         Expected { values, place, dtype_policy, known: known.into_iter().collect() }
@@ -63,32 +65,35 @@ impl<'a> Expected<'a> {
 /// The checks of values in one function.
 #[derive(Default)]
 pub(super) struct ValueChecks {
-    /// The scratch memory of the checks whose values don't point there.
+    /// The scratch memory shared by checks whose results don't point into it.
     shared: Option<StackSlot>,
-    /// The bytes of all scratch memory, of which that of the shared slot are so many.
+    /// The bytes of all scratch memory, including `shared_bytes` for the shared slot.
     bytes: u32,
     shared_bytes: u32,
-    /// A check calls `bind` whatever the value is, so that the function is best linked to `bind` itself (`Unit::always_binds`).
+    /// Whether some check calls `bind` for every value. Then it is best to link the function to `bind` itself
+    /// (`Unit::always_binds`).
     always_binds: bool,
 }
 
 impl ValueChecks {
-    /// Whether a check calls `bind` whatever the value is.
+    /// Whether some check calls `bind` for every value.
     pub(super) fn always_binds(&self) -> bool {
         self.always_binds
     }
 
-    /// Checks the `TVMFFIAny`s at `values`, as many as are expected, and goes on with what is inside of them. Where one is refused, the
-    /// error is raised, and `refused` gets the code in a cold block that it has to end, and an address of the refused values: a copy
-    /// where nothing else needs their own address there.
+    /// Checks the expected `TVMFFIAny`s at `values`, and continues with their contents. If one is rejected, the error
+    /// is raised, and `refused` is called in a cold block that it must terminate. It gets the code and an address of
+    /// the rejected values, which is a copy if only this path would need their own address.
     ///
-    /// The values are borrowed: whoever owns the `TVMFFIAny`s keeps them as long as the taken values are used, and at the same place, as
-    /// `Any`, `str` and `bytes` may point there. Values may also point to scratch memory in the function's frame: what `bind` makes of a
-    /// string that isn't an object, of a Tensor that is passed as a `DLTensor*`, of an Array that stands for a Shape. Each check whose values do so
-    /// has scratch memory of its own, so that they are good until the same check runs again, in the next turn of a loop.
+    /// The contents are borrowed. The owner of the `TVMFFIAny`s must keep them alive and in place while the contents
+    /// are used, because `Any`, `str` and `bytes` may point there. Contents may also point into scratch memory in the
+    /// function's frame. `bind` creates such contents for a string that isn't an object, a Tensor passed as a
+    /// `DLTensor*`, or an Array passed for a Shape. Each check with such contents has its own scratch memory. So its
+    /// contents stay valid until the same check runs again, in the next turn of a loop.
     ///
     /// # Errors
-    /// The types have mistakes, or need too much of the frame; the text says which. The function under construction is then of no use.
+    /// The types have errors or need too much of the frame; the string says which. You can't use the function under
+    /// construction afterwards.
     pub(super) fn check(
         &mut self,
         b: &mut FunctionBuilder<'_>,
@@ -127,7 +132,7 @@ impl ValueChecks {
         take(b, &plan, Source::Bound { address, scratch, descriptor }, known.len())
     }
 
-    /// Scratch memory for a check.
+    /// Returns scratch memory for a check.
     fn scratch(
         &mut self,
         b: &mut FunctionBuilder<'_>,
@@ -177,7 +182,7 @@ fn signature(expected: &Expected<'_>, known: &[Known<'_>]) -> Result<Signature, 
     })
 }
 
-/// Whether the fast path takes nearly all values of a type.
+/// Whether the fast path accepts nearly all values of a type.
 fn is_plain(ty: &ParamType) -> bool {
     match ty {
         ParamType::Scalar(_)
@@ -198,7 +203,7 @@ fn is_plain(ty: &ParamType) -> bool {
     }
 }
 
-/// Whether what is taken out of a value may point to the memory that `bind` has written.
+/// Whether the contents of a value may point to memory written by `bind`.
 fn may_point_to_scratch(ty: &ParamType) -> bool {
     match ty {
         ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Any | ParamType::Array(_) => true,
@@ -217,7 +222,8 @@ struct Bind<'a> {
 }
 
 impl Bind<'_> {
-    /// Calls `bind` and goes on where it accepts; gives the address of what it made. `rarely` says that the code hardly ever runs.
+    /// Calls `bind`, continues if it accepts, and returns the address of the converted values. `rarely` means that the
+    /// code almost never runs.
     fn call(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -232,7 +238,8 @@ impl Bind<'_> {
         let descriptor = b.iconst(Type::I32, i64::from(self.descriptor.offset));
         let num_args = match rarely {
             false => b.i64((self.known.len() + self.values) as i64),
-            // Cranelift keeps a small constant that the code before has too in a register, all through the calls on the way
+            // Load the count: Cranelift would share a small constant with earlier code and keep it in a register across
+            // the calls in between
             true => {
                 let params = field!(SignatureDescriptor, params);
                 let count = b.load(params.ty, table, self.descriptor.offset as i32 + params.offset, MemFlags::READONLY);
@@ -254,8 +261,8 @@ impl Bind<'_> {
         scratch
     }
 
-    /// The symbols that the function knows, then the values. Code that hardly ever runs gets a copy in any case: where nothing but loads
-    /// and stores needs the values' own address, no register keeps it.
+    /// The known symbols, then the values. Code that almost never runs always copies the values. Then only loads and
+    /// stores use the values' own address, so no register has to keep it.
     fn args(&self, b: &mut FunctionBuilder<'_>, values: Value, rarely: bool) -> Value {
         if self.known.is_empty() && !rarely {
             return values;
@@ -278,11 +285,11 @@ impl Bind<'_> {
     }
 }
 
-/// Values that are taken apart.
+/// The source of values to take apart.
 enum Source {
-    /// As they came, behind no symbols. The values that the fast path refuses are for the slow path.
+    /// The unmodified values, without symbols before them. Values that the fast path rejects go to the slow path.
     Given { values: Value, slow_path: crate::ir::Block },
-    /// As `bind` has made them at an address, in its scratch memory.
+    /// The values converted by `bind`, at an address in its scratch memory.
     Bound { address: Value, scratch: StackSlot, descriptor: Encoded },
 }
 
@@ -292,7 +299,7 @@ impl Taken {
     }
 }
 
-/// Takes values apart, which stand behind so many symbols.
+/// Takes apart values that follow `known` symbols.
 fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usize) -> Result<Taken, String> {
     let (checks, from) = match source {
         Source::Given { values, slow_path } => (Checks::new(b, slow_path), values),
@@ -315,8 +322,8 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
     Ok(Taken { values, symbols })
 }
 
-/// The path of the value that a symbol of a signature is from, in messages: of the first size or stride that is the symbol alone, else of
-/// the first that has it. `bind` may find its value elsewhere, where optional values are None.
+/// The path of the value that defines a symbol of a signature, in messages: the first size or stride that is the symbol
+/// alone, otherwise the first that contains it. `bind` may use another value if optional values are None.
 pub(super) fn origin(signature: &Signature, symbol: &str) -> String {
     let mut found: Option<(bool, String)> = None;
     for param in signature.params() {
@@ -331,11 +338,11 @@ pub(super) fn origin(signature: &Signature, symbol: &str) -> String {
             }
         });
     }
-    // what only containers have is at no fixed path
+    // a symbol found only in containers has no fixed path
     found.map_or_else(|| "elements of containers".to_owned(), |(_, path)| path)
 }
 
-/// Calls `each` with the sizes and strides outside of containers, and the path of each.
+/// Calls `each` with every size and stride outside containers, and its path.
 fn paths<'a>(path: &str, ty: &'a ParamType, each: &mut dyn FnMut(String, &'a Dim)) {
     match ty {
         ParamType::Tensor(tensor) => tensor_paths(path, tensor, each),

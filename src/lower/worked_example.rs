@@ -1,5 +1,5 @@
-//! The worked example of `docs/architecture.md`: one signature with its IR, its descriptors byte by byte, and one failing call. The test makes
-//! it anew and compares, so that the document stays true.
+//! Generates the worked example of `docs/architecture.md`: one signature with its IR, its descriptors byte by byte, and
+//! one failing call. The test regenerates it and compares, so the document stays correct.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ The signature is `{signature}`. Its kernel is the C function
     text
 }
 
-/// The functions of the wrapper, with the fast path marked.
+/// Prints the functions of the wrapper, with the fast path marked.
 fn ir(signature: &Signature, kernel: &Kernel, text: &mut String) {
     let module = lower(signature, kernel, RuntimeHelpers::Import).expect("the kernel fits");
     text.push_str(
@@ -77,14 +77,14 @@ fn ir(signature: &Signature, kernel: &Kernel, text: &mut String) {
     text.push_str("```\n\n");
 }
 
-/// A pool's bytes, with the offset of the signature's descriptor.
+/// The bytes of a pool, and the offset of the signature's descriptor.
 struct Pool {
     bytes: Vec<u8>,
     signature: u32,
 }
 
 impl Pool {
-    /// The text at an offset.
+    /// The string at an offset.
     fn text(&self, offset: u32) -> String {
         let bytes = &self.bytes[offset as usize..];
         let end = bytes.iter().position(|byte| *byte == 0).expect("texts end with a NUL");
@@ -95,7 +95,7 @@ impl Pool {
         Descriptors { bytes: &self.bytes, order: HOST_ENDIANNESS }.read(offset).expect("the descriptor is there")
     }
 
-    /// The fields of a descriptor, a line each: offset, bytes, name and value.
+    /// Prints the fields of a descriptor, one line each: offset, bytes, name and value.
     fn show<D: Descriptor>(&self, offset: u32, what: &str, text: &mut String) {
         let _ = writeln!(text, "{what}: {} at {offset}", D::NAME);
         for (name, at, size) in D::FIELDS {
@@ -161,12 +161,12 @@ fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Poo
     pool
 }
 
-/// A host whose only function notes the error that is raised.
+/// A host with one function, which records the raised error.
 #[derive(Default)]
 struct Errors {
     /// Names of the imports, by number.
     imports: RefCell<Vec<String>>,
-    /// The kind, and the parts of the text.
+    /// The error's kind, and the parts of its message.
     raised: RefCell<Option<(String, Vec<String>)>>,
 }
 
@@ -186,7 +186,8 @@ impl Host for Errors {
         if name.as_deref() != Some(SET_RAISED) {
             return Err(format!("{name:?} was called"));
         }
-        // SAFETY: the prototype of the function (tvm/ffi/c_api.h): a C string, and an array of so many.
+        // SAFETY: the arguments follow the function's prototype (tvm/ffi/c_api.h): a C string, and an array with the
+        // given length.
         let text = |at: u64| unsafe {
             std::ffi::CStr::from_ptr(std::ptr::with_exposed_provenance(at as usize)).to_string_lossy().into_owned()
         };
@@ -215,12 +216,12 @@ const FIELDS: [(Field, &str); 12] = [
     (Field::Memory, "free memory"),
 ];
 
-/// What nobody has written to.
+/// The initial contents of memory, to recognise words that were never written.
 const UNTOUCHED: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
 fn failing_call(signature: &Signature, kernel: &Kernel, pool: Pool, text: &mut String) {
     let mut module = lower(signature, kernel, RuntimeHelpers::Define).expect("the kernel fits");
-    // the pool's address is known to code alone
+    // only generated code knows the pool's address
     let data = module.data.keys().next().expect("the pool is the first data");
     let (bind, _) = module.function_named(helpers::BIND_SYMBOL).expect("the binder is defined");
     let sig = FuncSig::new([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
@@ -255,7 +256,7 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: Pool, text: &mut S
     let mut scratch = vec![UNTOUCHED; 128];
     let base = scratch.as_mut_ptr().expose_provenance() as u64;
     let args = [Datum::Ptr(args.as_ptr().expose_provenance() as u64), Datum::I64(2), Datum::Ptr(base)];
-    // SAFETY: the arguments are as the ABI says, and the scratch memory is larger than the descriptor asks for.
+    // SAFETY: the arguments follow the ABI, and the scratch memory is larger than the descriptor requires.
     let code = unsafe { interpreter.run("probe", &args) }.expect("nothing traps");
     assert_eq!(code, Some(Datum::I32(-1i32 as u32)));
     let (kind, parts) = interpreter.host().raised.take().expect("an error was raised");
@@ -277,9 +278,9 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: Pool, text: &mut S
             let offset = (value - pool_address) as u32;
             format!("pool +{offset} {:?}", pool.text(offset))
         }
-        // no memory is that low on any system
+        // no system has memory at such low addresses
         _ if value < 1 << 20 => value.to_string(),
-        // a text of the runtime helpers, which stands behind the signature's in the pool
+        // a string of the runtime helpers, after the signature's strings in the pool
         _ => "a text of the helpers".to_owned(),
     };
     text.push_str(

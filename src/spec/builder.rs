@@ -1,22 +1,24 @@
-//! Building a signature.
+//! Builds signatures.
 
 use super::check::Checker;
 use super::dim::{CompareOp, Constraint, Dim};
-use super::mistake::SignatureError;
+use super::mistake::{Mistake, SignatureError};
 use super::param::{DefaultValue, Param, ParamType};
 use super::path::Part;
 use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
+use super::scalar::ScalarType;
 use super::signature::Signature;
 use super::span::Spans;
 
-/// The parts of a signature before they are checked, made by [`Signature::builder`].
+/// The parts of a signature before they are checked. Created by [`Signature::builder`].
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct SignatureBuilder {
     signature: Signature,
     /// The part that was stated last.
     last: Part,
-    /// The places of the parts in the text that is read.
+    /// The spans of the parts in the source that is parsed.
     pub(super) spans: Spans,
 }
 
@@ -40,7 +42,7 @@ impl SignatureBuilder {
         self.push(Param { name: name.into(), ty: ty.into(), default: None, origin: Origin::default() })
     }
 
-    /// Adds a parameter that a call may leave out, if it leaves out all that follow.
+    /// Adds a parameter that a call may omit if it also omits all later ones.
     pub fn param_or(self, name: impl Into<String>, ty: impl Into<ParamType>, default: impl Into<DefaultValue>) -> Self {
         let default = Some(default.into());
         self.push(Param { name: name.into(), ty: ty.into(), default, origin: Origin::default() })
@@ -52,7 +54,8 @@ impl SignatureBuilder {
         self
     }
 
-    /// States that callers in Python pass the parameters that follow by their names alone; its text is `*`. Stated twice, the first counts.
+    /// Makes the parameters that follow keyword-only for callers in Python; written as `*`. Only the first call has
+    /// an effect.
     ///
     /// ```
     /// use tvm_ffi_codegen::{ScalarType, Signature};
@@ -66,25 +69,27 @@ impl SignatureBuilder {
         self
     }
 
-    /// States what the function returns; nothing, unless called.
+    /// Sets the result type. By default the function returns nothing.
     pub fn returns(mut self, ty: impl Into<ParamType>) -> Self {
         self.signature.ret = Some(ty.into()).filter(|ty| *ty != ParamType::None);
         self.last = Part::Result;
         self
     }
 
-    /// Adds a comparison that has to hold once all symbols are bound.
+    /// Adds a comparison that must hold once all symbols are bound.
     pub fn constraint(mut self, left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
         self.last = Part::Constraint(self.signature.constraints.len());
         self.signature.constraints.push(Constraint::new(left, op, right));
         self
     }
 
-    /// States the place of the part that was stated last, in the source of the compiler's user: of a parameter, the result or a constraint, or
-    /// of the signature itself where no part is stated yet. A part without a place has the signature's.
+    /// Sets the place, in your user's source, of the part that was added last: a parameter, the result or a
+    /// constraint. Before any part is added, it is the place of the signature itself. A part without a place uses the
+    /// signature's.
     ///
-    /// An error that the wrapper raises for the part ends in the place, as a line of its backtrace: `File "model.py", line 7, in forward`. A Python
-    /// user sees that line in the traceback. Places are no part of the signature's text, and two signatures are equal wherever they are from.
+    /// If the wrapper raises an error for the part, the place is the last line of the error's backtrace: `File
+    /// "model.py", line 7, in forward`. A Python user sees that line in the traceback. Places affect neither a
+    /// signature's text form nor its equality.
     ///
     /// ```
     /// use tvm_ffi_codegen::spec::{CompareOp, Part};
@@ -106,16 +111,16 @@ impl SignatureBuilder {
         self
     }
 
-    /// States which dtypes tensors may have in place of the stated ones; none, unless called.
+    /// Sets which dtypes tensors may have instead of the stated ones. By default there are none.
     pub fn dtype_policy(mut self, policy: DTypePolicy) -> Self {
         self.signature.dtype_policy = policy;
         self
     }
 
-    /// The signature, checked.
+    /// Checks and returns the signature.
     ///
     /// # Errors
-    /// Every mistake of the signature, each with its path.
+    /// Every error in the signature, each with its path.
     pub fn build(mut self) -> Result<Signature, SignatureError> {
         self.signature.params.iter_mut().for_each(Param::settle_default);
         let types = self.signature.params.iter_mut().map(|param| &mut param.ty).chain(&mut self.signature.ret);
@@ -127,6 +132,90 @@ impl SignatureBuilder {
         match mistakes.is_empty() {
             true => Ok(self.signature),
             false => Err(SignatureError { name: self.signature.name, mistakes }),
+        }
+    }
+}
+
+impl Signature {
+    /// Creates a builder of a signature with this name, without parameters.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{DLDataType, Signature, TensorType};
+    ///
+    /// let sig = Signature::builder("add_one")
+    ///     .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
+    ///     .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
+    ///     .build()?;
+    /// assert_eq!(sig.to_string(), "add_one(x: Tensor([n], float32), y: Tensor([n], float32))");
+    /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
+    /// ```
+    pub fn builder(name: impl Into<String>) -> SignatureBuilder {
+        SignatureBuilder::new(name.into())
+    }
+
+    /// Makes an interface for values that aren't arguments. Its parameters are integers with the names of the
+    /// symbols, followed by the values. The names of the values are descriptions for messages.
+    ///
+    /// # Errors
+    /// Every error in the types, each with its path.
+    pub(crate) fn of_values<'n>(
+        symbols: impl IntoIterator<Item = &'n str>,
+        values: impl IntoIterator<Item = (String, ParamType)>,
+        dtype_policy: DTypePolicy,
+    ) -> Result<Self, Vec<Mistake>> {
+        let symbols: Vec<_> =
+            symbols.into_iter().map(|name| (name.to_owned(), ParamType::from(ScalarType::Int64))).collect();
+        let known = symbols.len();
+        let params = symbols.into_iter().chain(values).map(|(name, mut ty)| {
+            ty.fold_dims();
+            Param { name, ty, default: None, origin: Origin::default() }
+        });
+        let signature =
+            Signature { params: params.collect(), dtype_policy, ..SignatureBuilder::new(String::new()).signature };
+        let mistakes = Checker::check_values(&signature, known);
+        if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
+    }
+
+    /// Sets the place of a part; see [`SignatureBuilder::at`]. A part that the signature doesn't have is ignored.
+    ///
+    /// # Errors
+    /// The file or the function is empty, or contains a quote, a line end or a NUL.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::Signature;
+    /// use tvm_ffi_codegen::spec::{Part, Place};
+    ///
+    /// let plain: Signature = "forward(x: Tensor([n], float32))".parse()?;
+    /// let placed = plain.clone().with_place(Part::Param(0), Place::new("model.py", 4, "forward"))?;
+    /// assert_eq!(placed.place(Part::Param(0)).map(|place| place.line), Some(4));
+    /// assert_eq!(placed, plain);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_place(self, part: Part, place: Place) -> Result<Self, SignatureError> {
+        self.with_places([(part, place)])
+    }
+
+    /// As [`with_place`](Self::with_place), for several parts. Parts that the signature doesn't have are ignored.
+    ///
+    /// # Errors
+    /// As [`with_place`](Self::with_place); all errors are reported together.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::Signature;
+    /// use tvm_ffi_codegen::spec::{Part, Place};
+    ///
+    /// let plain: Signature = "forward(x: Tensor([n], float32), k: int64)".parse()?;
+    /// let lines = [(Part::Signature, 3), (Part::Param(0), 4), (Part::Param(1), 5)];
+    /// let placed = plain.with_places(lines.map(|(part, line)| (part, Place::new("model.py", line, "forward"))))?;
+    /// assert_eq!(placed.place(Part::Param(1)).map(|place| place.line), Some(5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_places(mut self, places: impl IntoIterator<Item = (Part, Place)>) -> Result<Self, SignatureError> {
+        places.into_iter().for_each(|(part, place)| self.set_place(part, place));
+        let mistakes = Checker::check_places(&self);
+        match mistakes.is_empty() {
+            true => Ok(self),
+            false => Err(SignatureError { name: self.name, mistakes }),
         }
     }
 }

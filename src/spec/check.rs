@@ -1,4 +1,4 @@
-//! What makes a signature wrong: every mistake is found and reported at once.
+//! Checks a signature: every error is found and all are reported together.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,15 +15,15 @@ use super::tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
 mod result;
 mod symbols;
 
-/// The most parameters that a signature may have.
+/// The maximum number of parameters of a signature.
 const MAX_PARAMS: usize = 4096;
-/// The most dimensions that a tensor may have; NumPy's limit too.
+/// The maximum number of dimensions of a tensor; the same as NumPy's.
 pub const MAX_RANK: usize = 64;
-/// The greatest depth of types inside each other.
+/// The maximum nesting depth of types.
 pub const MAX_TYPE_DEPTH: usize = 16;
-/// The greatest depth of Arrays, Lists, Maps and Dicts inside each other.
+/// The maximum nesting depth of Arrays, Lists, Maps and Dicts.
 pub const MAX_CONTAINER_DEPTH: usize = 4;
-/// The greatest depth of operations inside each other in a dimension.
+/// The maximum nesting depth of operations in a dimension.
 pub const MAX_DIM_DEPTH: usize = 16;
 
 /// A letter or underscore, then letters, digits, underscores.
@@ -31,22 +31,22 @@ fn is_identifier(name: &str) -> bool {
     is_symbol_name(name) && !name.contains(['.', '$'])
 }
 
-/// As an identifier, with `.` and `$` inside, which object files and loaders take too.
+/// An identifier that may also contain `.` and `$`, which object files and loaders accept.
 fn is_symbol_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'))
 }
 
-/// Whether a text can be a name between quotes, which has no escapes.
+/// Whether a string can be a quoted name, which has no escapes.
 fn is_quotable(text: &str) -> bool {
     !text.contains(['"', '\\', '\0'])
 }
 
 pub(super) struct Checker<'a> {
     signature: &'a Signature,
-    /// Parameters by name, of each name the first.
+    /// Parameters by name; the first one if several share a name.
     params: HashMap<&'a str, &'a Param>,
-    /// The parameters are values that aren't arguments: their names are texts for messages.
+    /// The parameters are values and not arguments: their names are descriptions for messages.
     of_values: bool,
     mistakes: Vec<Mistake>,
 }
@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
         Checker { signature, params, of_values, mistakes: Vec::new() }
     }
 
-    /// All mistakes of a signature.
+    /// All errors in a signature.
     pub(super) fn check(signature: &'a Signature) -> Vec<Mistake> {
         let mut checker = Checker::new(signature, false);
         checker.names();
@@ -72,14 +72,15 @@ impl<'a> Checker<'a> {
         checker.mistakes
     }
 
-    /// All mistakes of the types of values that aren't arguments, which stand behind so many symbols.
+    /// All errors in the types of values that aren't arguments. In `signature` they follow `symbols` parameters that
+    /// are symbols.
     pub(super) fn check_values(signature: &'a Signature, symbols: usize) -> Vec<Mistake> {
         let mut checker = Checker::new(signature, true);
         for (i, param) in signature.params.iter().enumerate().skip(symbols) {
             let at = Way::to(Part::Param(i));
             checker.param_type(at, &param.ty, Nesting { depth: 0, containers: 0 });
             if !param.is_passed() {
-                checker.mistake(at, format!("{} is no type of a value", param.ty));
+                checker.mistake(at, format!("a value can't have type {}; only a parameter can", param.ty));
             }
             param.ty.for_each_tensor(&mut |tensor| {
                 if tensor.noalias {
@@ -92,7 +93,7 @@ impl<'a> Checker<'a> {
         checker.mistakes
     }
 
-    /// All mistakes of the places of a signature.
+    /// All errors in the places of a signature.
     pub(super) fn check_places(signature: &'a Signature) -> Vec<Mistake> {
         let mut checker = Checker::new(signature, false);
         checker.places();
@@ -108,7 +109,7 @@ impl<'a> Checker<'a> {
         self.mistakes.push(Mistake::new(path, problem.into()));
     }
 
-    /// Whether a parameter's name tells it from the others.
+    /// Whether the parameter's name identifies it.
     fn is_told_by_name(&self, param: &Param) -> bool {
         let is_first = || self.params.get(param.name.as_str()).is_some_and(|first| std::ptr::eq(*first, param));
         self.of_values || (is_identifier(&param.name) && is_first())
@@ -138,7 +139,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Places that no backtrace can show.
+    /// Rejects places that no backtrace can show.
     fn places(&mut self) {
         for (part, place) in self.signature.own_places() {
             if let Some(problem) = place.problem() {
@@ -174,7 +175,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A type of a parameter, or inside one.
+    /// Checks the type of a parameter, or a type inside it.
     fn param_type(&mut self, at: Way<'_>, ty: &'a ParamType, nesting: Nesting) {
         if nesting.depth > MAX_TYPE_DEPTH {
             return self.mistake(at, format!("expected at most {MAX_TYPE_DEPTH} types inside each other"));
@@ -203,7 +204,7 @@ impl<'a> Checker<'a> {
                     **inner,
                     ParamType::Optional(_) | ParamType::Any | ParamType::None | ParamType::Scalar(ScalarType::Handle)
                 ) {
-                    self.mistake(at, format!("{inner} takes None already"));
+                    self.mistake(at, format!("{inner} already accepts None; remove the Optional"));
                 }
                 self.param_type(at, inner, inside);
             }
@@ -268,7 +269,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Sizes. The product of those that are constant has to fit, unless one of them is 0.
+    /// Checks sizes. The product of the constant ones must fit, unless one of them is 0.
     fn sizes(&mut self, all: Way<'_>, dims: &[Dim], outer: Way<'_>, each: fn(usize) -> Step) {
         let mut constant = Vec::new();
         for (d, dim) in dims.iter().enumerate() {
@@ -312,12 +313,15 @@ impl<'a> Checker<'a> {
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
         {
-            self.mistake(at, format!("`{name}` is already the name of a parameter, which is no integer"));
+            self.mistake(
+                at,
+                format!("`{name}` is a parameter, but not an integer, so it can't be used in a dimension"),
+            );
         }
     }
 
     fn dtype(&mut self, at: Way<'_>, dtype: DLDataType) {
-        // the text has to parse back: an unknown code, no bits or no lanes have no text
+        // the text form has to parse back: an unknown code, 0 bits or 0 lanes have no text form
         let round_trips = dtype.to_string().parse() == Ok(dtype);
         if !round_trips || dtype.bits == 0 || dtype.lanes == 0 {
             let problem = format!(
@@ -352,7 +356,7 @@ impl<'a> Checker<'a> {
             (ParamType::Scalar(ty), DefaultValue::Float(_)) => ty.is_float(),
             (ParamType::Int(wanted), DefaultValue::Int(value)) => wanted == value,
             (ParamType::Bool(wanted), DefaultValue::Bool(value)) => wanted == value,
-            // wrappers pass it as a text that ends with NUL
+            // wrappers pass it as a NUL-terminated string
             (ParamType::Str | ParamType::Bytes | ParamType::Any, DefaultValue::Str(text)) => !text.contains('\0'),
             (ParamType::DType, DefaultValue::DType(dtype)) => dtype.to_string().parse() == Ok(*dtype),
             (ParamType::Device, DefaultValue::Device(device)) => {
@@ -371,14 +375,14 @@ fn only_in_result(name: &str) -> Problem {
     Problem::mismatch("`any` or a type", format_args!("`{name}`")).because("only a result may refer to a parameter")
 }
 
-/// Where in a parameter's type.
+/// The nesting depth inside a parameter's type.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
     depth: usize,
     containers: usize,
 }
 
-/// The types directly inside of a container, each with the step to it.
+/// The types directly inside a container, each with the step to it.
 fn parts(ty: &ParamType) -> Vec<(Step, &ParamType)> {
     match ty {
         ParamType::Array(elements) | ParamType::List(elements) => vec![(Step::Elements, elements)],
@@ -395,7 +399,7 @@ fn has_device_tensor(ty: &ParamType) -> bool {
     let mut look = |tensor: &TensorType| found |= tensor.device.kind() != Some(DLDeviceType::CPU);
     match ty {
         ParamType::Tensor(tensor) => look(tensor),
-        // what is in a container can't be relied on
+        // a container may be empty
         ParamType::Optional(_) | ParamType::Tuple(_) => return ty.inner().into_iter().any(has_device_tensor),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Sizes and strides: integer expressions over symbols, and what one says of a symbol; constraints.
+//! Sizes and strides: integer expressions over symbols, and how to solve them for a symbol. Also constraints.
 
 use std::fmt;
 use std::ops;
@@ -7,8 +7,8 @@ use super::place::Origin;
 
 /// The size of a dimension, or a stride in elements: an integer expression over symbols.
 ///
-/// A symbol is a name of the signature's own, or an integer parameter. Its first occurrence binds it: alone, or in an
-/// expression that can be solved for it. Each later one is compared.
+/// A symbol is a name local to the signature, or an integer parameter. Its first occurrence binds it: alone, or in an
+/// expression that can be solved for it. Each later occurrence is compared.
 ///
 /// ```
 /// use tvm_ffi_codegen::{Dim, dim};
@@ -28,19 +28,20 @@ use super::place::Origin;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
+#[must_use]
 pub enum Dim {
     /// A fixed number.
     Const(i64),
     /// A symbol.
     Symbol(String),
-    /// An operation on two expressions, computed in 64 bits. A result that doesn't fit is an error, and so is a divisor of 0.
+    /// An operation on two expressions, computed in 64 bits. An overflow is an error, and so is division by 0.
     Binary(DimOp, Box<Dim>, Box<Dim>),
 }
 
-/// A dimension from a symbol's name or a number, for expressions: `2 * dim("n")`.
+/// Makes a dimension from a symbol's name or a number, for use in expressions: `2 * dim("n")`.
 ///
-/// On the left of an operator, a number is an `i64`; of another type it is `dim(count) * dim("n")`. On the right it may be of any type that
-/// [`Dim`] is made from.
+/// On the left of an operator, a number must be an `i64`; for other types, write `dim(count) * dim("n")`. On the
+/// right it may be of any type that converts to [`Dim`].
 pub fn dim(value: impl Into<Dim>) -> Dim {
     value.into()
 }
@@ -68,10 +69,10 @@ pub enum DimOp {
 }
 
 impl DimOp {
-    /// The operations that the text form has as functions.
+    /// The operations that are written as functions in the text form.
     pub const FUNCTIONS: [DimOp; 3] = [DimOp::CeilDiv, DimOp::Min, DimOp::Max];
 
-    /// The operation's sign in the text form, or the name of its function.
+    /// The operation's operator in the text form, or the name of its function.
     pub const fn sign(self) -> &'static str {
         match self {
             DimOp::Add => "+",
@@ -85,12 +86,12 @@ impl DimOp {
         }
     }
 
-    /// Whether the text form has a function for the operation, and not a sign between two operands.
+    /// Whether the text form has a function for the operation instead of an infix operator.
     pub const fn is_function(self) -> bool {
         matches!(self, DimOp::CeilDiv | DimOp::Min | DimOp::Max)
     }
 
-    /// Whether the second operand is a divisor, which may not be 0.
+    /// Whether the second operand is a divisor, which must not be 0.
     pub const fn is_division(self) -> bool {
         matches!(self, DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv)
     }
@@ -100,7 +101,7 @@ impl DimOp {
         matches!(self, DimOp::Mul | DimOp::FloorDiv | DimOp::Mod)
     }
 
-    /// The operation's result; `None` where the result doesn't fit in 64 bits, or for a divisor of 0.
+    /// The operation's result; `None` if it doesn't fit in 64 bits or the divisor is 0.
     pub fn apply(self, x: i64, y: i64) -> Option<i64> {
         match self {
             DimOp::Add => x.checked_add(y),
@@ -133,17 +134,17 @@ impl fmt::Display for DimOp {
 }
 
 impl Dim {
-    /// The operation on two expressions.
+    /// An operation on two expressions.
     pub fn binary(op: DimOp, x: impl Into<Dim>, y: impl Into<Dim>) -> Dim {
         Dim::Binary(op, Box::new(x.into()), Box::new(y.into()))
     }
 
-    /// The quotient rounded down, `self // divisor`; the operator `/` gives the same.
+    /// The quotient rounded down, `self // divisor`; the same as the operator `/`.
     pub fn floor_div(self, divisor: impl Into<Dim>) -> Dim {
         Dim::binary(DimOp::FloorDiv, self, divisor)
     }
 
-    /// The quotient rounded up, `ceil_div(self, divisor)`: the tiles of a size that a grid has.
+    /// The quotient rounded up, `ceil_div(self, divisor)`: for example the number of tiles that cover a size.
     pub fn ceil_div(self, divisor: impl Into<Dim>) -> Dim {
         Dim::binary(DimOp::CeilDiv, self, divisor)
     }
@@ -170,7 +171,8 @@ impl Dim {
         }
     }
 
-    /// The expression's value, where `value` gives those of symbols; `None` where a symbol has none, and as [`DimOp::apply`].
+    /// Evaluates the expression; `value` returns the values of symbols. `None` if a symbol has no value, and in the
+    /// cases of [`DimOp::apply`].
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         match self {
             Dim::Const(number) => Some(*number),
@@ -179,15 +181,15 @@ impl Dim {
         }
     }
 
-    /// Makes a number of an expression without symbols, if it has a value.
+    /// Replaces an expression without symbols by its value, if it has one.
     pub(super) fn fold(&mut self) {
-        // symbols have no value yet
+        // no symbol has a value here
         if let Some(value) = self.eval(&|_| None) {
             *self = Dim::Const(value);
         }
     }
 
-    /// The depth of operations inside each other; 0 for a number or a symbol.
+    /// The nesting depth of operations; 0 for a number or a symbol.
     pub fn depth(&self) -> usize {
         match self {
             Dim::Const(_) | Dim::Symbol(_) => 0,
@@ -195,11 +197,11 @@ impl Dim {
         }
     }
 
-    /// The value that `symbol` has to have for this expression to have the value that `target` stands for: an expression over `target` and the
-    /// other symbols. It is only a candidate: put in for the symbol it may give another value than the target's, as for `2 * n`
-    /// and 3, and then no value of the symbol gives that one.
+    /// Solves the equation "this expression = `target`" for `symbol`; the result is an expression over `target` and
+    /// the other symbols. It is only a candidate, so substitute it and compare. For `2 * n` and the target 3, no
+    /// value of `n` is a solution.
     ///
-    /// `None` where the symbol doesn't occur exactly once, or under `//`, `%` or a function.
+    /// `None` unless the symbol occurs exactly once, and outside `//`, `%` and functions.
     pub fn solved_for(&self, symbol: &str, target: Dim) -> Option<Dim> {
         let mut count = 0;
         self.for_each_symbol(&mut |name| count += usize::from(name == symbol));
@@ -250,7 +252,8 @@ impl From<u32> for Dim {
 }
 
 impl From<u64> for Dim {
-    /// The number; past 2^63 - 1 an expression that is equal to it, which a signature refuses as one without a value in 64 bits.
+    /// Converts a number. Past 2^63 - 1 the result is an equal expression, which a signature rejects because its
+    /// value doesn't fit in 64 bits.
     fn from(size: u64) -> Self {
         match i64::try_from(size) {
             Ok(size) => Dim::Const(size),
@@ -260,7 +263,7 @@ impl From<u64> for Dim {
 }
 
 impl From<usize> for Dim {
-    /// The number, as of a `u64`.
+    /// Converts a number, as for `u64`.
     fn from(size: usize) -> Self {
         Dim::from(size as u64)
     }
@@ -309,7 +312,7 @@ macro_rules! operator {
                 }
             }
 
-            // of the integers `i64` alone, so that `2` in `2 * dim("n")` has one type that it can be
+            // `i64` is the only integer type here, so `2` in `2 * dim("n")` has an unambiguous type
             operator!(left $trait $method $op: i64, &str);
         )*
     };
@@ -350,7 +353,7 @@ impl fmt::Display for Dim {
             Dim::Binary(op, x, y) => {
                 write_operand(f, x, |inner| op.is_factor() && !inner.is_factor())?;
                 write!(f, " {} ", op.sign())?;
-                // operations of one rank go from left to right
+                // operations of equal precedence associate to the left
                 write_operand(f, y, |inner| op.is_factor() || !inner.is_factor())
             }
         }
@@ -364,7 +367,7 @@ fn write_operand(f: &mut fmt::Formatter<'_>, dim: &Dim, in_parentheses: impl Fn(
     }
 }
 
-/// The comparison of the two sides of a [`Constraint`]. There are no others, so that it can be matched in full.
+/// The operator of a [`Constraint`]. There are no others, so you can match it exhaustively.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)] // the names are the field's own
 pub enum CompareOp {
@@ -377,11 +380,11 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Every comparison there is.
+    /// All comparison operators.
     pub const ALL: [CompareOp; 6] =
         [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 
-    /// The comparison's sign in the text form.
+    /// The operator in the text form.
     pub const fn sign(self) -> &'static str {
         match self {
             CompareOp::Eq => "==",
@@ -412,7 +415,7 @@ impl fmt::Display for CompareOp {
     }
 }
 
-/// A comparison that has to hold once symbols are bound: `n % 16 == 0`.
+/// A comparison that must hold once symbols are bound: `n % 16 == 0`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Constraint {
@@ -422,12 +425,12 @@ pub struct Constraint {
     pub op: CompareOp,
     /// The right side.
     pub right: Dim,
-    /// The place that it is from.
+    /// The constraint's place in the source.
     pub(super) origin: Origin,
 }
 
 impl Constraint {
-    /// The comparison of two expressions.
+    /// Creates a constraint from two expressions.
     pub fn new(left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
         Constraint { left: left.into(), op, right: right.into(), origin: Origin::default() }
     }

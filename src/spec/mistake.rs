@@ -1,4 +1,4 @@
-//! Mistakes in signatures.
+//! Errors in signatures.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,21 +6,21 @@ use std::ops::Range;
 use super::path::Path;
 use super::span::Spans;
 
-/// The problem of a mistake.
+/// The problem of a [`Mistake`].
 pub(super) struct Problem {
     text: String,
-    /// What was expected, and what was got.
+    /// The expected value and the actual one.
     mismatch: Option<(String, String)>,
 }
 
 impl Problem {
-    /// A value in place of another one.
+    /// A value instead of the expected one.
     pub(super) fn mismatch(expected: impl fmt::Display, got: impl fmt::Display) -> Self {
         let (expected, got) = (expected.to_string(), got.to_string());
         Problem { text: format!("expected {expected}, got {got}"), mismatch: Some((expected, got)) }
     }
 
-    /// The problem with its reason behind it.
+    /// The problem, followed by its reason.
     pub(super) fn because(mut self, reason: &str) -> Self {
         self.text = format!("{}: {reason}", self.text);
         self
@@ -33,7 +33,7 @@ impl<T: Into<String>> From<T> for Problem {
     }
 }
 
-/// One mistake in a signature.
+/// One error in a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mistake {
     path: Path,
@@ -52,23 +52,24 @@ impl Mistake {
         &self.path
     }
 
-    /// The problem, and what would be right.
+    /// The problem and what would be correct.
     pub fn problem(&self) -> &str {
         &self.problem
     }
 
-    /// What was expected, in words; `None` where the problem isn't that one value stands in the place of another.
+    /// A description of what was expected; `None` if the problem isn't an unexpected value.
     pub fn expected(&self) -> Option<&str> {
         self.mismatch.as_ref().map(|(expected, _)| expected.as_str())
     }
 
-    /// What was got in place of [`expected`](Self::expected), as the problem shows it.
+    /// The actual value, as the problem shows it; see [`expected`](Self::expected).
     pub fn got(&self) -> Option<&str> {
         self.mismatch.as_ref().map(|(_, got)| got.as_str())
     }
 
-    /// The bytes of that part in the text that the signature was read from, or of the smallest part around it that stands in the text (a default
-    /// that is missing doesn't). `None` for a signature that was built.
+    /// The byte range of that part in the source that the signature was parsed from. If the part isn't in the source
+    /// (such as a missing default), it is the range of the smallest enclosing part. `None` for a signature made with
+    /// a builder.
     pub fn span(&self) -> Option<Range<usize>> {
         self.span.clone()
     }
@@ -84,13 +85,13 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The error of [`SignatureBuilder::build`](super::SignatureBuilder::build): all mistakes of one signature.
+/// The error of [`SignatureBuilder::build`](super::SignatureBuilder::build): all errors in one signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SignatureError {
     /// The signature's name, as given.
     pub name: String,
-    /// At least one mistake, in order of appearance.
+    /// At least one error, in order of appearance.
     pub mistakes: Vec<Mistake>,
 }
 

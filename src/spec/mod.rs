@@ -1,20 +1,26 @@
-//! Signatures: what a compiler states of a function.
+//! Signatures: what a compiler states about a function.
 //!
-//! A [`Signature`] is made by a [`SignatureBuilder`], which reports all mistakes at once, each with its path. Its
-//! `Display` is the text form that error messages show, and its `FromStr` reads that form back. Nothing here knows how any of it is
+//! A [`SignatureBuilder`] makes a [`Signature`] and reports all errors together, each with its path. `Display` writes
+//! the text form that error messages show, and `FromStr` parses it. This module doesn't depend on how signatures are
 //! checked at run time.
 
 mod builder;
 mod check;
+mod diagnose;
 mod dim;
+mod element;
+mod kernel_arg;
 mod launch;
 mod mistake;
 mod param;
+mod parse_error;
 mod path;
 mod place;
 mod policy;
 mod quote;
 mod scalar;
+#[cfg(feature = "serde")]
+mod serde;
 mod signature;
 mod span;
 mod tensor;
@@ -24,15 +30,14 @@ mod token;
 pub use builder::SignatureBuilder;
 pub use check::{MAX_CONTAINER_DEPTH, MAX_DIM_DEPTH, MAX_RANK, MAX_TYPE_DEPTH};
 pub use dim::{CompareOp, Constraint, Dim, DimOp, dim};
-pub use launch::{
-    FloatBits, Interleave, L2Promotion, Launch, LaunchArg, LaunchFlags, LaunchedSignature, Swizzle, TensorMap,
-};
+pub use kernel_arg::{FloatBits, Interleave, KernelArg, L2Promotion, Swizzle, TensorMap};
+pub use launch::{Launch, LaunchFlags, LaunchedSignature};
 pub use mistake::{Mistake, SignatureError};
 pub use param::{DefaultValue, Param, ParamType};
+pub use parse_error::{ParseError, SyntaxError};
 pub use path::{Part, Path, Step};
 pub use place::Place;
 pub use policy::DTypePolicy;
 pub use scalar::ScalarType;
 pub use signature::Signature;
 pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
-pub use text::{ParseError, SyntaxError};

@@ -28,33 +28,33 @@ pub enum ParamType {
     Scalar(ScalarType),
     /// A tensor.
     Tensor(TensorType),
-    /// A text, in UTF-8.
+    /// A UTF-8 string.
     Str,
     /// Bytes.
     Bytes,
-    /// An element type, or its name.
+    /// An element type or its name.
     DType,
     /// A device.
     Device,
-    /// An `ffi.Shape`, or integers in an Array or List; of any length, or with these sizes.
+    /// An `ffi.Shape`, or integers in an Array or List. The sizes are either these or any number of any sizes.
     Shape(Option<Vec<Dim>>),
     /// Any value.
     Any,
-    /// None, and nothing else.
+    /// Only None.
     None,
-    /// One integer, and no other.
+    /// Only this integer.
     Int(i64),
-    /// One truth value, and not the other.
+    /// Only this truth value.
     Bool(bool),
     /// An `ffi.Function`.
     Function,
     /// An `ffi.Module`.
     Module,
-    /// An object of the type of this key, or of a type derived from it.
+    /// An object whose type has this key, or derives from a type with this key.
     Object(String),
-    /// A value of the type inside, or None.
+    /// A value of the inner type, or None.
     Optional(Box<ParamType>),
-    /// An `ffi.Array` of as many values, each of its own type.
+    /// An `ffi.Array` with exactly these elements, each of its own type.
     Tuple(Vec<ParamType>),
     /// An `ffi.Array` or `ffi.List` of any length.
     Array(Box<ParamType>),
@@ -64,15 +64,16 @@ pub enum ParamType {
     Map(Box<ParamType>, Box<ParamType>),
     /// An `ffi.Dict`, which the function may change: keys and values.
     Dict(Box<ParamType>, Box<ParamType>),
-    /// The current stream, for which no argument is passed: the one of the device of the first tensor on a device.
+    /// The current stream: that of the device of the first tensor on a device. The caller passes no argument for it.
     EnvStream,
-    /// The state of the compiler's own runtime, for which no argument is passed: the opaque pointer that the global function of this name
-    /// returns.
+    /// The state of the compiler's own runtime: the opaque pointer that the global function with this name returns.
+    /// The caller passes no argument for it.
     EnvState(String),
 }
 
 impl ParamType {
     /// A value of this type, or None.
+    #[must_use]
     pub fn optional(self) -> Self {
         ParamType::Optional(Box::new(self))
     }
@@ -97,12 +98,12 @@ impl ParamType {
         ParamType::Dict(Box::new(key.into()), Box::new(value.into()))
     }
 
-    /// An `ffi.Array` of as many values, each of its own type.
+    /// An `ffi.Array` with exactly these elements, each of its own type.
     pub fn tuple(items: impl IntoIterator<Item = ParamType>) -> Self {
         ParamType::Tuple(items.into_iter().collect())
     }
 
-    /// An object of the type of `type_key`, or of a type derived from it.
+    /// An object whose type has the key `type_key`, or derives from a type with that key.
     pub fn object(type_key: impl Into<String>) -> Self {
         ParamType::Object(type_key.into())
     }
@@ -117,7 +118,7 @@ impl ParamType {
         !matches!(self, ParamType::EnvStream | ParamType::EnvState(_))
     }
 
-    /// The scalar type, if the type is one.
+    /// The scalar type, if this is one.
     pub fn as_scalar(&self) -> Option<ScalarType> {
         match self {
             ParamType::Scalar(ty) => Some(*ty),
@@ -125,7 +126,7 @@ impl ParamType {
         }
     }
 
-    /// The tensor, if the type is one.
+    /// The tensor type, if this is one.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         match self {
             ParamType::Tensor(tensor) => Some(tensor),
@@ -133,7 +134,7 @@ impl ParamType {
         }
     }
 
-    /// The types directly inside, in order.
+    /// The types directly inside this one, in order.
     pub fn inner(&self) -> Vec<&ParamType> {
         match self {
             ParamType::Optional(inner) | ParamType::Array(inner) | ParamType::List(inner) => vec![inner],
@@ -153,8 +154,8 @@ impl ParamType {
         }
     }
 
-    /// The use that the function makes of the tensors' elements; `None` for a type without a tensor. Of several tensors that are used in several
-    /// ways it is [`Access::InOut`], if any is written.
+    /// How the function uses the tensors' elements; `None` for a type without a tensor. If several tensors are used
+    /// in different ways and any is written, it is [`Access::InOut`].
     pub fn access(&self) -> Option<Access> {
         let mut all: Option<Access> = None;
         self.for_each_tensor(&mut |tensor| {
@@ -166,7 +167,7 @@ impl ParamType {
         all
     }
 
-    /// Calls `f` for each size and stride, from left to right; of a tensor, sizes first.
+    /// Calls `f` for each size and stride, from left to right; for a tensor, sizes come first.
     pub fn for_each_dim<'a>(&'a self, f: &mut dyn FnMut(&'a Dim)) {
         match self {
             ParamType::Tensor(tensor) => tensor.for_each_dim(f),
@@ -177,7 +178,7 @@ impl ParamType {
 }
 
 impl ParamType {
-    /// Makes numbers of dimensions without symbols.
+    /// Replaces dimensions without symbols by numbers.
     pub(super) fn fold_dims(&mut self) {
         match self {
             ParamType::Tensor(tensor) => tensor.fold_dims(),
@@ -249,7 +250,7 @@ impl fmt::Display for ParamType {
     }
 }
 
-/// The value of a parameter that a call leaves out.
+/// The value of a parameter that a call omits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum DefaultValue {
@@ -261,7 +262,7 @@ pub enum DefaultValue {
     Int(i64),
     /// A floating-point number.
     Float(f64),
-    /// A text; for a parameter of type `bytes` its UTF-8.
+    /// A string; for a parameter of type `bytes`, its UTF-8 encoding.
     Str(String),
     /// An element type.
     DType(DLDataType),
@@ -270,7 +271,7 @@ pub enum DefaultValue {
 }
 
 impl DefaultValue {
-    /// Its identity: two numbers are the same if their bits are, so that a NaN is itself.
+    /// A key for equality: numbers are equal if their bits are, so a NaN equals itself.
     fn key(&self) -> (u8, u64, &str) {
         match self {
             DefaultValue::None => (0, 0, ""),
@@ -337,7 +338,7 @@ default_from! {
     Device(DLDevice);
 }
 
-/// A named parameter, made by [`SignatureBuilder::param`](super::SignatureBuilder::param).
+/// A named parameter, added with [`SignatureBuilder::param`](super::SignatureBuilder::param).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Param {
@@ -345,15 +346,15 @@ pub struct Param {
     pub name: String,
     /// The parameter's type.
     pub ty: ParamType,
-    /// The value where the call leaves the parameter out; all parameters after it have one too.
+    /// The value if the call omits the parameter. If it has one, all later parameters have one too.
     pub default: Option<DefaultValue>,
-    /// The place that it is from.
+    /// The parameter's place in the source.
     pub(super) origin: Origin,
 }
 
 impl Param {
-    /// Gives the default the parameter's own type, where the two go together: a number for a float is one, and a name for a dtype.
-    /// Of all NaNs one stays, as they have one text.
+    /// Converts the default to the parameter's own type if they are compatible: a number to a float, or a name to a
+    /// dtype. All NaNs become the same NaN, as they share one text form.
     pub(super) fn settle_default(&mut self) {
         let Some(default) = &mut self.default else { return };
         let ty = match &self.ty {

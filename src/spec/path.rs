@@ -1,4 +1,4 @@
-//! Paths of mistakes: which part of a signature, and which part of that.
+//! Paths of errors: a part of a signature, and the steps to a part of it.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use std::fmt;
 pub enum Part {
     /// The signature itself.
     Signature,
-    /// The parameter of this number, counted from 0; an `EnvStream` counts too.
+    /// The parameter with this index, counted from 0; an `EnvStream` counts too.
     Param(usize),
     /// The result.
     Result,
-    /// The constraint of this number, counted from 0.
+    /// The constraint with this index, counted from 0.
     Constraint(usize),
 }
 
@@ -22,13 +22,13 @@ pub enum Part {
 pub enum Step {
     /// The name of a signature or a parameter.
     Name,
-    /// The parameters of a signature, all together.
+    /// The parameters of a signature as a whole.
     Params,
     /// The default of a parameter.
     Default,
     /// The place of a part ([`Place`](super::Place)).
     Place,
-    /// The item of a `Tuple`, or the entry of a `Shape`, of this number.
+    /// The item of a `Tuple`, or the entry of a `Shape`, with this index.
     Item(usize),
     /// The elements of an `Array` or `List`.
     Elements,
@@ -36,13 +36,13 @@ pub enum Step {
     Keys,
     /// The values of a `Map` or `Dict`.
     Values,
-    /// The sizes of a tensor, all together.
+    /// The sizes of a tensor as a whole.
     Shape,
-    /// The size of a tensor in the dimension of this number.
+    /// The size of a tensor in the dimension with this index.
     Size(usize),
-    /// The strides of a tensor, all together.
+    /// The strides of a tensor as a whole.
     Strides,
-    /// The stride of a tensor in the dimension of this number.
+    /// The stride of a tensor in the dimension with this index.
     Stride(usize),
     /// The dtype of a tensor.
     DType,
@@ -50,20 +50,21 @@ pub enum Step {
     Device,
     /// The alignment of a tensor.
     Align,
-    /// The promise of a tensor that nothing overlaps it.
+    /// A tensor's `noalias` promise.
     NoAlias,
-    /// The use that the function makes of a tensor's elements.
+    /// The declared use of a tensor's elements.
     Access,
 }
 
-/// The path of a mistake in a signature.
+/// The path of an error in a signature.
 ///
-/// Its text begins with the part: a parameter's name, or `params[2]` where the name is no identifier or another parameter's; `result`;
-/// `where[0]`; nothing for the signature itself. The steps follow as in messages of wrappers: `x.shape[0]`, `cfg[2][0]`, `m.keys()`.
+/// As a string it begins with the part: a parameter's name (or `params[2]` if the name isn't an identifier or isn't
+/// unique), `result`, `where[0]`, or nothing for the signature itself. The steps follow, in the notation of wrappers'
+/// messages: `x.shape[0]`, `cfg[2][0]`, `m.keys()`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Path {
     part: Part,
-    /// The name of the parameter, where that tells it from the others.
+    /// The name of the parameter, if it identifies the parameter.
     name: Option<String>,
     steps: Vec<Step>,
 }
@@ -74,12 +75,13 @@ impl Path {
         self.part
     }
 
-    /// The name of the parameter, if the path is one's and no other parameter has the name.
+    /// The name of the parameter, if the path is in a parameter and the name identifies it.
     pub fn param_name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The steps from there, from the outside in. No step stands for an `Optional`, and none for the type of a parameter or of the result.
+    /// The steps from that part, outermost first. There is no step for an `Optional`, or for the type of a parameter
+    /// or of the result.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -119,7 +121,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// A path as the checks of a signature go it, step by step, which becomes a [`Path`] where there is a mistake.
+/// A path that the checks of a signature extend step by step. It becomes a [`Path`] if there is an error.
 #[derive(Clone, Copy)]
 pub(super) struct Way<'a> {
     pub part: Part,
@@ -131,12 +133,12 @@ impl Way<'_> {
         Way { part, last: None }
     }
 
-    /// The way with a step more.
+    /// This path with one more step.
     pub(super) fn then(&self, step: Step) -> Way<'_> {
         Way { part: self.part, last: Some((step, self)) }
     }
 
-    /// The path; `name` is the parameter's, where that tells it from the others.
+    /// Converts to a path; `name` is the parameter's name if it identifies the parameter.
     pub(super) fn path(&self, name: Option<&str>) -> Path {
         let (mut steps, mut at) = (Vec::new(), self);
         while let Some((step, before)) = at.last {

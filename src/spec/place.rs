@@ -1,29 +1,31 @@
-//! Lines of the source that a signature was made from.
+//! Source locations of signatures and their parts.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A line of the compiler's own source language, which a signature or a part of it was made from: `File "model.py", line 7, in forward`.
+/// A line in your compiler's source language from which a signature or a part of it was made: `File "model.py", line
+/// 7, in forward`.
 ///
-/// The errors that a wrapper raises for the part end in this line of the backtrace ([`SignatureBuilder::at`](super::SignatureBuilder::at)).
+/// It is the last line of the backtrace of an error that a wrapper raises for the part
+/// ([`SignatureBuilder::at`](super::SignatureBuilder::at)).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, as the compiler calls it. Python shows the line's text if it finds the file under this name.
+    /// The file, as your compiler names it. Python shows the source line if it finds a file with this name.
     pub file: String,
     /// The line, counted from 1.
     pub line: u32,
-    /// The function that the line is in.
+    /// The function that contains the line.
     pub function: String,
 }
 
 impl Place {
-    /// A line of a function of a file.
+    /// Creates a place from a file, a line and a function.
     pub fn new(file: impl Into<String>, line: u32, function: impl Into<String>) -> Self {
         Place { file: file.into(), line, function: function.into() }
     }
 
-    /// The mistake of a place that no line of a backtrace can show.
+    /// Why a backtrace can't show the place, if it can't.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let unusable = |text: &String| text.is_empty() || text.contains(['"', '\n', '\0']);
         [&self.file, &self.function]
@@ -40,7 +42,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The place of a part of a signature, if it has one. Two signatures are equal wherever they are from: any two origins are.
+/// The place of a part of a signature, if it has one. Any two origins compare equal, so the places don't affect
+/// whether signatures are equal.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Origin(pub Option<Box<Place>>);
 

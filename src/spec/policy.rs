@@ -1,4 +1,4 @@
-//! Which dtypes may stand in for which.
+//! Which dtypes are accepted instead of others.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 use crate::names::UnknownName;
 use tvm_ffi_runtime::abi::{DLDataType, kDLBool, kDLInt, kDLUInt};
 
-/// The dtypes that a tensor may have in place of the stated one. The kernel sees the stated one.
+/// The dtypes that a tensor may have instead of the stated one. The kernel sees the stated one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DTypePolicy(u8);
 
 impl DTypePolicy {
-    /// No dtype but the stated one.
+    /// Only the stated dtype.
     pub const EXACT: DTypePolicy = DTypePolicy(0);
     /// Integers of the same width, signed or not: `int8` for `uint8`.
     pub const SIGN: DTypePolicy = DTypePolicy(1);
@@ -20,19 +20,20 @@ impl DTypePolicy {
     pub const BOOL: DTypePolicy = DTypePolicy(2);
     /// 8-bit floats of one family: those whose name begins with `float8_e4m3`, and those with `float8_e5m2`.
     pub const FP8: DTypePolicy = DTypePolicy(4);
-    /// Any dtype with as many bits and lanes: `uint8` for `float8_e4m3fn`.
+    /// Any dtype with the same number of bits and lanes: `uint8` for `float8_e4m3fn`.
     pub const STORAGE: DTypePolicy = DTypePolicy(8);
 
     /// The policies and their names in the text form.
     pub const NAMES: &'static [(DTypePolicy, &'static str)] =
         &[(Self::SIGN, "sign"), (Self::BOOL, "bool"), (Self::FP8, "fp8"), (Self::STORAGE, "storage")];
 
-    /// Whether the policy allows all that `other` does.
+    /// Whether the policy allows everything that `other` does.
     pub const fn contains(self, other: DTypePolicy) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The codes of the dtypes that may stand in for `stated`, all of its bits and lanes, without its own; `None` for any code.
+    /// The codes, except its own, of the dtypes that are accepted for `stated`; they have the same bits and lanes.
+    /// `None` for any code.
     pub fn codes(self, stated: DLDataType) -> Option<Vec<u8>> {
         if self.contains(Self::STORAGE) {
             return None;
@@ -64,7 +65,7 @@ impl BitOr for DTypePolicy {
 }
 
 impl fmt::Display for DTypePolicy {
-    /// Writes `exact`, or names joined by `+`.
+    /// Writes `exact`, or names joined with `+`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = Self::NAMES.iter().filter(|(p, _)| self.contains(*p)).map(|(_, name)| *name).collect();
         f.write_str(if names.is_empty() { "exact" } else { "" })?;
@@ -75,7 +76,7 @@ impl fmt::Display for DTypePolicy {
 impl FromStr for DTypePolicy {
     type Err = UnknownName;
 
-    /// Reads `exact`, or names joined by `+`.
+    /// Parses `exact`, or names joined with `+`.
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         let named = |name: &str| Self::NAMES.iter().find(|(_, n)| *n == name).map(|(policy, _)| *policy);
         let all = match text {

@@ -1,11 +1,11 @@
-//! Texts between quotes, with escapes.
+//! Quoted strings with escapes.
 
 use std::fmt::{self, Write};
 
-/// The characters that an escape stands for, by the one behind the backslash.
+/// The character after the backslash of each escape, and the character that the escape stands for.
 const ESCAPES: [(char, char); 5] = [('"', '"'), ('\\', '\\'), ('n', '\n'), ('r', '\r'), ('t', '\t')];
 
-/// A text between quotes, with escapes for quotes, backslashes and the ends of lines.
+/// Displays a string in quotes, with escapes for quotes, backslashes and line ends.
 pub(super) struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -21,7 +21,8 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// The bytes before the quote that ends a text, which begins behind the quote before it; `None` where the text doesn't end.
+/// The number of bytes before the closing quote of a string, counted from after the opening one; `None` if there is
+/// no closing quote.
 pub(super) fn quoted_len(rest: &str) -> Option<usize> {
     let mut escaped = false;
     rest.bytes().position(|byte| {
@@ -31,10 +32,10 @@ pub(super) fn quoted_len(rest: &str) -> Option<usize> {
     })
 }
 
-/// The text that is meant by what stands between quotes.
+/// Replaces the escapes in the text between quotes.
 ///
 /// # Errors
-/// A backslash has no such escape behind it: the place of the backslash, in bytes, and the problem.
+/// An invalid escape: the byte offset of the backslash, and the problem.
 pub(super) fn unquote(inside: &str) -> Result<String, (usize, String)> {
     let mut text = String::with_capacity(inside.len());
     let mut chars = inside.char_indices();

@@ -1,12 +1,10 @@
 //! Scalar types.
 
 use std::fmt;
-use std::str::FromStr;
 
-use crate::names::{self, UnknownName};
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// The type of a scalar parameter or result, named as in the text form.
+/// The type of a scalar parameter or result, with the text form's name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the names are the field's own
@@ -19,7 +17,7 @@ pub enum ScalarType {
     UInt16,
     UInt32,
     UInt64,
-    /// A number in 16 bits, as IEEE 754 has them. A kernel gets its bits.
+    /// A 16-bit IEEE 754 number. A kernel gets its bits.
     Float16,
     /// The upper 16 bits of a `float32`. A kernel gets the bits.
     BFloat16,
@@ -74,7 +72,7 @@ impl ScalarType {
         matches!(self, ScalarType::Int8 | ScalarType::Int16 | ScalarType::Int32 | ScalarType::Int64)
     }
 
-    /// Whether values are unsigned integers; those of `bool` aren't.
+    /// Whether values are unsigned integers; `bool` doesn't count.
     pub const fn is_unsigned_int(self) -> bool {
         matches!(self, ScalarType::UInt8 | ScalarType::UInt16 | ScalarType::UInt32 | ScalarType::UInt64)
     }
@@ -104,7 +102,7 @@ impl ScalarType {
         }
     }
 
-    /// The least and the greatest value of an integer of less than 64 bits; `None` for other types.
+    /// The minimum and maximum of an integer type of less than 64 bits; `None` for other types.
     pub const fn narrow_range(self) -> Option<(i64, i64)> {
         match self.bits() {
             64.. => None,
@@ -114,36 +112,37 @@ impl ScalarType {
         }
     }
 
-    /// The scalar type that holds one element of `dtype`, if there is one.
+    /// The scalar type for one element of `dtype`, if there is one.
     pub fn of_dtype(dtype: DLDataType) -> Option<ScalarType> {
-        let all = [
-            (DLDataType::INT8, ScalarType::Int8),
-            (DLDataType::INT16, ScalarType::Int16),
-            (DLDataType::INT32, ScalarType::Int32),
-            (DLDataType::INT64, ScalarType::Int64),
-            (DLDataType::UINT8, ScalarType::UInt8),
-            (DLDataType::UINT16, ScalarType::UInt16),
-            (DLDataType::UINT32, ScalarType::UInt32),
-            (DLDataType::UINT64, ScalarType::UInt64),
-            (DLDataType::FLOAT32, ScalarType::Float32),
-            (DLDataType::FLOAT64, ScalarType::Float64),
-            (DLDataType::BOOL, ScalarType::Bool),
-        ];
-        all.into_iter().find(|(d, _)| *d == dtype).map(|(_, s)| s)
+        Self::named_as(dtype).filter(|ty| !ty.is_half() && *ty != ScalarType::Handle)
+    }
+
+    /// The scalar type with the name of `dtype`.
+    pub(super) fn named_as(dtype: DLDataType) -> Option<ScalarType> {
+        DTYPES.into_iter().find(|(known, _)| *known == dtype).map(|(_, ty)| ty)
     }
 }
+
+/// The dtypes that have a scalar type of the same name.
+const DTYPES: [(DLDataType, ScalarType); 14] = [
+    (DLDataType::INT8, ScalarType::Int8),
+    (DLDataType::INT16, ScalarType::Int16),
+    (DLDataType::INT32, ScalarType::Int32),
+    (DLDataType::INT64, ScalarType::Int64),
+    (DLDataType::UINT8, ScalarType::UInt8),
+    (DLDataType::UINT16, ScalarType::UInt16),
+    (DLDataType::UINT32, ScalarType::UInt32),
+    (DLDataType::UINT64, ScalarType::UInt64),
+    (DLDataType::FLOAT16, ScalarType::Float16),
+    (DLDataType::BFLOAT16, ScalarType::BFloat16),
+    (DLDataType::FLOAT32, ScalarType::Float32),
+    (DLDataType::FLOAT64, ScalarType::Float64),
+    (DLDataType::BOOL, ScalarType::Bool),
+    (DLDataType::HANDLE, ScalarType::Handle),
+];
 
 impl fmt::Display for ScalarType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for ScalarType {
-    type Err = UnknownName;
-
-    /// Reads [`ScalarType::name`].
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
-        names::find(text, Self::ALL, Self::name)
     }
 }

@@ -3,19 +3,15 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::builder::SignatureBuilder;
-use super::check::Checker;
 use super::dim::{Constraint, Dim};
-use super::mistake::{Mistake, SignatureError};
 use super::param::{Param, ParamType};
 use super::path::Part;
 use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
-use super::scalar::ScalarType;
 use super::tensor::TensorType;
 use tvm_ffi_runtime::abi::symbol;
 
-/// A function's interface, free of mistakes. Made by [`Signature::builder`], or read from its text.
+/// A function's interface without errors, made with [`Signature::builder`] or parsed from its text form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Signature {
     pub(super) name: String,
@@ -25,61 +21,14 @@ pub struct Signature {
     pub(super) ret: Option<ParamType>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) dtype_policy: DTypePolicy,
-    /// The places that the signature itself and its result are from.
+    /// The places of the signature itself and of its result.
     pub(super) origin: Origin,
     pub(super) ret_origin: Origin,
 }
 
 impl Signature {
-    /// A builder of a signature of this name, without parameters.
-    ///
-    /// ```
-    /// use tvm_ffi_codegen::{DLDataType, Signature, TensorType};
-    ///
-    /// let sig = Signature::builder("add_one")
-    ///     .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
-    ///     .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
-    ///     .build()?;
-    /// assert_eq!(sig.to_string(), "add_one(x: Tensor([n], float32), y: Tensor([n], float32))");
-    /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
-    /// ```
-    pub fn builder(name: impl Into<String>) -> SignatureBuilder {
-        SignatureBuilder::new(name.into())
-    }
-
-    /// The interface of values that aren't arguments: integers that are the symbols of these names, then the values. The names of values
-    /// are texts for messages.
-    ///
-    /// # Errors
-    /// Every mistake of the types, each with its path.
-    pub(crate) fn of_values<'n>(
-        symbols: impl IntoIterator<Item = &'n str>,
-        values: impl IntoIterator<Item = (String, ParamType)>,
-        dtype_policy: DTypePolicy,
-    ) -> Result<Self, Vec<Mistake>> {
-        let symbols: Vec<_> =
-            symbols.into_iter().map(|name| (name.to_owned(), ParamType::from(ScalarType::Int64))).collect();
-        let known = symbols.len();
-        let params = symbols.into_iter().chain(values).map(|(name, mut ty)| {
-            ty.fold_dims();
-            Param { name, ty, default: None, origin: Origin::default() }
-        });
-        let signature = Signature {
-            name: String::new(),
-            params: params.collect(),
-            positional: None,
-            ret: None,
-            constraints: Vec::new(),
-            dtype_policy,
-            origin: Origin::default(),
-            ret_origin: Origin::default(),
-        };
-        let mistakes = Checker::check_values(&signature, known);
-        if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
-    }
-
-    /// The signature with further parameters behind its own, and without constraints; of the result only tensors stay. Nothing is checked: the
-    /// values are known to be of their types.
+    /// The signature with additional parameters after its own, and without constraints. A result is kept only if it
+    /// consists of tensors. Nothing is checked: the values are known to have their types.
     pub(crate) fn with_values(&self, values: impl IntoIterator<Item = (String, ParamType)>) -> Self {
         let values = values.into_iter().map(|(name, ty)| Param { name, ty, default: None, origin: Origin::default() });
         Signature {
@@ -106,28 +55,31 @@ impl Signature {
         &self.params
     }
 
-    /// The parameters that callers in Python may pass by their names alone: those behind `*`. In a call of the ABI they have places like the others.
+    /// The parameters after `*`, which callers in Python may only pass by name. In a call of the ABI they are
+    /// positional like the others.
     pub fn keyword_only(&self) -> &[Param] {
         self.positional.and_then(|number| self.params.get(number..)).unwrap_or_default()
     }
 
-    /// The parameters that a call passes arguments for, in order: all but [`ParamType::EnvStream`] and [`ParamType::EnvState`].
+    /// The parameters for which a call passes arguments, in order: all except [`ParamType::EnvStream`] and
+    /// [`ParamType::EnvState`].
     pub fn passed(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| param.is_passed())
     }
 
-    /// The least and the greatest number of arguments of a call.
+    /// The minimum and maximum number of arguments of a call.
     pub fn arity(&self) -> (usize, usize) {
         let least = self.passed().filter(|param| param.default.is_none()).count();
         (least, self.passed().count())
     }
 
-    /// The type of the function's result; `None` for nothing.
+    /// The type of the function's result; `None` if it returns nothing.
     pub fn ret(&self) -> Option<&ParamType> {
         self.ret.as_ref()
     }
 
-    /// The tensors that the function returns, which the wrapper allocates before the kernel runs: one, or those of a `Tuple`, in order.
+    /// The tensors that the function returns: one, or those of a `Tuple` in order. The wrapper allocates them before
+    /// the kernel runs.
     pub fn returned_tensors(&self) -> Vec<&TensorType> {
         match &self.ret {
             Some(ParamType::Tensor(tensor)) => vec![tensor],
@@ -136,7 +88,7 @@ impl Signature {
         }
     }
 
-    /// The path of the returned tensor of this number: `result`, or `result[1]` in a `Tuple`.
+    /// The path of the returned tensor with this index: `result`, or `result[1]` in a `Tuple`.
     pub(crate) fn returned_path(&self, number: usize) -> String {
         match &self.ret {
             Some(ParamType::Tuple(_)) => format!("result[{number}]"),
@@ -144,62 +96,20 @@ impl Signature {
         }
     }
 
-    /// The comparisons that have to hold once all symbols are bound.
+    /// The comparisons that must hold once all symbols are bound.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
     }
 
-    /// The dtypes that tensors may have in place of the stated ones.
+    /// The dtypes that tensors may have instead of the stated ones.
     pub fn dtype_policy(&self) -> DTypePolicy {
         self.dtype_policy
     }
 
-    /// The place of a part, or else of the signature: where errors end that a wrapper raises for the part.
+    /// The place of a part, or else of the signature. It ends the backtrace of errors that a wrapper raises for the
+    /// part.
     pub fn place(&self, part: Part) -> Option<&Place> {
         self.origin(part).and_then(|origin| origin.0.as_deref()).or(self.origin.0.as_deref())
-    }
-
-    /// The signature with a place for a part; see [`SignatureBuilder::at`]. A part that the signature doesn't have is left out.
-    ///
-    /// # Errors
-    /// The file or the function is empty, or has a quote, a line's end or a NUL in it.
-    ///
-    /// ```
-    /// use tvm_ffi_codegen::Signature;
-    /// use tvm_ffi_codegen::spec::{Part, Place};
-    ///
-    /// let plain: Signature = "forward(x: Tensor([n], float32))".parse()?;
-    /// let placed = plain.clone().with_place(Part::Param(0), Place::new("model.py", 4, "forward"))?;
-    /// assert_eq!(placed.place(Part::Param(0)).map(|place| place.line), Some(4));
-    /// assert_eq!(placed, plain);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn with_place(self, part: Part, place: Place) -> Result<Self, SignatureError> {
-        self.with_places([(part, place)])
-    }
-
-    /// As [`with_place`](Self::with_place), for several parts. A part that the signature doesn't have is passed over.
-    ///
-    /// # Errors
-    /// As [`with_place`](Self::with_place): all mistakes at once.
-    ///
-    /// ```
-    /// use tvm_ffi_codegen::Signature;
-    /// use tvm_ffi_codegen::spec::{Part, Place};
-    ///
-    /// let plain: Signature = "forward(x: Tensor([n], float32), k: int64)".parse()?;
-    /// let lines = [(Part::Signature, 3), (Part::Param(0), 4), (Part::Param(1), 5)];
-    /// let placed = plain.with_places(lines.map(|(part, line)| (part, Place::new("model.py", line, "forward"))))?;
-    /// assert_eq!(placed.place(Part::Param(1)).map(|place| place.line), Some(5));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn with_places(mut self, places: impl IntoIterator<Item = (Part, Place)>) -> Result<Self, SignatureError> {
-        places.into_iter().for_each(|(part, place)| self.set_place(part, place));
-        let mistakes = Checker::check_places(&self);
-        match mistakes.is_empty() {
-            true => Ok(self),
-            false => Err(SignatureError { name: self.name, mistakes }),
-        }
     }
 
     pub(super) fn set_place(&mut self, part: Part, place: Place) {
@@ -223,7 +133,7 @@ impl Signature {
         }
     }
 
-    /// The parts that have a place of their own, each with its place.
+    /// The parts with a place of their own, and these places.
     pub(crate) fn own_places(&self) -> impl Iterator<Item = (Part, &Place)> {
         let params = (0..self.params.len()).map(Part::Param);
         let constraints = (0..self.constraints.len()).map(Part::Constraint);
@@ -236,8 +146,8 @@ impl Signature {
         self.own_places().next().is_some()
     }
 
-    /// The names in dimensions, strides and constraints, in order of first appearance: symbols, and integer parameters that are used as
-    /// ones.
+    /// The names in dimensions, strides and constraints, in order of first appearance: symbols, and integer
+    /// parameters that are used as symbols.
     pub fn names_in_dims(&self) -> Vec<&str> {
         let mut names = Names::default();
         for param in &self.params {

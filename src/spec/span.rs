@@ -1,10 +1,10 @@
-//! Spans of a signature's text: the bytes of each part that a mistake may be in.
+//! Spans in a signature's source: the byte ranges of the parts that may have errors.
 
 use std::ops::Range;
 
 use super::path::{Part, Path, Step};
 
-/// The spans of a text, from left to right; empty for a signature that was built.
+/// The spans in a source string, from left to right; empty for a signature made with a builder.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Spans {
     spans: Vec<Span>,
@@ -13,7 +13,7 @@ pub(super) struct Spans {
 
 #[derive(Clone, Debug)]
 struct Span {
-    /// The number of spans around it.
+    /// The number of enclosing spans.
     depth: usize,
     of: SpanOf,
     bytes: Range<usize>,
@@ -42,7 +42,7 @@ impl From<Step> for SpanOf {
 pub(super) struct OpenSpan(usize);
 
 impl Spans {
-    /// Begins a span, which those are inside of that begin before it is closed.
+    /// Begins a span. It encloses the spans that begin before it is closed.
     pub(super) fn open(&mut self, of: impl Into<SpanOf>, start: usize) -> OpenSpan {
         self.add(of, start..start);
         self.depth += 1;
@@ -56,18 +56,18 @@ impl Spans {
         }
     }
 
-    /// Forgets a span and those inside of it.
+    /// Removes a span and the spans inside it.
     pub(super) fn drop_open(&mut self, open: OpenSpan) {
         self.depth -= 1;
         self.spans.truncate(open.0);
     }
 
-    /// Adds a span that no other is inside of.
+    /// Adds a span without inner spans.
     pub(super) fn add(&mut self, of: impl Into<SpanOf>, bytes: Range<usize>) {
         self.spans.push(Span { depth: self.depth, of: of.into(), bytes });
     }
 
-    /// The span of a path, or of the smallest part around it that has one.
+    /// The span of a path, or of its smallest enclosing part with a span.
     pub(super) fn of(&self, path: &Path) -> Option<Range<usize>> {
         let mut found: Option<&Span> = None;
         let mut rest = self.spans.as_slice();

@@ -1,4 +1,4 @@
-//! Tensors: their dimensions, element type, device and layout.
+//! Tensors: dimensions, element type, device and layout.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::dim::Dim;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum TensorShape {
-    /// Dimensions of stated sizes.
+    /// Dimensions with stated sizes.
     Ranked(Vec<Dim>),
     /// Any number of dimensions up to [`MAX_RANK`](super::MAX_RANK), of any size.
     Any,
 }
 
 impl TensorShape {
-    /// The sizes; `None` where the rank is open.
+    /// The sizes; `None` if any rank is accepted.
     pub fn dims(&self) -> Option<&[Dim]> {
         match self {
             TensorShape::Ranked(dims) => Some(dims),
@@ -25,7 +25,7 @@ impl TensorShape {
         }
     }
 
-    /// The number of dimensions; `None` where it is open.
+    /// The number of dimensions; `None` if any is accepted.
     pub fn rank(&self) -> Option<usize> {
         self.dims().map(<[Dim]>::len)
     }
@@ -41,11 +41,11 @@ impl<D: Into<Dim>, I: IntoIterator<Item = D>> From<I> for TensorShape {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DType {
-    /// The stated dtype, or one that the signature's [`DTypePolicy`](super::DTypePolicy) takes for it.
+    /// The stated dtype, or one that the signature's [`DTypePolicy`](super::DTypePolicy) accepts for it.
     Exact(DLDataType),
     /// Any dtype.
     Any,
-    /// The dtype that the parameter of this name is. Only in a result.
+    /// The dtype passed as the parameter with this name. Only in a result.
     Param(String),
 }
 
@@ -65,21 +65,22 @@ impl fmt::Display for DType {
     }
 }
 
-/// The number of a device among those of its kind.
+/// The number of a device among the devices of its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DeviceId {
-    /// The number that all tensors of the signature share that are on that kind of device and state no number.
+    /// The number shared by all tensors of the signature that are on this kind of device and state no number.
     Shared,
-    /// Any number, whatever the others' is.
+    /// Any number, independent of other tensors.
     Any,
     /// A stated number.
     Fixed(i32),
 }
 
-/// The device that a tensor has to be on.
+/// The device that a tensor must be on.
 ///
-/// Its text is the one between the quotes of `device="..."`, and is read back (but for [`Device::Param`]):
+/// `Display` writes the string inside the quotes of `device="..."`, and `FromStr` parses it (except for
+/// [`Device::Param`]):
 /// ```
 /// use tvm_ffi_codegen::{DLDeviceType, Device};
 ///
@@ -91,24 +92,24 @@ pub enum DeviceId {
 pub enum Device {
     /// A device of this kind.
     Kind(DLDeviceType, DeviceId),
-    /// Any device, but the same one for all tensors that may be anywhere.
+    /// Any device, but the same one for all tensors with `Any`.
     Any,
-    /// The device that the parameter of this name is. Only in a result.
+    /// The device passed as the parameter with this name. Only in a result.
     Param(String),
 }
 
 impl Device {
-    /// The CPU, which is where tensors are unless said otherwise.
+    /// The CPU, which is the default device of tensors.
     pub const CPU: Device = Device::of(DLDeviceType::CPU);
     /// A CUDA device.
     pub const CUDA: Device = Device::of(DLDeviceType::CUDA);
 
-    /// A device of that kind, the same for all tensors that say no more.
+    /// A device of that kind. It is the same one for all tensors that don't state a number.
     pub const fn of(device_type: DLDeviceType) -> Self {
         Device::Kind(device_type, DeviceId::Shared)
     }
 
-    /// The device of that kind and number.
+    /// The device of that kind with that number.
     pub const fn numbered(device_type: DLDeviceType, id: i32) -> Self {
         Device::Kind(device_type, DeviceId::Fixed(id))
     }
@@ -145,7 +146,7 @@ impl fmt::Display for Device {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Layout {
-    /// Compact and row-major.
+    /// Contiguous and row-major.
     Contiguous,
     /// One stride for each dimension, in elements.
     Strides(Vec<Dim>),
@@ -153,26 +154,26 @@ pub enum Layout {
     Any,
 }
 
-/// The use that a function makes of the elements of a tensor that it is passed.
+/// How a function uses the elements of a tensor argument.
 ///
-/// The wrapper doesn't check it: it is for those who call, such as JAX, which allocates what a function writes.
+/// The wrapper doesn't check this. It is information for callers such as JAX, which allocates what a function writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Access {
-    /// The function reads the elements, or the signature says nothing of its tensors' use.
+    /// The function reads the elements, or the signature states no use of any tensor.
     #[default]
     In,
-    /// The function writes all elements, and reads none before.
+    /// The function writes all elements without reading them before.
     Out,
-    /// The function reads elements and writes elements.
+    /// The function reads and writes elements.
     InOut,
 }
 
 impl Access {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Access; 3] = [Access::In, Access::Out, Access::InOut];
 
-    /// Its name: `in`, `out` or `inout`.
+    /// The name: `in`, `out` or `inout`.
     pub const fn name(self) -> &'static str {
         match self {
             Access::In => "in",
@@ -198,6 +199,7 @@ impl Access {
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
+#[must_use]
 pub struct TensorType {
     /// The sizes, one for each dimension.
     pub shape: TensorShape,
@@ -207,11 +209,11 @@ pub struct TensorType {
     pub device: Device,
     /// The layout of the data.
     pub layout: Layout,
-    /// The alignment of the first element's address, in bytes; `None` for the element's own.
+    /// The alignment of the first element's address, in bytes; `None` for the element type's natural alignment.
     pub align: Option<u32>,
-    /// The caller's promise, which isn't checked, that no other argument's memory overlaps this one's elements.
+    /// The caller's unchecked promise that no other argument's memory overlaps this tensor's elements.
     pub noalias: bool,
-    /// The use that the function makes of the elements.
+    /// How the function uses the elements.
     pub access: Access,
 }
 
@@ -247,14 +249,14 @@ impl TensorType {
         self
     }
 
-    /// The same tensor with the first element's address a multiple of `bytes`.
+    /// The same tensor, with the first element's address a multiple of `bytes`.
     pub fn with_align(mut self, bytes: u32) -> Self {
         self.align = Some(bytes);
         self
     }
 
-    /// The same tensor with the caller's promise that no other argument's memory overlaps its elements, as C's `restrict`. A
-    /// body may then be compiled without looking for overlaps at run time.
+    /// The same tensor, with the caller's promise that no other argument's memory overlaps its elements, like C's
+    /// `restrict`. A body may then be compiled without checks for overlaps at run time.
     pub fn with_noalias(mut self) -> Self {
         self.noalias = true;
         self
@@ -266,7 +268,7 @@ impl TensorType {
         self
     }
 
-    /// The elements' type where it is stated.
+    /// The elements' type, if it is stated.
     pub fn exact_dtype(&self) -> Option<DLDataType> {
         match self.dtype {
             DType::Exact(dtype) => Some(dtype),
@@ -274,8 +276,8 @@ impl TensorType {
         }
     }
 
-    /// The alignment that is checked, in bytes: as stated, or that of one lane of the element. An open dtype has none of
-    /// its own.
+    /// The alignment to check, in bytes: the stated one, or that of one lane of the element. An open dtype has no
+    /// alignment requirement.
     pub fn alignment(&self) -> u32 {
         let natural = |dtype: DLDataType| {
             let bits = u32::from(dtype.bits) / if dtype.code == kDLComplex { 2 } else { 1 };
@@ -284,12 +286,12 @@ impl TensorType {
         self.align.or_else(|| self.exact_dtype().map(natural)).unwrap_or(1)
     }
 
-    /// Whether the data pointer is known to be an opaque handle, so that a byte offset can't be added to it.
+    /// Whether the data pointer is known to be an opaque handle, to which no byte offset can be added.
     pub fn is_opaque(&self) -> bool {
         self.device.kind().is_some_and(|kind| !kind.is_direct_address())
     }
 
-    /// Whether the type leaves open what a kernel has to know of a tensor: rank, dtype, device or strides.
+    /// Whether the type leaves open something that a kernel must know about a tensor: rank, dtype, device or strides.
     pub fn is_open(&self) -> bool {
         self.shape.rank().is_none()
             || self.exact_dtype().is_none()
@@ -305,7 +307,7 @@ impl TensorType {
         }
     }
 
-    /// Makes numbers of dimensions without symbols.
+    /// Replaces dimensions without symbols by numbers.
     pub(super) fn fold_dims(&mut self) {
         if let TensorShape::Ranked(dims) = &mut self.shape {
             dims.iter_mut().for_each(Dim::fold);
@@ -315,7 +317,7 @@ impl TensorType {
         }
     }
 
-    /// Calls `f` for each size and then each stride that is stated.
+    /// Calls `f` for each size and then for each stated stride.
     pub fn for_each_dim<'a>(&'a self, f: &mut dyn FnMut(&'a Dim)) {
         self.shape.dims().into_iter().chain(self.strides()).flatten().for_each(f);
     }

@@ -1,29 +1,29 @@
-//! Tokens of a signature's text.
+//! Tokens of a signature's source.
 
 use std::fmt;
 
 use super::dim::{CompareOp, DimOp};
+use super::parse_error::SyntaxError;
 use super::quote::quoted_len;
-use super::text::SyntaxError;
 
-/// A place in the text: a byte offset at the start of a character.
+/// A position in the source: a byte offset at the start of a character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pos(usize);
 
 impl Pos {
-    /// The place before the first character.
+    /// The position before the first character.
     pub(super) const START: Pos = Pos(0);
 
     pub(super) fn offset(self) -> usize {
         self.0
     }
 
-    /// The place so many bytes further on.
+    /// The position `bytes` bytes further on.
     pub(super) fn behind(self, bytes: usize) -> Pos {
         Pos(self.0 + bytes)
     }
 
-    /// The error at this place of the text, where a token of so many bytes is.
+    /// The error at this position of the source, where a token of `len` bytes is.
     pub(super) fn error(self, text: &str, len: usize, message: String) -> SyntaxError {
         let (before, after) = text.split_at_checked(self.0).unwrap_or((text, ""));
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -48,7 +48,7 @@ pub(super) enum Token<'a> {
     Integer(&'a str),
     /// Digits with a point, an exponent or both; finite.
     Float(&'a str),
-    /// What stands between double quotes, with its escapes as they are written.
+    /// The contents of a double-quoted string, with escapes as written.
     Text(&'a str),
     Open,
     Close,
@@ -88,9 +88,9 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// All tokens of a text, and which one is next.
+/// All tokens of a source, and the index of the next one.
 pub(super) struct Tokens<'a> {
-    /// Each with its place and its bytes.
+    /// Each with its position and its length in bytes.
     tokens: Vec<(Pos, Token<'a>, usize)>,
     next: usize,
     end: Pos,
@@ -112,49 +112,49 @@ impl<'a> Tokens<'a> {
         Ok(Tokens { tokens, next: 0, end: Pos(text.len()) })
     }
 
-    /// No tokens, for a text that is read without them.
+    /// No tokens, for a source that is parsed without them.
     pub(super) const fn none() -> Self {
         Tokens { tokens: Vec::new(), next: 0, end: Pos::START }
     }
 
-    /// The next token and its place.
+    /// The next token and its position.
     pub(super) fn peek(&self) -> (Pos, Token<'a>) {
         self.tokens.get(self.next).map_or((self.end, Token::End), |(pos, token, _)| (*pos, *token))
     }
 
-    /// The byte behind the last token that was gone past.
+    /// The byte offset after the last token that was consumed.
     pub(super) fn end_of_last(&self) -> usize {
         let last = self.next.checked_sub(1).and_then(|last| self.tokens.get(last));
         last.map_or(0, |(pos, _, len)| pos.0 + len)
     }
 
-    /// The bytes of the token at a place; 0 where none begins.
+    /// The length in bytes of the token at a position; 0 if none begins there.
     pub(super) fn len_at(&self, pos: Pos) -> usize {
         let at = self.tokens.binary_search_by_key(&pos.0, |(pos, _, _)| pos.0);
         at.ok().and_then(|at| self.tokens.get(at)).map_or(0, |(_, _, len)| *len)
     }
 
-    /// The number of the next token, to go to it again.
+    /// The index of the next token, to return to it later.
     pub(super) fn mark(&self) -> usize {
         self.next
     }
 
-    /// Goes to a token by its number.
+    /// Moves to the token with this index.
     pub(super) fn go_to(&mut self, mark: usize) {
         self.next = mark;
     }
 
-    /// A token by its number; the end behind the last.
+    /// The token with this index; the end token after the last one.
     pub(super) fn at(&self, number: usize) -> Token<'a> {
         self.tokens.get(number).map_or(Token::End, |(_, token, _)| *token)
     }
 
-    /// The number of the token that a byte belongs to, or of the first one behind it.
+    /// The index of the token that contains a byte, or of the first one after it.
     pub(super) fn number_at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|(pos, _, len)| pos.0 + len <= byte)
     }
 
-    /// Goes past the next token.
+    /// Consumes the next token.
     pub(super) fn next(&mut self) {
         self.next += 1;
     }
@@ -164,12 +164,12 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$')
 }
 
-/// How many bytes at the start of the text could belong to a name.
+/// The number of bytes at the start of the source that could belong to a name.
 fn name_len(rest: &str) -> usize {
     rest.find(|c| !is_name(c)).unwrap_or(rest.len())
 }
 
-/// Signs, with each that begins with another before that one.
+/// Operators and punctuation. A token precedes any prefix of it.
 const SIGNS: [(&str, Token<'_>); 21] = [
     ("...", Token::Ellipsis),
     ("->", Token::Arrow),
@@ -194,7 +194,7 @@ const SIGNS: [(&str, Token<'_>); 21] = [
     ("@", Token::At),
 ];
 
-/// The token at the start of the text, which begins with `first`, and how many bytes it takes.
+/// The token at the start of the source, which begins with `first`, and its length in bytes.
 fn token(rest: &str, first: char) -> Result<(Token<'_>, usize), String> {
     if first.is_ascii_alphabetic() || first == '_' {
         let len = name_len(rest);
@@ -219,7 +219,7 @@ fn token(rest: &str, first: char) -> Result<(Token<'_>, usize), String> {
 
 fn number(rest: &str) -> Result<(Token<'_>, usize), String> {
     let mut len = name_len(rest);
-    // the sign of an exponent belongs to the number, any other doesn't
+    // the sign of an exponent belongs to the number, other signs don't
     let exponent = rest[..len].strip_suffix(['e', 'E']).is_some_and(|digits| digits.parse::<f64>().is_ok());
     if exponent && rest[len..].starts_with(['+', '-']) {
         len += 1 + name_len(&rest[len + 1..]);

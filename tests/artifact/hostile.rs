@@ -24,13 +24,14 @@ fn set_number(bytes: &mut [u8], at: usize, len: usize, number: usize) {
     bytes[at..at + len].copy_from_slice(&number.to_le_bytes()[..len]);
 }
 
-/// The headers of an ELF64 file's sections, each with its type (at 4), its offset (at 24), its size (at 32) and the section that it links to (at 40).
+/// The headers of an ELF64 file's sections, each with its type (at 4), its offset (at 24), its size (at 32) and the
+/// section that it links to (at 40).
 fn section_headers(file: &[u8]) -> Vec<[u8; 64]> {
     let (start, count) = (number(file, 0x28, 8), number(file, 0x3c, 2));
     file[start..][..64 * count].chunks_exact(64).map(|header| header.try_into().unwrap()).collect()
 }
 
-/// Puts other section headers behind the file, and makes it have these.
+/// Appends other section headers to the file, and points the file at them.
 fn set_section_headers(file: &mut Vec<u8>, headers: &[[u8; 64]]) {
     file.resize(file.len().next_multiple_of(8), 0);
     let start = file.len();
@@ -161,7 +162,7 @@ fn many_functions_are_found_in_time() {
     assert!(time < Duration::from_secs(20), "{time:?}");
 }
 
-/// A FIFO that nobody writes to would be waited for without an end.
+/// A FIFO without a writer would block the reader for ever.
 #[test]
 fn only_regular_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,4 +180,34 @@ fn only_regular_files_are_read() {
         let error = write_archive(&Triple::host(), &[input], folder.path().join("a.a")).unwrap_err();
         assert!(matches!(&error, ArchiveError::Io { source, .. } if source.to_string() == "expected a regular file"));
     }
+}
+
+/// Other processes write to the file while it is read. A map of it would end the process.
+#[test]
+fn a_file_may_be_truncated_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("changing.o");
+    let good = elf(&"A doc. ".repeat(2_000_000));
+    fs::write(&path, &good).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                fs::File::options().write(true).open(&path).and_then(|file| file.set_len(100)).unwrap();
+                thread::sleep(Duration::from_micros(300));
+                fs::write(&path, &good).unwrap();
+                thread::sleep(Duration::from_micros(300));
+            }
+        });
+        let (start, mut outcomes) = (Instant::now(), [0, 0]);
+        while start.elapsed() < Duration::from_secs(2) {
+            outcomes[usize::from(inspect(&path).is_ok())] += 1;
+            let _ = defines_symbol(&path, "f");
+            let input = ArchiveInput::File(path.clone());
+            let target = "x86_64-unknown-linux-gnu".parse().unwrap();
+            let _ = write_archive(&target, &[input], folder.path().join("a.a"));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        println!("{outcomes:?} broken and whole");
+    });
 }

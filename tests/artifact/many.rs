@@ -1,4 +1,4 @@
-//! Many wrappers at once: made on several threads, and nobody can tell.
+//! Many wrappers emitted together on several threads: the result doesn't depend on the threads.
 
 use std::num::NonZeroUsize;
 
@@ -11,7 +11,8 @@ use crate::support::sig;
 /// Enough that each of three threads is worth it.
 const COUNT: usize = 60;
 
-/// Different wrappers: every third has a body with a loop, every third one that is straight code, every third a native kernel.
+/// Different wrappers: every third has a body with a loop, every third one that is straight code, every third a native
+/// kernel.
 fn wrappers() -> Vec<(Signature, Kernel)> {
     let wrapper = |i: usize| {
         let shape = ["[n]", "[n, 4]", "[m, n, 2]"][i / 3 % 3];

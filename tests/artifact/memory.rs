@@ -54,7 +54,7 @@ fn a_function_takes_less_than_100_kb() {
 fn measure() {
     let Ok(backend) = std::env::var("MEASURED_BACKEND") else { return };
     let backend: Backend = backend.parse().unwrap();
-    // what is there once, such as the backend's own tables
+    // allocate what is created only once, such as the backend's own tables
     library(backend, 1).emit().unwrap();
     let before = peak();
     library(backend, functions()).emit().unwrap();

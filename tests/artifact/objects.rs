@@ -75,7 +75,7 @@ fn two_objects_and_a_c_object_are_one_library() {
         assert_eq!(text(&library, "__tvm_ffi__metadata_one"), metadata(&one));
         assert_eq!(text(&library, "__tvm_ffi__metadata_square"), metadata(&square));
         assert_eq!(text(&library, "__tvm_ffi__doc_one"), "Adds \"one\".\n\0");
-        // SAFETY: the symbol is a variable of this type, which nobody else uses.
+        // SAFETY: the symbol is a variable of this type, which no other code uses.
         let context = unsafe { **library.get::<*const usize>(b"__tvm_ffi__library_ctx").unwrap() };
         assert_eq!(context, 0);
     }

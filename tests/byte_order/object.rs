@@ -1,4 +1,5 @@
-//! Writes an object for another machine: wrappers of the signatures of a file, which call kernels by `kernel_` and their names.
+//! Writes an object for another machine: wrappers of the signatures of a file, which call kernels by `kernel_` and
+//! their names.
 
 use std::error::Error;
 use std::{env, fs};

@@ -18,7 +18,7 @@ pub fn register() {
     LazyLock::force(&NAMES);
 }
 
-/// A stretch of time in which nobody else calls these functions.
+/// A period in which no other thread calls these functions.
 pub struct Alone {
     _lock: MutexGuard<'static, ()>,
 }

@@ -16,7 +16,7 @@ fn objects_are_counted() {
     let array = Array::from(vec![Any::from("a text that is not small")]);
     assert_eq!(live(), before + 2);
     let (text, mut string) = (TVMFFIByteArray::from_slice(b"another text that is not small"), TVMFFIAny::none());
-    // SAFETY: the text and the place for the result are there; the result is owned here.
+    // SAFETY: the text and the pointer for the result are valid; the result is owned here.
     let string = unsafe {
         assert_eq!(TVMFFIStringFromByteArray(&text, &mut string), 0);
         Any::from_raw(string)
@@ -41,7 +41,7 @@ fn tensors_are_counted() {
         strides: std::ptr::null_mut(),
         byte_offset: 0,
     };
-    // SAFETY: the prototype and the place for the result are there; the result is owned here.
+    // SAFETY: the prototype and the pointer for the result are valid; the result is owned here.
     let tensor = unsafe {
         assert_eq!(TVMFFIEnvTensorAlloc(&mut prototype, &mut tensor), 0);
         ObjectRef::from_raw(tensor.cast())

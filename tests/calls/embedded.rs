@@ -14,7 +14,8 @@ fn body(b: &Body<'_>) {
     b.ret(b.call_symbol("twice", (digits,)).returns(ScalarType::Int64).value());
 }
 
-/// A function that is looked up once. (The module would keep one that is found for good, as nobody runs its destructors.)
+/// A function that is looked up once. (If it were found, the module would keep it for ever, as no code runs its
+/// destructors.)
 fn missing(b: &Body<'_>) {
     b.call_global("calls.nowhere", ()).run();
 }

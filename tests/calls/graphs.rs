@@ -1,4 +1,5 @@
-//! Random call graphs: functions that call each other by symbol, global and function value, and own, move, catch and raise on the way.
+//! Random call graphs: functions that call each other by symbol, global and function value, and own, move, catch and
+//! raise on the way.
 //!
 //! `TVM_FFI_CODEGEN_GRAPHS` says how many, `TVM_FFI_CODEGEN_SEED` repeats a run.
 
@@ -67,7 +68,7 @@ enum Handling {
     RaiseFrom,
 }
 
-/// Makes up the functions of a graph, the last first, each of which calls only those behind it.
+/// Generates the functions of a graph, the last first. Each calls only those after it.
 struct Maker<'d> {
     dice: &'d mut Dice,
     /// Calls that one call of each function leads to.

@@ -58,7 +58,7 @@ pub fn imports() -> impl Iterator<Item = &'static str> {
     CASES.iter().flat_map(|case| case.library.imports())
 }
 
-/// Tries something on all cases, and tells of every one that fails.
+/// Runs a test on all cases, and reports every one that fails.
 fn on_each_case(test: impl Fn(&Case) -> Result<(), String>) {
     let problems: Vec<String> =
         CASES.iter().filter_map(|case| test(case).err().map(|e| format!("{}: {e}", case.name))).collect();
@@ -110,7 +110,8 @@ fn is_same(one: &Error, other: &Error) -> bool {
     one.as_object().ptr_eq(other.as_object())
 }
 
-/// Each allocation of generated code is one of these calls, of a function that says in its code that there is no memory.
+/// Each allocation of generated code is one of these calls, of a function that says in its code that there is no
+/// memory.
 #[test]
 fn every_call_may_fail() {
     on_each_case(|case| {

@@ -28,7 +28,7 @@ unsafe extern "C" fn counted_get_global(name: *const TVMFFIByteArray, out: *mut 
     unsafe {
         if (*name).as_slice().starts_with(b"calls.threads.") {
             LOOK_UPS.fetch_add(1, Ordering::Relaxed);
-            // so that others come meanwhile
+            // let other threads run in between
             std::thread::yield_now();
         }
         TVMFFIFunctionGetGlobal(name, out)

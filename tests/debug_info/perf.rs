@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use tvm_ffi_codegen::Backend;
@@ -151,4 +152,92 @@ fn the_environment_variable_asks_for_a_file() {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     assert!(!output.status.success());
     assert!(text.contains("TVM_FFI_CODEGEN_PERF") && text.contains("everything"), "{text}");
+}
+
+/// Set for the processes of the test below: what is in the place of the files.
+const IN_THE_WAY: &str = "TEST_OF_FILES_FOR_PERF";
+
+/// Puts something in the place of a file for `perf`, and compiles. The folder has a file of the user's that a link may
+/// lead to.
+fn compile_with(in_the_way: &str) {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let folder = std::env::current_dir().unwrap();
+    let process = std::process::id();
+    let victim = folder.join("victim");
+    for (perf, path) in [
+        (Perf::Map, PathBuf::from(format!("/tmp/perf-{process}.map"))),
+        (Perf::JitDump, folder.join(format!("jit-{process}.dump"))),
+    ] {
+        let result = || {
+            let builder = Jit::builder().symbol("kernel", kernel as *const u8).perf(perf);
+            builder.build().unwrap().load(&program::module()).map(drop).map_err(|error| {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                format!("{error}: {}", cause.unwrap_or_default())
+            })
+        };
+        let refused = |words: &str| {
+            let error = result().unwrap_err();
+            assert!(error.contains(&path.display().to_string()) && error.contains(words), "{error}");
+            assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        };
+        match in_the_way {
+            "link" => {
+                symlink(&victim, &path).unwrap();
+                refused("");
+            }
+            "broken link" => {
+                symlink(folder.join("new"), &path).unwrap();
+                refused("");
+                assert!(!folder.join("new").exists());
+            }
+            "hard link" => {
+                // the names of a file have to be on one disk
+                let victim = path.with_file_name(format!("tvm-ffi-victim-{process}"));
+                fs::write(&victim, "precious").unwrap();
+                fs::hard_link(&victim, &path).unwrap();
+                refused("it is there already");
+                assert_eq!(fs::read(&victim).unwrap(), b"precious");
+                fs::remove_file(victim).unwrap();
+            }
+            "shared" => {
+                fs::write(&path, "of others").unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+                refused("it is there already");
+            }
+            "fifo" => {
+                assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+                refused("it is there already");
+            }
+            "locked" if perf == Perf::JitDump => {
+                let file = fs::File::create(&path).unwrap();
+                file.lock().unwrap();
+                refused("another code generator of this process writes to it");
+            }
+            _ => {
+                fs::write(&path, "of this process\n").unwrap();
+                result().unwrap();
+                let bytes = fs::read(&path).unwrap();
+                assert!(bytes.starts_with(b"of this process\n") == (perf == Perf::Map), "{perf:?}");
+                assert!(bytes.windows(5).any(|name| name == b"outer"));
+            }
+        }
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// The folder for temporary files is shared: another user may have put a file in the place of one for `perf`.
+#[test]
+fn files_of_others_are_left_alone() {
+    if let Ok(in_the_way) = std::env::var(IN_THE_WAY) {
+        return compile_with(&in_the_way);
+    }
+    for in_the_way in ["link", "broken link", "hard link", "shared", "fifo", "locked", "nothing"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("victim"), "precious").unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "debug_info::perf::files_of_others_are_left_alone"]).env(IN_THE_WAY, in_the_way);
+        let output = command.env("JITDUMPDIR", folder.path()).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{in_the_way}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }

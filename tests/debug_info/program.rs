@@ -8,8 +8,9 @@ use tvm_ffi_codegen::ir::{
 /// The file and the function of the lines that `traced` was made from.
 pub const OUTER: (&str, &str) = ("/demo/model.dsl", "outer");
 
-/// `traced(x)` is `kernel(x)`, by way of the local function `middle`, which adds 1 that `traced` takes off. The call of `middle` is line 3 of
-/// `outer`, in `model.dsl`, the call of `kernel` is line 7 of `inner`, and the sum is line 12 of `add_one`, in `library.dsl`.
+/// `traced(x)` is `kernel(x)`, by way of the local function `middle`, which adds 1 that `traced` takes off. The call of
+/// `middle` is line 3 of `outer`, in `model.dsl`, the call of `kernel` is line 7 of `inner`, and the sum is line 12 of
+/// `add_one`, in `library.dsl`.
 pub fn module() -> VerifiedModule {
     let mut m = Module::new();
     let mut location = |file: &str, line, function: &str| -> Option<LocationRef> {

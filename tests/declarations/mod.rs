@@ -1,5 +1,5 @@
-//! The declarations of kernels that callers get from signatures: in C, for Cranelift and for LLVM they are the same, and kernels that are
-//! written from them run.
+//! The declarations of kernels that callers get from signatures: in C, for Cranelift and for LLVM they are the same,
+//! and kernels that are written from them run.
 
 mod cranelift;
 #[cfg(feature = "_llvm")]
@@ -58,7 +58,7 @@ fn parts(prototype: &str) -> (Option<Passed>, Vec<(&str, &str)>) {
     (result, params.map(|param| param.rsplit_once(' ').unwrap()).collect())
 }
 
-/// Every signature of the fixtures, with each kernel that may stand behind it, and with those that may not.
+/// Every signature of the fixtures, with each kernel that it allows, and with those that it doesn't.
 fn all() -> Vec<(Signature, Kernel, Result<String, String>)> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();

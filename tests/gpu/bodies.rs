@@ -1,14 +1,13 @@
 //! Launches in bodies: several of them, with workspaces between, under conditions and in loops.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::lower::{LaunchValue, Lowering, RuntimeHelpers};
+use tvm_ffi_codegen::lower::LaunchValue;
 use tvm_ffi_codegen::runtime::{Module, Tensor};
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, dim};
 
 use super::devices::{Devices, elements, image, on};
 use super::engines;
-use super::launches::{ADD, call3, launch_of_add, load, sums as sums_of, vectors};
 use crate::support::{allocator, host_linker, sig};
 
 const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([1], float32, device=\"cuda\"))";
@@ -16,11 +15,11 @@ const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([
 /// A launch of kernel `sum`: a sum of `from`'s elements in each block, into `to`.
 fn sums(from: &str, to: &str, count: &str, blocks: impl Into<tvm_ffi_codegen::Dim>) -> Launch {
     let args = [
-        LaunchArg::Param(from.to_owned()),
-        LaunchArg::Param(to.to_owned()),
-        LaunchArg::Int(dim(count), ScalarType::Int64),
-        LaunchArg::Scratch { bytes: dim(128), align: 128 },
-        LaunchArg::Null,
+        KernelArg::Param(from.to_owned()),
+        KernelArg::Param(to.to_owned()),
+        KernelArg::Int(dim(count), ScalarType::Int64),
+        KernelArg::Scratch { bytes: dim(128), align: 128 },
+        KernelArg::Null,
     ];
     Launch::new("sum").grid([blocks]).args(args)
 }
@@ -65,7 +64,7 @@ fn two_kernels_have_a_workspace_between() {
         devices.assert_calls_of("cuLibraryGetKernel", &["cuLibraryGetKernel(sum)"]);
         let Some(driver) = &devices.standin else { continue };
         assert_eq!(allocator::live(), live);
-        // whichever launch fails, the workspace is given up
+        // the workspace is released, whichever launch fails
         let made = driver.calls();
         driver.reset();
         function.call((&x, &out)).unwrap();
@@ -92,9 +91,9 @@ fn launches_stand_under_conditions_and_in_loops() {
         "grow(x: Tensor([n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\"), times: int64)";
     let kernel = || {
         Kernel::body(|b| {
-            let names = ["x", "y", "y"].map(|name| LaunchArg::Param(name.to_owned()));
+            let names = ["x", "y", "y"].map(|name| KernelArg::Param(name.to_owned()));
             let add = Launch::new("add").grid([(dim("n") + 127) / 128]).block([128]);
-            let add = add.args(names.into_iter().chain([LaunchArg::Int(dim("n"), ScalarType::Int64)]));
+            let add = add.args(names.into_iter().chain([KernelArg::Int(dim("n"), ScalarType::Int64)]));
             b.if_(b.arg("times").gt(1), || {
                 b.for_range(0, b.arg("times"), |_| b.launch(add.clone(), [image("sm_80", 80)]));
             });
@@ -147,7 +146,7 @@ fn mistakes_of_launches_are_the_bodys() {
     let kernel = Kernel::body(|b| {
         let images = || [image("sm_80", 80)];
         let values = [("n", b.i64(1)), ("m", b.i64(2)), ("m", b.i64(3)), ("q", b.dim("k"))];
-        b.launch_with(Launch::new("add").grid([dim("n")]).block([2048]).args([LaunchArg::Null]), images(), values);
+        b.launch_with(Launch::new("add").grid([dim("n")]).block([2048]).args([KernelArg::Null]), images(), values);
         b.launch(sums("partial", "out", "n", 1), images());
     });
     // SAFETY: nothing is compiled.
@@ -161,39 +160,5 @@ fn mistakes_of_launches_are_the_bodys() {
         "has partial among its args, which is no tensor or scalar parameter of the function",
     ] {
         assert!(error.contains(expected), "{expected}\n{error}");
-    }
-}
-
-/// A function that is taken back leaves nothing of its launches: neither kernels nor images, nor the helpers.
-#[test]
-fn a_function_that_is_taken_back_takes_its_launches_along() {
-    let devices = Devices::cuda();
-    let (other, good) = (Launch::new("sum"), Kernel::launch(launch_of_add(), [image("sm_80", 80)]));
-    // the second launch is a mistake
-    let bad = Kernel::body(move |b| {
-        b.launch(launch_of_add(), [image("sm_90", 90)]);
-        b.launch(other.clone(), [image("sm_90", 90)]);
-    });
-    for engine in engines() {
-        for before in [false, true] {
-            let mut lowering = Lowering::new(RuntimeHelpers::Define);
-            if before {
-                lowering.add(&sig(&ADD.replace("add(", "first(")), &good).unwrap();
-            }
-            lowering.add(&sig(&ADD.replace("add(", "bad(")), &bad).unwrap_err();
-            lowering.add(&sig(ADD), &good).unwrap();
-            let module = lowering.finish();
-            let images = module.data.values().filter(|data| data.name.ends_with("_cuda_images"));
-            let bytes: usize = images.map(|data| data.bytes.len()).sum();
-            // a NUL stands behind the one image
-            assert_eq!(bytes, (image("sm_80", 80).bytes().len() + 1).next_multiple_of(64));
-            devices.reset();
-            let function = load(&engine, module, &sig(ADD));
-            let tensors = vectors(devices.device(0), 300);
-            call3(&function, &tensors).unwrap();
-            assert_eq!(elements::<f32>(&tensors[2]), sums_of(300));
-            drop(function);
-            devices.assert_held(0, [0, 0]);
-        }
     }
 }

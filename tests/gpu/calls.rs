@@ -1,12 +1,13 @@
-//! The driver's calls, as the stand-in tells them, and what happens where one fails.
+//! The driver's calls, as the stand-in logs them, and the effect of a call that fails.
 
-use tvm_ffi_codegen::runtime::{DLDevice, with_stream};
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType};
+use tvm_ffi_codegen::runtime::{DLDevice, Function, with_stream};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{DLDeviceType, Kernel, dim};
 
 use super::devices::{cuda, elements, on};
 use super::engines;
 use super::launches::{ADD, add, add_alone, call3, compile, compile_alone, sums, vectors};
+use super::shared::{call_staged, staged_alone};
 use super::standin::{Driver, bundle, fatbin, ptx};
 use crate::support::sig;
 
@@ -22,7 +23,7 @@ fn the_streams_and_the_threads_contexts_are_left_as_they_are() {
         for current in [-1, 0, 1] {
             driver.make_current(current);
             driver.reset();
-            // SAFETY: the stand-in doesn't look behind the address.
+            // SAFETY: the stand-in doesn't dereference the address.
             unsafe { with_stream(cuda(1), stream, || call3(&function, &tensors)) }.unwrap().unwrap();
             assert_eq!(driver.calls(), 1, "the stream tells the context: {}", driver.log());
             assert_eq!(driver.current(), current);
@@ -45,7 +46,7 @@ fn special_streams_are_of_the_devices_context() {
         call3(&function, &tensors).unwrap();
         for stream in [1, 2] {
             driver.reset();
-            // SAFETY: the stand-in doesn't look behind the address.
+            // SAFETY: the stand-in doesn't dereference the address.
             let call =
                 || unsafe { with_stream(cuda(1), stream as *mut std::ffi::c_void, || call3(&function, &tensors)) };
             call().unwrap().unwrap();
@@ -110,15 +111,15 @@ fn parameters_of_compressed_images_are_compared_at_the_first_use() {
     let driver = Driver::cuda();
     let image = || vec![fatbin(&[("sm_80", 80)], true)];
     let launch = || Launch::new("add").grid([(dim("n") + 127) / 128]).block([128]);
-    let [x, y, z] = ["x", "y", "z"].map(|name| LaunchArg::Param(name.to_owned()));
-    let n = |ty| LaunchArg::Int(dim("n"), ty);
+    let [x, y, z] = ["x", "y", "z"].map(|name| KernelArg::Param(name.to_owned()));
+    let n = |ty| KernelArg::Int(dim("n"), ty);
     let cases = [
         (
             vec![x.clone(), y.clone(), z.clone(), n(ScalarType::Int32)],
             "parameter 3 of the kernel takes 8 bytes, and not as many are passed",
         ),
         (vec![x.clone(), y.clone(), z.clone()], "the kernel takes more parameters than the 3 that are passed"),
-        (vec![x, y, z, n(ScalarType::Int64), LaunchArg::Null], "the kernel takes 4 parameters, and more are passed"),
+        (vec![x, y, z, n(ScalarType::Int64), KernelArg::Null], "the kernel takes 4 parameters, and more are passed"),
     ];
     for engine in engines() {
         driver.reset();
@@ -143,7 +144,7 @@ fn parameters_of_compressed_images_are_compared_at_the_first_use() {
         call3(&function, &tensors).unwrap();
         assert_eq!(driver.calls_of("cuKernelGetParamInfo("), [""; 0]);
         driver.version(12080);
-        // whichever of the calls fails is told
+        // each failing call is reported
         driver.reset();
         driver.fail_name("cuKernelGetParamInfo", 719);
         let function = compile(&engine, ADD, launch(), image());
@@ -181,28 +182,52 @@ fn launch_attributes_reach_the_driver() {
     }
 }
 
-/// Each call of the driver fails in turn: an error that names it, and nothing is left behind. The next call does what is missing.
+/// Each call of the driver fails in turn: an error that names it, and nothing is left behind. The next call does what
+/// is missing.
 #[test]
 fn every_call_of_the_driver_may_fail() {
     let driver = Driver::cuda();
     for engine in engines() {
-        let tensors = vectors(cuda(0), 5);
+        fail_in_turn(&driver, || add_alone(&engine), "add", &|function| {
+            let tensors = vectors(cuda(0), 5);
+            call3(function, &tensors)?;
+            assert_eq!(elements::<f32>(&tensors[2]), sums(5));
+            Ok(())
+        });
+        // the kernel asks for its own shared memory, and for more
+        fail_in_turn(&driver, || staged_alone(&engine, (48 << 10).into()), "staged", &|function| {
+            assert_eq!(call_staged(function, cuda(0), 0)?, 48 << 10);
+            Ok(())
+        });
+        assert_eq!(driver.calls_of("cuKernelSetAttribute"), ["cuKernelSetAttribute(8, 49152, 0)"]);
+    }
+}
+
+/// Lets each call of the driver fail that the first call of a function makes.
+fn fail_in_turn(
+    driver: &Driver,
+    make: impl Fn() -> Function,
+    entry: &str,
+    call: &dyn Fn(&Function) -> Result<(), String>,
+) {
+    {
         driver.reset();
-        call3(&add_alone(&engine), &tensors).unwrap();
-        // the release at the end is nobody's to report
+        call(&make()).unwrap();
+        // no caller is left to report the release at the end
         let calls = driver.log().lines().filter(|line| !line.contains("Release") && !line.contains("Unload")).count();
         assert!(calls > 25, "{}", driver.log());
         // a driver may be without it
         let optional = driver.log().lines().position(|line| line.contains("(cuKernelGetParamInfo,")).unwrap() + 1;
         for number in (1..=calls as i32).filter(|number| *number != optional as i32) {
             driver.reset();
-            let function = add_alone(&engine);
+            let function = make();
             driver.fail(number, 2);
-            let error = call3(&function, &tensors).unwrap_err();
+            let error = call(&function).unwrap_err();
             let failed = driver.log().lines().last().unwrap().to_owned();
             let failed = driver.log().lines().find(|line| line.ends_with(" -> 2")).map_or(failed, str::to_owned);
             let name = failed.trim_end_matches(" -> 2");
-            assert!(error.starts_with("RuntimeError: Cannot launch kernel `add` when calling: `add("), "{error}");
+            let beginning = format!("RuntimeError: Cannot launch kernel `{entry}` when calling: `{entry}(");
+            assert!(error.starts_with(&beginning), "{error}");
             match name {
                 "cuGetProcAddress_v2" => {
                     assert!(error.contains("the CUDA driver is too old, as it has no `cu"), "{error}")
@@ -215,8 +240,7 @@ fn every_call_of_the_driver_may_fail() {
             assert!(error.contains("cuda:0") || name == "cuGetProcAddress_v2", "{error}");
             assert_eq!((driver.depth(), driver.unbalanced()), (0, 0), "after {name}");
             driver.fail(0, 0);
-            call3(&function, &tensors).unwrap();
-            assert_eq!(elements::<f32>(&tensors[2]), sums(5));
+            call(&function).unwrap();
             drop(function);
             assert_eq!((driver.libraries(), driver.retained(0)), (0, 0), "after {name}");
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};
 use tvm_ffi_codegen::image::{AmdProcessor, EntryParam, Image, ImageEntry, ImageKind};
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{Engine, Kernel, dim};
 
 use super::made;
@@ -28,8 +28,8 @@ fn params(entry: &ImageEntry) -> Vec<(u32, u32)> {
     entry.params.iter().flatten().map(|EntryParam { offset, size }| (*offset, *size)).collect()
 }
 
-fn param(name: &str) -> LaunchArg {
-    LaunchArg::Param(name.to_owned())
+fn param(name: &str) -> KernelArg {
+    KernelArg::Param(name.to_owned())
 }
 
 /// A code object for a processor with a kernel `f` of one parameter, and the static shared memory of its blocks.
@@ -75,7 +75,7 @@ fn bundles_tell_of_each_architecture() {
     assert_eq!(Some(of_942), read(OF_TRITON).entry("add"));
     assert_eq!((params(of_1100), of_1100.max_threads), (params(of_942), Some(128)));
 
-    // an object of version 3 doesn't tell its target, and SPIR-V has none
+    // an object of version 3 doesn't state its target, and SPIR-V has none
     let untold = made::code_object(&json!({ "amdhsa.kernels": [{ ".name": "f", ".group_segment_fixed_size": 0 }] }));
     assert_eq!(targets(&read(&untold)), Vec::<String>::new());
     let image = read(&made::bundle(&[("hip-amdgcn-amd-amdhsa-gfx906", &untold), ("host-x86_64--", b"")]));
@@ -92,9 +92,9 @@ fn launches_are_compared_with_code_objects() {
             param("x"),
             param("x"),
             param("x"),
-            LaunchArg::Int(dim("n"), ScalarType::Int32),
-            LaunchArg::Null,
-            LaunchArg::Null,
+            KernelArg::Int(dim("n"), ScalarType::Int32),
+            KernelArg::Null,
+            KernelArg::Null,
         ]
     };
     let engine = Engine::new().unwrap();
@@ -123,7 +123,7 @@ fn launches_are_compared_with_code_objects() {
              passed (of 8, 8, 8, 4)",
         ),
         (
-            Launch::new("fixed").block([64, 2]).args([LaunchArg::Int(dim("n"), ScalarType::Int32)]),
+            Launch::new("fixed").block([64, 2]).args([KernelArg::Int(dim("n"), ScalarType::Int32)]),
             OF_LLVM,
             "doesn't fit: in the code object of gfx90a:sramecc+:xnack-, kernel `fixed` takes parameters of 8 bytes, and those of 4 \
              are passed",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};
 use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::runtime::{Function, Module, Tensor};
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, LaunchedSignature, ScalarType};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, LaunchedSignature, ScalarType};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, KernelReturn, OptLevel, dim};
 
 use super::devices::elements;
@@ -73,6 +73,8 @@ fn the_same_launch_runs_on_the_cpu() {
         assert!(seen.functions[0].launches[0].images.is_empty());
         // SAFETY: the library is one of ours.
         let module = unsafe { Module::load_from_file(&path) }.unwrap();
+        // SAFETY: nothing is left of what the library's code has made.
+        unsafe { module.unload_when_unused() }.unwrap();
         adds(&module.get_function("add").unwrap().unwrap());
     }
 }
@@ -236,14 +238,14 @@ fn what_the_cpu_does_not_have_is_refused() {
             "has block[0] = 2048, expected 1 to 1024; has blocks of 2048 threads, expected at most 1024",
         ),
         (
-            add_launch().args([LaunchArg::Int(dim("q"), ScalarType::Int32)]),
+            add_launch().args([KernelArg::Int(dim("q"), ScalarType::Int32)]),
             "has int32(q) = q, and `q` is no symbol or integer parameter of the function",
         ),
     ] {
         let text = format!("the launch of kernel `add` by function `add` {expected}");
         assert_eq!(refusal(ADD, launch, add()), text);
     }
-    let no_function = "is of a kernel that is no C function which returns nothing, by convention flat";
+    let no_function = "needs a native kernel of convention `flat` that returns void";
     for kernel in [Kernel::check_only(), Kernel::body(|_| ()), add().returning(KernelReturn::Status)] {
         assert!(refusal(ADD, add_launch(), kernel).ends_with(no_function));
     }
@@ -266,8 +268,8 @@ fn sequences_have_the_functions_prototype() {
         format!(
             "{ADD} @ launch add grid=ceil_div(n, 128) block=128
 
-once for each library, at its first launch of several blocks:
-  get_nprocs, and a thread for each processor but one: sem_init, pthread_create
+once for each library, at its first launch:
+  tvm_ffi_codegen.parallel_for: the threads' parallel-for, or a loop where nobody has registered it
 
 each call:
   grid[0] = ceil_div(n, 128), 0 to 2147483647
@@ -279,8 +281,7 @@ each call:
     float* y: y.data
     float* z: z.data
     int64_t n: n, from x.shape[0]
-  of several blocks, the threads wake, unless another launch has them: sem_post, sem_wait
-  add for each block: (ptr, ptr, ptr, i64, i32 zext, i32 zext, i32 zext, i32 zext, i32 zext, i32 zext)
+  the parallel-for, with add for each block: (ptr, ptr, ptr, i64, i32 zext, i32 zext, i32 zext, i32 zext, i32 zext, i32 zext)
 "
         )
     );

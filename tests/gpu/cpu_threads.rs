@@ -1,67 +1,38 @@
-//! The threads of launches on the CPU: how many there are, when they end, and who does the blocks where they can't.
+//! The threads of launches on the CPU: who registers them, how many there are, and who does the blocks where they
+//! can't.
 
-use std::ffi::{c_int, c_void};
-use std::path::Path;
+use std::ffi::{OsString, c_int, c_void};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
-use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
-use tvm_ffi_codegen::runtime::{Function, Module, Tensor};
+use tvm_ffi_codegen::runtime::error::set_raised;
+use tvm_ffi_codegen::runtime::registry::{list_global_names, set_global};
+use tvm_ffi_codegen::runtime::{Any, Error, Function, Module, Tensor};
 use tvm_ffi_codegen::spec::Launch;
-use tvm_ffi_codegen::{Backend, Engine, EngineBuilder, Kernel, dim, ir};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, dim, register_parallel_for};
 
 use super::cpu::{ADD, add_launch, adds, object, object_of};
 use super::devices::elements;
 use super::engines;
 use crate::support::{host_linker, sig};
 
-/// The threads that a pool has at most.
-const MOST_HELPERS: usize = 63;
-
-/// The threads that a pool has on this machine.
+/// The threads that help on this machine.
 fn helpers() -> usize {
-    unsafe extern "C" {
-        safe fn get_nprocs() -> c_int;
-    }
-    (usize::try_from(get_nprocs()).unwrap() - 1).min(MOST_HELPERS)
+    (thread::available_parallelism().unwrap().get() - 1).min(63)
 }
 
-/// Runs a test on a thread of a name. Threads that it makes inherit the name, by which they are told from those of other tests.
-fn on_thread(name: &str, test: impl FnOnce(&str) + Send) {
-    assert!(name.len() < 16, "the system cuts {name}");
-    thread::scope(|scope| {
-        let test = || test(name);
-        thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, test).unwrap().join().unwrap();
-    });
-}
-
-/// The threads of a name, as the system numbers them.
-fn tasks(name: &str) -> Vec<libc::pid_t> {
+/// The threads that help, as the system numbers them.
+fn tasks() -> Vec<libc::pid_t> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap());
-    // a thread may end meanwhile
-    let of_name = |task: &std::fs::DirEntry| {
-        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|found| found.trim_end() == name)
+    // a thread of another test may end meanwhile
+    let helps = |task: &std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|found| found.trim_end() == "tvm-ffi-blocks")
     };
-    tasks.filter(of_name).map(|task| task.file_name().to_str().unwrap().parse().unwrap()).collect()
-}
-
-/// The number of threads that were made by the thread of a name.
-fn threads_of(name: &str) -> usize {
-    tasks(name).len() - 1
-}
-
-/// A thread is listed for a moment after it was joined.
-fn wait_until_none(name: &str) {
-    let start = Instant::now();
-    while threads_of(name) > 0 {
-        assert!(start.elapsed() < Duration::from_secs(20), "{} threads of {name} are left", threads_of(name));
-        thread::sleep(Duration::from_millis(1));
-    }
+    tasks.filter(helps).map(|task| task.file_name().to_str().unwrap().parse().unwrap()).collect()
 }
 
 unsafe extern "C" fn nothing(_x: u32, _y: u32, _z: u32, _grid_x: u32, _grid_y: u32, _grid_z: u32) {}
@@ -79,21 +50,18 @@ fn blocks(function: &Function, count: usize) {
 const BLOCKS: &str = "blocks(x: Tensor([n], int8))";
 
 #[test]
-fn threads_stay_until_the_function_is_dropped() {
-    for (number, engine) in engines().iter().enumerate() {
-        on_thread(&format!("stays{number}"), |name| {
+fn all_functions_share_the_helpers() {
+    for engine in engines() {
+        for _ in 0..3 {
             // SAFETY: the function has the launch's parameters, none.
             let function = unsafe { engine.compile(&sig(BLOCKS), &of_blocks()) }.unwrap();
-            blocks(&function, 1);
-            assert_eq!(threads_of(name), 0, "one block needs no other thread");
             for _ in 0..300 {
                 blocks(&function, 2);
                 blocks(&function, 200);
-                assert_eq!(threads_of(name), helpers());
+                blocks(&function, 20_000);
             }
-            drop(function);
-            wait_until_none(name);
-        });
+            assert_eq!(tasks().len(), helpers());
+        }
     }
 }
 
@@ -111,167 +79,168 @@ fn alone(test: &str, variable: &str, path: &Path) -> Command {
     command
 }
 
-#[test]
-fn threads_stay_until_the_library_is_unloaded() {
-    for (number, backend) in Backend::ALL.iter().enumerate() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("add.so");
-        library(&path, *backend);
-        on_thread(&format!("library{number}"), |name| {
-            for _ in 0..3 {
-                // SAFETY: the library is one of ours.
-                let module = unsafe { Module::load_from_file(&path) }.unwrap();
-                let function = module.get_function("add").unwrap().unwrap();
-                adds(&function);
-                assert_eq!(threads_of(name), helpers());
-                // SAFETY: nothing is left of what the library's code has made.
-                unsafe { module.unload_when_unused() }.unwrap();
-                drop(module);
-                adds(&function);
-                assert_eq!(threads_of(name), helpers());
-                drop(function);
-                wait_until_none(name);
-            }
-        });
+/// Runs a test in a process of its own for a library of each backend; gives the library's path there, and `None` in
+/// this process.
+fn in_own_process(test: &str, make: impl Fn(&Path, Backend)) -> Option<OsString> {
+    const PATH: &str = "TEST_OF_LAUNCHES_ON_THE_CPU";
+    let path = std::env::var_os(PATH);
+    if path.is_none() {
+        for backend in Backend::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("library.so");
+            make(&path, *backend);
+            let done = alone(test, PATH, &path).output().unwrap();
+            let [out, err] = [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+            assert!(done.status.success() && out.contains("1 passed"), "{out}{err}");
+        }
     }
+    path
+}
+
+const NOTE: &str = "note(x: Tensor([n], int64))";
+
+const NOTE_IN_C: &str = "#include <pthread.h>\n#include <stdint.h>\n#include <unistd.h>\n\
+    void note(int64_t* x, int64_t n, uint32_t bx, uint32_t by, uint32_t bz, uint32_t gx, uint32_t gy, uint32_t gz) {\n\
+      x[bx] = (int64_t)pthread_self();\n\
+      usleep(2000);\n\
+    }\n";
+
+/// A library whose blocks note their threads.
+fn note_library(path: &Path, backend: Backend) {
+    let kernel = Kernel::launch_on_cpu(Launch::new("note").grid([dim("n")]), Kernel::symbol("note"));
+    let library = LibraryBuilder::new().backend(backend).function(&sig(NOTE), &kernel).emit().unwrap();
+    host_linker().object(library.into_bytes()).object(object_of(NOTE_IN_C)).link(path).unwrap();
+}
+
+/// The function of a library, which goes with it, as it holds a reference to what has given it its threads.
+fn load(path: impl AsRef<Path>, name: &str) -> Function {
+    // SAFETY: the library is one of ours.
+    let module = unsafe { Module::load_from_file(path.as_ref()) }.unwrap();
+    // SAFETY: nothing is left of what the library's code has made.
+    unsafe { module.unload_when_unused() }.unwrap();
+    module.get_function(name).unwrap().unwrap()
+}
+
+/// The same library in another file, which the system loads beside the first.
+fn copy(path: impl AsRef<Path>) -> PathBuf {
+    let other = path.as_ref().with_file_name("other.so");
+    std::fs::copy(path, &other).unwrap();
+    other
+}
+
+/// The threads of the blocks of a launch.
+fn threads(function: &Function) -> Vec<i64> {
+    let x = Tensor::from_vec(vec![0_i64; 40], &[40]).unwrap();
+    function.call((&x,)).unwrap();
+    let mut seen = elements::<i64>(&x).to_vec();
+    seen.sort();
+    seen.dedup();
+    seen
+}
+
+fn this_thread() -> i64 {
+    // SAFETY: it takes nothing.
+    unsafe { libc::pthread_self() as i64 }
+}
+
+#[test]
+fn libraries_ask_for_threads_at_their_first_launch() {
+    let Some(path) = in_own_process("libraries_ask_for_threads_at_their_first_launch", note_library) else { return };
+    let first = load(&path, "note");
+    assert_eq!(threads(&first), [this_thread()], "nobody has registered threads");
+    register_parallel_for().unwrap();
+    register_parallel_for().unwrap();
+    assert_eq!(threads(&first), [this_thread()], "a library asks once");
+    let second = load(copy(&path), "note");
+    let seen = threads(&second);
+    assert!(seen.contains(&this_thread()), "the caller's thread is one of them");
+    assert!(helpers() == 0 || seen.len() > 1, "{seen:?}");
+    assert_eq!(threads(&first), [this_thread()]);
+    assert_eq!(tasks().len(), helpers());
+}
+
+/// A parallel-for that calls the blocks backwards, and fails where there are no 40.
+unsafe extern "C" fn backwards(
+    blocks: i64,
+    block: unsafe extern "C" fn(*mut c_void, i64) -> c_int,
+    data: *mut c_void,
+) -> c_int {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    if blocks != 40 {
+        set_raised(Error::new("ThreadError", "there is no thread"));
+        return -1;
+    }
+    // SAFETY: as promised to this function.
+    (0..blocks).rev().map(|index| unsafe { block(data, index) }).find(|code| *code != 0).unwrap_or(0)
+}
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_parallel_for_of_another_stays() {
+    let Some(path) = in_own_process("a_parallel_for_of_another_stays", note_library) else { return };
+    let register = |value: fn() -> Any| {
+        set_global("tvm_ffi_codegen.parallel_for", Function::from_packed(move |_| Ok(value())), true).unwrap();
+    };
+    register(|| Any::from(7_i64));
+    let function = load(&path, "note");
+    let x = Tensor::from_vec(vec![0_i64; 7], &[7]).unwrap();
+    let error = function.call((&x,)).unwrap_err();
+    let expected = "Mismatched type of result of `tvm_ffi_codegen.parallel_for`, which gives the threads of `note(x: Tensor([n], int64))`, \
+                    expected a handle that is not NULL, got int";
+    assert_eq!((error.kind(), error.message()), ("TypeError", expected));
+    // SAFETY: the function is a parallel-for.
+    register(|| unsafe { Any::from_opaque_ptr(backwards as *mut c_void) });
+    register_parallel_for().unwrap();
+    Engine::new().unwrap();
+    // a library keeps the function that it has found
+    let function = load(copy(&path), "note");
+    assert_eq!(threads(&function), [this_thread()]);
+    let error = function.call((&x,)).unwrap_err();
+    assert_eq!((error.kind(), error.message()), ("ThreadError", "there is no thread"));
+    assert_eq!(CALLS.load(Ordering::Relaxed), 2);
 }
 
 #[cfg(feature = "cranelift")]
 #[test]
-fn threads_stay_in_a_module_of_the_callers_that_is_finished() {
+fn a_module_of_the_callers_that_is_finished_has_threads() {
     use tvm_ffi_codegen::embed::cranelift::{Library, finish, host_isa, jit_module};
 
-    on_thread("finished", |name| {
-        let mut module = jit_module(host_isa().unwrap()).unwrap();
-        // an address of this process is refused
-        let launch = Launch::new("blocks").grid([dim("n")]).args([]);
-        let kernel = Kernel::launch_on_cpu(launch, Kernel::symbol("sched_yield"));
-        let added = Library::in_process().function(&sig(BLOCKS), kernel).add_to(&mut module).unwrap();
-        // SAFETY: the function takes nothing, and further arguments don't matter to it.
-        let module = unsafe { finish(module, [added], ()) }.unwrap();
-        let function = module.get_function("blocks").unwrap().unwrap();
-        drop(module);
-        (0..20).for_each(|_| blocks(&function, 20));
-        assert_eq!(threads_of(name), helpers());
-        drop(function);
-        wait_until_none(name);
-    });
-}
-
-#[test]
-fn threads_end_with_the_launch_where_nobody_runs_destructors() {
-    for (number, engine) in engines().iter().enumerate() {
-        on_thread(&format!("alone{number}"), |name| {
-            let module = lower(&sig(BLOCKS), &of_blocks(), RuntimeHelpers::Import).unwrap();
-            assert!(module.destructors.is_empty());
-            let code = engine.load(&ir::verify(module).unwrap()).unwrap();
-            let address = code.function(&sig(BLOCKS).symbol()).unwrap();
-            // SAFETY: it is the address of a wrapper.
-            let wrapper = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
-            // SAFETY: the function owns the code.
-            let function = unsafe { Function::from_code(wrapper, code) };
-            for _ in 0..20 {
-                blocks(&function, 20);
-                wait_until_none(name);
-            }
-        });
-    }
-}
-
-/// The symbols of the C library as a machine has them that isn't this one.
-fn on_machine(backend: Backend, symbols: &[(&str, *const u8)]) -> Engine {
-    let builder = Engine::builder().backend(backend);
-    // SAFETY: the functions have the prototypes of those that they stand for, and are this program's.
-    let with = |builder: EngineBuilder, (name, address): &(&str, *const u8)| unsafe { builder.symbol(*name, *address) };
-    symbols.iter().fold(builder, with).build().unwrap()
-}
-
-extern "C" fn one_processor() -> c_int {
-    1
-}
-
-extern "C" fn hundred_processors() -> c_int {
-    100
-}
-
-static MADE: AtomicUsize = AtomicUsize::new(0);
-
-/// `pthread_create` that fails where there are three threads.
-unsafe extern "C" fn create_three(
-    thread: *mut libc::pthread_t,
-    attributes: *const libc::pthread_attr_t,
-    code: extern "C" fn(*mut c_void) -> *mut c_void,
-    data: *mut c_void,
-) -> c_int {
-    match MADE.fetch_add(1, Ordering::Relaxed) {
-        // SAFETY: as for the caller.
-        0..3 => unsafe { libc::pthread_create(thread, attributes, code, data) },
-        _ => libc::EAGAIN,
-    }
-}
-
-#[test]
-fn threads_are_as_many_as_can_be() {
-    let processors = |of: extern "C" fn() -> c_int| ("get_nprocs", of as *const u8);
-    let create = ("pthread_create", create_three as *const u8);
-    for (number, backend) in Backend::ALL.iter().enumerate() {
-        let machines: [(&[_], usize); 3] = [
-            (&[processors(one_processor)], 0),
-            (&[processors(hundred_processors)], MOST_HELPERS),
-            (&[processors(hundred_processors), create], 3),
-        ];
-        for (machine, (symbols, expected)) in machines.iter().enumerate() {
-            let engine = on_machine(*backend, symbols);
-            on_thread(&format!("machine{number}{machine}"), |name| {
-                MADE.store(0, Ordering::Relaxed);
-                let kernel = Kernel::launch_on_cpu(add_launch(), Kernel::object(object(), "add"));
-                // SAFETY: the functions have the launches' parameters.
-                let functions =
-                    unsafe { [engine.compile(&sig(BLOCKS), &of_blocks()), engine.compile(&sig(ADD), &kernel)] };
-                let [of_nothing, add] = functions.map(Result::unwrap);
-                blocks(&of_nothing, 2);
-                assert_eq!(threads_of(name), *expected);
-                for _ in 0..200 {
-                    blocks(&of_nothing, 200);
-                }
-                assert_eq!(threads_of(name), *expected);
-                drop(of_nothing);
-                wait_until_none(name);
-                MADE.store(0, Ordering::Relaxed);
-                thread::scope(|scope| {
-                    for _ in 0..4 {
-                        scope.spawn(|| (0..10).for_each(|_| adds(&add)));
-                    }
-                });
-            });
-        }
-    }
+    let mut module = jit_module(host_isa().unwrap()).unwrap();
+    // an address of this process is refused
+    let launch = Launch::new("blocks").grid([dim("n")]).args([]);
+    let kernel = Kernel::launch_on_cpu(launch, Kernel::symbol("sched_yield"));
+    let added = Library::in_process().function(&sig(BLOCKS), kernel).add_to(&mut module).unwrap();
+    // SAFETY: the function takes nothing, and further arguments don't matter to it.
+    let module = unsafe { finish(module, [added], ()) }.unwrap();
+    let function = module.get_function("blocks").unwrap().unwrap();
+    drop(module);
+    (0..20).for_each(|_| blocks(&function, 20_000));
+    assert!(list_global_names().contains(&"tvm_ffi_codegen.parallel_for".to_owned()));
+    assert_eq!(tasks().len(), helpers());
 }
 
 #[test]
 fn signals_end_no_thread() {
     extern "C" fn ignore(_: c_int) {}
 
-    on_thread("signals", |name| {
-        // SAFETY: all zeros are a `sigaction` without flags, so that a signal interrupts a wait, and the handler does nothing.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = ignore as *const () as usize;
-            assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+    // SAFETY: all zeros are a `sigaction` without flags, so that a signal interrupts a wait, and the handler does
+    // nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ignore as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+    }
+    // SAFETY: the function has the launch's parameters, none.
+    let function = unsafe { Engine::new().unwrap().compile(&sig(BLOCKS), &of_blocks()) }.unwrap();
+    for _ in 0..20 {
+        blocks(&function, 20_000);
+        for task in tasks() {
+            // SAFETY: the signal has a handler.
+            unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, libc::SIGUSR2) };
         }
-        // SAFETY: the function has the launch's parameters, none.
-        let function = unsafe { Engine::new().unwrap().compile(&sig(BLOCKS), &of_blocks()) }.unwrap();
-        for _ in 0..20 {
-            blocks(&function, 20);
-            for task in tasks(name) {
-                // SAFETY: the signal has a handler.
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), task, libc::SIGUSR2) };
-            }
-        }
-        assert_eq!(threads_of(name), helpers());
-        drop(function);
-        wait_until_none(name);
-    });
+    }
+    assert_eq!(tasks().len(), helpers());
 }
 
 #[test]
@@ -327,21 +296,10 @@ fn blocks_launch() {
     }
 }
 
-const CHILD: &str = "TEST_OF_LAUNCHES_IN_A_FORKED_CHILD";
-
 /// In a process of its own, as a fork copies locks that other tests hold.
 #[test]
 fn a_forked_child_launches() {
-    let Some(path) = std::env::var_os(CHILD) else {
-        for backend in Backend::ALL {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("add.so");
-            library(&path, *backend);
-            let done = alone("a_forked_child_launches", CHILD, &path).output().unwrap();
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
-        }
-        return;
-    };
+    let Some(path) = in_own_process("a_forked_child_launches", library) else { return };
     // SAFETY: the library is one of ours.
     let module = unsafe { Module::load_from_file(Path::new(&path)) }.unwrap();
     // SAFETY: nothing is left of what the library's code has made.
@@ -351,7 +309,7 @@ fn a_forked_child_launches() {
     let of_engine = unsafe { Engine::new().unwrap().compile(&sig(BLOCKS), &of_blocks()) }.unwrap();
     let rounds = |of_library: &Function, of_engine: &Function| {
         (0..5).for_each(|_| adds(of_library));
-        (0..5).for_each(|_| blocks(of_engine, 100));
+        (0..5).for_each(|_| blocks(of_engine, 20_000));
     };
     rounds(&of_library, &of_engine);
     for exits in [false, true] {
@@ -386,6 +344,7 @@ fn a_forked_child_launches() {
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "the child's status is {status:#x}");
     }
     // the parent's threads are as they were
+    assert_eq!(tasks().len(), helpers());
     rounds(&of_library, &of_engine);
 }
 
@@ -420,6 +379,7 @@ fn a_process_ends_during_a_launch() {
     // a process that hangs is killed
     // SAFETY: it takes a number.
     unsafe { libc::alarm(20) };
+    register_parallel_for().unwrap();
     // SAFETY: the library is one of ours.
     let module = unsafe { Module::load_from_file(Path::new(&path)) }.unwrap();
     blocks(&module.get_function("leave").unwrap().unwrap(), 2);

@@ -1,4 +1,4 @@
-//! Launches as they are told: in metadata, and as sequences of the driver's calls. Nothing is launched.
+//! Descriptions of launches: in metadata, and as sequences of driver calls. These tests launch nothing.
 
 use serde_json::{Value, json};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};
@@ -34,12 +34,12 @@ fn launches(metadata: &str) -> Value {
 fn metadata_tells_launches_and_their_images() {
     let (signature, launch) = parse(ADD);
     let launched = Kernel::launch(launch.clone(), [ptx()]);
-    // a body makes two launches, and a function without one tells of none
+    // a body makes two launches, and a function without one describes none
     let body = Kernel::body(move |b| (0..2).for_each(|_| b.launch(launch.clone(), [ptx()])));
     let (twice, plain) = (sig(&signature.to_string().replace("add(", "twice(")), sig("plain(n: int64)"));
     let all = [(&signature, &launched), (&twice, &body), (&plain, &Kernel::check_only())];
     let entry = json!({
-        "name": "add", "static_shared": 0, "registers": null, "required_block": null, "max_threads": 256, "cluster": null,
+        "name": "add", "static_shared": 0, "registers": null, "required_block": null, "is_tile": false, "max_threads": 256, "cluster": null,
         "parameters": [{ "offset": 0, "size": 8 }, { "offset": 8, "size": 8 }, { "offset": 16, "size": 4 }],
     });
     let expected = json!({
@@ -148,7 +148,7 @@ another context than the device's is current
         PTX.len()
     );
     assert_eq!(told(ADD, vec![ptx()]).unwrap(), expected);
-    // all that a launch may have besides; the image that is for fewer devices comes first
+    // all optional parts of a launch; the image for fewer devices comes first
     let every = "f(x: Tensor([m, n], float32, device=\"cuda\"), s: int64) @ launch f grid=(m, n) block=32 cluster=(2, 1) shared=s \
                  args=[tensor_map(x, box=(8, 8)), scratch(n, align=16), null] priority=1 cooperative non_portable_cluster";
     let entry = ".visible .entry f(.param .align 64 .b8 m[128], .param .u64 s, .param .u64 p) { ret; }";
@@ -159,7 +159,8 @@ another context than the device's is current
     let text = told(every, vec![image("sm_80"), image("sm_90a")]).unwrap();
     for part in [
         "  for 9.0 alone: cuLibraryLoadData of ",
-        "  cuKernelSetAttribute 8: all that a block may have of dynamic shared memory\n",
+        "  cuKernelGetAttribute 1: the kernel's own shared memory\n",
+        "  cuKernelSetAttribute 8: all dynamic shared memory that a block may have beside the kernel's own\n",
         "  cuKernelSetAttribute 14: clusters of more than 8 blocks\n",
         "  grid[1] = n, 0 to 65535\n",
         "  cluster[0] = 2\n",

@@ -13,7 +13,7 @@ use crate::support::{allocator, c_api};
 
 /// The devices of CUDA for one test at a time.
 pub struct Devices {
-    /// The stand-in, which tells the driver's calls; none on real devices.
+    /// The stand-in, which logs the driver's calls; `None` on real devices.
     pub standin: Option<Driver>,
 }
 
@@ -27,7 +27,7 @@ impl Devices {
         self.standin.iter().for_each(Driver::reset);
     }
 
-    /// Asserts the driver's calls whose names begin so, where the stand-in tells them.
+    /// Asserts the driver's calls whose names begin with `name`, if the stand-in logs them.
     pub fn assert_calls_of(&self, name: &str, expected: &[&str]) {
         self.standin.iter().for_each(|driver| assert_eq!(driver.calls_of(name), expected));
     }
@@ -37,7 +37,8 @@ impl Devices {
         self.standin.iter().for_each(|driver| assert_eq!(driver.calls(), expected, "{}", driver.log()));
     }
 
-    /// Asserts how many libraries are loaded and how often the contexts of two devices are retained, where the stand-in counts them.
+    /// Asserts how many libraries are loaded and how often the contexts of two devices are retained, where the stand-in
+    /// counts them.
     pub fn assert_held(&self, libraries: i32, contexts: [i32; 2]) {
         self.standin.iter().for_each(|driver| {
             let held = (driver.libraries(), [driver.retained(0), driver.retained(1)]);
@@ -67,7 +68,7 @@ impl Devices {
     }
 }
 
-/// The image of the tests' kernels for an architecture, with a number that its kernel `which` tells.
+/// The image of the tests' kernels for an architecture, with a number that its kernel `which` returns.
 pub fn image(target: &str, which: u32) -> Image {
     match real::driver() {
         None => standin::ptx(target, which),

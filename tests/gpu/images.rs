@@ -1,7 +1,7 @@
 //! Images of CUDA's own compiler (NVRTC), which runs without a device.
 
 use tvm_ffi_codegen::image::{ArchFeatures, EntryParam, Image, ImageKind};
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType, TensorMap};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType, TensorMap};
 use tvm_ffi_codegen::{Engine, Kernel, dim};
 
 use super::{nvfatbin, nvrtc};
@@ -63,7 +63,8 @@ fn cubins_and_ptx_tell_of_their_kernels() {
         };
         assert_eq!(params("add"), [(0, 8), (8, 8), (16, 8), (24, 8)], "{architecture}");
         assert_eq!(params("kinds"), [(0, 8), (8, 24), (32, 1), (34, 2), (36, 4), (40, 8)], "{architecture}");
-        // In a cubin a parameter of 64 bytes' alignment is aligned in the constant bank, where parameters begin at an address of the architecture's.
+        // In a cubin a parameter of 64 bytes' alignment is aligned in the constant bank, where parameters begin at an
+        // address of the architecture's.
         let tma = params("tma");
         assert_eq!((tma[0].1, tma[1]), (128, (tma[0].0 + 128, 8)), "{architecture}");
         assert_eq!(image.entry("shared").unwrap().static_shared, 4096, "{architecture}");
@@ -136,9 +137,9 @@ fn launches_are_compared_with_cubins() {
     };
     let one = "f(x: Tensor([n], float32, device=\"cuda\"))";
     let two = "f(x: Tensor([m, n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\"))";
-    let param = |name: &str| LaunchArg::Param(name.to_owned());
+    let param = |name: &str| KernelArg::Param(name.to_owned());
     assert_eq!(refusal(one, Launch::new("shared").block([1024]).args([param("x")])), None);
-    let tma = Launch::new("tma").args([LaunchArg::TensorMap(TensorMap::new("x", [8, 8])), param("y")]);
+    let tma = Launch::new("tma").args([KernelArg::TensorMap(TensorMap::new("x", [8, 8])), param("y")]);
     assert_eq!(refusal(two, tma), None);
     let clustered = || Launch::new("clustered").args([param("x")]);
     assert_eq!(refusal(one, clustered().grid([4]).cluster([2])), None);
@@ -148,7 +149,7 @@ fn launches_are_compared_with_cubins() {
             "kernel `add` takes 4 parameters (of 8, 8, 8, 8 bytes), and 1 are passed (of 8)",
         ),
         (
-            Launch::new("shared").args([LaunchArg::Int(dim("n"), ScalarType::Int32)]),
+            Launch::new("shared").args([KernelArg::Int(dim("n"), ScalarType::Int32)]),
             "kernel `shared` takes parameters of 8 bytes, and those of 4 are passed",
         ),
         (

@@ -97,6 +97,16 @@ extern "C" __global__ void clusters(int* out) {
   if (threadIdx.x == 0) out[blockIdx.x] = (int)size;
 }
 
+// Tells how many bytes of dynamic shared memory a block has beside 1,024 bytes of its own.
+extern "C" __global__ void staged(int* out) {
+  __shared__ volatile unsigned char own[1024];
+  unsigned size;
+  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(size));
+  own[threadIdx.x] = 1;
+  __syncthreads();
+  if (threadIdx.x == 0) *out = (int)size * own[0];
+}
+
 // Writes to each byte of its dynamic shared memory, and tells how many bytes are there.
 extern "C" __global__ void dynamic(int* out) {
   extern __shared__ unsigned char bytes[];

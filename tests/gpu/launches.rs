@@ -4,7 +4,7 @@ use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_codegen::runtime::{DLDevice, Function, Tensor};
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType, TensorMap};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType, TensorMap};
 use tvm_ffi_codegen::{Engine, Kernel, Signature, dim, ir};
 
 use super::devices::{Devices, elements, image, on, view};
@@ -18,7 +18,8 @@ pub fn compile(engine: &Engine, signature: &str, launch: Launch, images: Vec<Ima
     unsafe { engine.compile(&sig(signature), &Kernel::launch(launch, images)) }.unwrap()
 }
 
-/// A function whose module has the helpers of launches in it, as a library has: it finds the driver anew. The engine's own functions share them.
+/// A function whose module contains the helpers of launches, as in a library, so it looks up the driver anew. The
+/// engine's own functions share the helpers.
 pub fn compile_alone(engine: &Engine, signature: &str, launch: Launch, images: Vec<Image>) -> Function {
     let signature = sig(signature);
     let module = lower(&signature, &Kernel::launch(launch, images), RuntimeHelpers::Define).unwrap();
@@ -29,8 +30,8 @@ pub fn compile_alone(engine: &Engine, signature: &str, launch: Launch, images: V
 pub fn load(engine: &Engine, module: ir::Module, signature: &Signature) -> Function {
     let code = engine.jit().load(&ir::verify(module).unwrap()).unwrap();
     let address = code.function(&signature.symbol()).unwrap();
-    // SAFETY: that is the address of a wrapper, which the code keeps there. The kernels of kernels.c have these parameters, and the destructors of launches
-    // may run wherever the function is dropped.
+    // SAFETY: that is the address of a wrapper, which the code keeps there. The kernels of kernels.c have these
+    // parameters, and the destructors of launches may run wherever the function is dropped.
     unsafe {
         code.run_destructors_on_drop();
         Function::from_code(std::mem::transmute::<*const u8, TVMFFISafeCallType>(address), code)
@@ -94,7 +95,7 @@ fn a_grid_of_nothing_launches_nothing() {
     }
 }
 
-/// A tensor that the wrapper allocates is a parameter of the kernel, and given up where the launch fails.
+/// A tensor that the wrapper allocates is passed to the kernel as a parameter, and released if the launch fails.
 #[test]
 fn a_returned_tensor_is_filled() {
     let devices = Devices::cuda();
@@ -124,13 +125,13 @@ fn a_returned_tensor_is_filled() {
 fn rows_with_strides_are_copied() {
     let devices = Devices::cuda();
     let signature = "copy(x: Tensor([m, n], float32, device=\"cuda\", strides=[s, 1]), y: Tensor([m, n], float32, device=\"cuda\"))";
-    let int = |value: tvm_ffi_codegen::Dim| LaunchArg::Int(value, ScalarType::Int32);
+    let int = |value: tvm_ffi_codegen::Dim| KernelArg::Int(value, ScalarType::Int32);
     let args = [
-        LaunchArg::Param("x".to_owned()),
-        LaunchArg::Param("y".to_owned()),
+        KernelArg::Param("x".to_owned()),
+        KernelArg::Param("y".to_owned()),
         int(dim("m")),
         int(dim("n")),
-        LaunchArg::Stride("x".to_owned(), 0, ScalarType::Int32),
+        KernelArg::Stride("x".to_owned(), 0, ScalarType::Int32),
     ];
     let launch = Launch::new("copy").grid([(dim("n") + 7) / 8, (dim("m") + 3) / 4]).block([8, 4]).args(args);
     for engine in engines() {
@@ -151,8 +152,8 @@ fn matrices_are_multiplied_in_shared_memory() {
     let devices = Devices::cuda();
     let signature = "matmul(a: Tensor([m, k], float32, device=\"cuda\"), b: Tensor([k, n], float32, device=\"cuda\"), c: Tensor([m, n], float32, device=\"cuda\"), \
          tile: int64)";
-    let args = ["a", "b", "c"].map(|name| LaunchArg::Param(name.to_owned()));
-    let sizes = ["n", "k"].map(|name| LaunchArg::Int(dim(name), ScalarType::UInt32));
+    let args = ["a", "b", "c"].map(|name| KernelArg::Param(name.to_owned()));
+    let sizes = ["n", "k"].map(|name| KernelArg::Int(dim(name), ScalarType::UInt32));
     let tile = || dim("tile");
     let launch = Launch::new("matmul")
         .grid([dim("n") / tile(), dim("m") / tile()])
@@ -183,12 +184,12 @@ fn structs_are_passed_by_value() {
     let devices = Devices::cuda();
     let signature = "affine(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([n], float32, device=\"cuda\"), scale: float64, shift: float64)";
     let fields = vec![
-        (0, LaunchArg::Cast("scale".to_owned(), ScalarType::Float32)),
-        (4, LaunchArg::Int(dim("n"), ScalarType::Int32)),
-        (8, LaunchArg::Param("shift".to_owned())),
-        (16, LaunchArg::Param("out".to_owned())),
+        (0, KernelArg::Cast("scale".to_owned(), ScalarType::Float32)),
+        (4, KernelArg::Int(dim("n"), ScalarType::Int32)),
+        (8, KernelArg::Param("shift".to_owned())),
+        (16, KernelArg::Param("out".to_owned())),
     ];
-    let args = [LaunchArg::Param("x".to_owned()), LaunchArg::Struct { size: 24, align: 8, fields }];
+    let args = [KernelArg::Param("x".to_owned()), KernelArg::Struct { size: 24, align: 8, fields }];
     let launch = Launch::new("affine").grid([(dim("n") + 31) / 32]).block([32]).args(args);
     for engine in engines() {
         devices.reset();
@@ -204,9 +205,9 @@ fn structs_are_passed_by_value() {
 fn boxes_are_copied_by_a_tensor_map() {
     let devices = Devices::cuda();
     let signature = "tma(x: Tensor([m, n], float32, device=\"cuda\"), y: Tensor([m, n], float32, device=\"cuda\"))";
-    let int = |name: &str| LaunchArg::Int(dim(name), ScalarType::Int32);
+    let int = |name: &str| KernelArg::Int(dim(name), ScalarType::Int32);
     let args =
-        [LaunchArg::TensorMap(TensorMap::new("x", [4, 8])), LaunchArg::Param("y".to_owned()), int("m"), int("n")];
+        [KernelArg::TensorMap(TensorMap::new("x", [4, 8])), KernelArg::Param("y".to_owned()), int("m"), int("n")];
     let launch = Launch::new("tma").grid([(dim("n") + 7) / 8, (dim("m") + 3) / 4]).args(args);
     for engine in engines() {
         devices.reset();
@@ -234,11 +235,11 @@ fn scratch_memory_is_the_environments() {
     let devices = Devices::cuda();
     let signature = "sum(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([b], float32, device=\"cuda\"))";
     let args = [
-        LaunchArg::Param("x".to_owned()),
-        LaunchArg::Param("out".to_owned()),
-        LaunchArg::Int(dim("n"), ScalarType::Int64),
-        LaunchArg::Scratch { bytes: dim(128), align: 128 },
-        LaunchArg::Null,
+        KernelArg::Param("x".to_owned()),
+        KernelArg::Param("out".to_owned()),
+        KernelArg::Int(dim("n"), ScalarType::Int64),
+        KernelArg::Scratch { bytes: dim(128), align: 128 },
+        KernelArg::Null,
     ];
     let launch = Launch::new("sum").grid([dim("b")]).args(args);
     devices.install_allocator();

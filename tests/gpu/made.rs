@@ -1,4 +1,5 @@
-//! AMD's code objects and bundles of them, made byte by byte: as far as they are read, and with mistakes that no compiler makes.
+//! AMD's code objects and bundles of them, made byte by byte: as far as they are read, and with mistakes that no
+//! compiler makes.
 
 use serde_json::Value;
 
@@ -18,7 +19,8 @@ pub fn code_object_of(note: &[u8], abi_version: u8) -> Vec<u8> {
     contents.extend(note);
     contents.resize(contents.len().next_multiple_of(4), 0);
     let size = contents.len() as u64;
-    // little-endian, 64 bits, OS ABI 64; a shared object for machine 224; one program header behind the header, and no sections
+    // little-endian, 64 bits, OS ABI 64; a shared object for machine 224; one program header behind the header, and no
+    // sections
     let mut bytes =
         vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64, abi_version, 0, 0, 0, 0, 0, 0, 0, 3, 0, 224, 0, 1, 0, 0, 0];
     bytes.extend([0, 64, 0].map(u64::to_le_bytes).concat());
@@ -57,4 +59,52 @@ fn message(json: &Value) -> rmpv::Value {
             rmpv::Value::Map(items.iter().map(|(key, value)| (key.as_str().into(), message(value))).collect())
         }
     }
+}
+
+/// A section of an ELF file: the place of its name, its type, and the offset and the size of its contents in the file.
+#[derive(Clone, Copy)]
+pub struct Section {
+    pub name: usize,
+    pub kind: u32,
+    pub offset: usize,
+    pub size: usize,
+}
+
+/// Where the contents of [`cubin`] begin in the file.
+pub const CONTENTS: usize = 64;
+
+/// A cubin for `sm_90`: contents, names with a NUL behind each, kernels by the places of their names, and sections,
+/// which may overlap.
+pub fn cubin(contents: &[u8], names: &[u8], kernels: &[usize], sections: &[Section]) -> Vec<u8> {
+    let mut bytes = vec![0; CONTENTS];
+    bytes.extend(contents);
+    let names_at = bytes.len();
+    bytes.extend(names);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let symbols_at = bytes.len();
+    bytes.extend([0; 24]);
+    for name in kernels {
+        // a global function, marked as a kernel, in section 1
+        bytes.extend((*name as u32).to_le_bytes());
+        bytes.extend([0x12, 0x10, 1, 0]);
+        bytes.extend([0; 16]);
+    }
+    let headers_at = bytes.len();
+    let mut header = |Section { name, kind, offset, size }: Section, link: u32, entry: u64| {
+        bytes.extend([name as u32, kind].map(u32::to_le_bytes).concat());
+        bytes.extend([0, 0, offset as u64, size as u64].map(u64::to_le_bytes).concat());
+        bytes.extend([link, 0].map(u32::to_le_bytes).concat());
+        bytes.extend([1, entry].map(u64::to_le_bytes).concat());
+    };
+    header(Section { name: 0, kind: 0, offset: 0, size: 0 }, 0, 0);
+    header(Section { name: 0, kind: 3, offset: names_at, size: names.len() }, 0, 0);
+    header(Section { name: 0, kind: 2, offset: symbols_at, size: headers_at - symbols_at }, 1, 24);
+    sections.iter().for_each(|section| header(*section, 0, 0));
+    // little-endian, 64 bits, OS ABI 51, version 7 of it; an executable for machine 190
+    let mut head = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 51, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 190, 0, 1, 0, 0, 0];
+    head.extend([0, 0, headers_at as u64].map(u64::to_le_bytes).concat());
+    head.extend(90_u32.to_le_bytes());
+    head.extend([64, 56, 0, 64, sections.len() as u16 + 3, 1].map(u16::to_le_bytes).concat());
+    bytes[..64].copy_from_slice(&head);
+    bytes
 }

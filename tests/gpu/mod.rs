@@ -11,6 +11,7 @@ mod descriptions;
 mod devices;
 mod headers;
 mod images;
+mod large;
 mod launches;
 mod libraries;
 mod made;
@@ -20,6 +21,7 @@ mod on_devices;
 mod python;
 mod real;
 mod refusals;
+mod shared;
 mod standin;
 
 use tvm_ffi_codegen::{Backend, Engine};

@@ -8,7 +8,8 @@ use tvm_ffi_codegen::image::Image;
 
 use super::brought;
 
-/// The image that NVRTC makes for an architecture: a cubin for `sm_80`, PTX for `compute_80`. None where the machine has no NVRTC.
+/// The image that NVRTC makes for an architecture: a cubin for `sm_80`, PTX for `compute_80`. None where the machine
+/// has no NVRTC.
 pub fn compile(source: &str, architecture: &str, options: &[&str]) -> Option<Image> {
     let path = brought("TVM_FFI_CODEGEN_NVRTC")?;
     // SAFETY: the library is NVIDIA's, and the prototypes are those of nvrtc.h.

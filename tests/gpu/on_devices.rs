@@ -1,7 +1,7 @@
-//! Launches of which a stand-in has little to tell: on real devices alone.
+//! Launches that a stand-in can't test well: these tests need real devices.
 
 use tvm_ffi_codegen::runtime::with_stream;
-use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType};
+use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{Kernel, dim};
 
 use super::devices::{cuda, elements, image, on};
@@ -24,7 +24,7 @@ const OUT: &str = "(out: Tensor([n], int32, device=\"cuda\"))";
 
 /// The kernel has the address of `out` for its only parameter.
 fn on_out(entry: &str) -> Launch {
-    Launch::new(entry).args([LaunchArg::Param("out".to_owned())])
+    Launch::new(entry).args([KernelArg::Param("out".to_owned())])
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn errors_of_the_driver_go_up() {
     let Some(_) = real_devices() else { return };
     let signature = "bounded(x: Tensor([n], float32, device=\"cuda\"))";
     for engine in engines() {
-        let launch = Launch::new("bounded").block([dim("n")]).args([LaunchArg::Param("x".to_owned())]);
+        let launch = Launch::new("bounded").block([dim("n")]).args([KernelArg::Param("x".to_owned())]);
         let function = compile(&engine, signature, launch, vec![image("sm_80", 80)]);
         let call = |n: usize| {
             let x = on(cuda(0), vec![0.0_f32; n], &[n as i64]);
@@ -195,11 +195,11 @@ fn casts_reach_the_kernel() {
     let signature =
         "f(x: Tensor([m, n], float32, device=\"cuda\"), y: Tensor([m, n], float32, device=\"cuda\"), stride: int64)";
     let args = [
-        LaunchArg::Param("x".to_owned()),
-        LaunchArg::Param("y".to_owned()),
-        LaunchArg::Int(dim("m"), ScalarType::Int32),
-        LaunchArg::Int(dim("n"), ScalarType::Int32),
-        LaunchArg::Cast("stride".to_owned(), ScalarType::Int32),
+        KernelArg::Param("x".to_owned()),
+        KernelArg::Param("y".to_owned()),
+        KernelArg::Int(dim("m"), ScalarType::Int32),
+        KernelArg::Int(dim("n"), ScalarType::Int32),
+        KernelArg::Cast("stride".to_owned(), ScalarType::Int32),
     ];
     let launch = Launch::new("copy").grid([1]).block([32, 32]).args(args);
     for engine in engines() {

@@ -116,7 +116,8 @@ impl RealDriver {
         result
     }
 
-    /// Runs with a new stream of a device, which doesn't wait for the default one; then waits for all of the device's work.
+    /// Runs with a new stream of a device, which doesn't wait for the default one; then waits for all of the device's
+    /// work.
     pub fn with_new_stream<R>(&self, device: i32, run: impl FnOnce(*mut c_void) -> R) -> R {
         let mut stream = null_mut();
         // CU_STREAM_NON_BLOCKING

@@ -1,7 +1,7 @@
 //! Launches that don't fit their images or signatures, which are errors when compiling.
 
 use tvm_ffi_codegen::image::Image;
-use tvm_ffi_codegen::spec::{Launch, LaunchArg};
+use tvm_ffi_codegen::spec::{KernelArg, Launch};
 use tvm_ffi_codegen::{Engine, Kernel, dim};
 
 use super::launches::ADD;
@@ -20,7 +20,7 @@ fn mismatches_are_told_when_compiling() {
     for (launch, expected) in [
         (
             Launch::new("sub"),
-            "is `sub`, and the PTX of compute_80 has `add`, `affine`, `copy`, `matmul`, `sum`, `tma`, `which`",
+            "is `sub`, and the PTX of compute_80 has `add`, `affine`, `copy`, `matmul`, `staged`, `sum`, `tma`, `which`",
         ),
         (
             Launch::new("copy"),
@@ -28,7 +28,7 @@ fn mismatches_are_told_when_compiling() {
              passed (of 8, 8, 8, 8)",
         ),
         (
-            Launch::new("add").args([LaunchArg::Param("w".to_owned())]),
+            Launch::new("add").args([KernelArg::Param("w".to_owned())]),
             "has w among its args, which is no tensor or scalar parameter of the function",
         ),
         (

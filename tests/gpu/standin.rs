@@ -45,7 +45,8 @@ fn built() -> &'static Built {
             let soname = format!("-Wl,-soname,{name}");
             let flags = if cfg!(windows) { flags.to_vec() } else { [flags, &[&soname]].concat() };
             compile(folder.path(), "driver.c", name, &flags);
-            // SAFETY: the driver's initialisers do nothing. It stays loaded: generated code that opens a library of its name finds it.
+            // SAFETY: the driver's initialisers do nothing. It stays loaded: generated code that opens a library of its
+            // name finds it.
             unsafe { Library::new(folder.path().join(name)) }.unwrap()
         };
         let (cuda, hip) = (driver(NAMES[0], &[]), driver(NAMES[1], &["-DHIP"]));
@@ -88,6 +89,7 @@ const ENTRIES: &[(&str, &str)] = &[
     ("sum", ".param .u64 x, .param .u64 out, .param .s64 n, .param .u64 scratch, .param .u64 profile"),
     ("tma", ".param .align 64 .b8 map[128], .param .u64 y, .param .s32 m, .param .s32 n"),
     ("which", ".param .u64 out"),
+    ("staged", ".param .u64 out"),
 ];
 
 /// PTX of the kernels for an architecture, which the stand-in runs.
@@ -100,7 +102,8 @@ pub fn ptx(target: &str, which: u32) -> Image {
     Image::from_bytes(text.into_bytes()).unwrap()
 }
 
-/// A fatbin of PTX for architectures, which the stand-in runs. Where it says that it is compressed, which it isn't in truth, it tells of no kernels.
+/// A fatbin of PTX for architectures, which the stand-in runs. Where it says that it is compressed, which it isn't in
+/// truth, it tells of no kernels.
 pub fn fatbin(targets: &[(&str, u32)], compressed: bool) -> Image {
     let mut contents = Vec::new();
     for (target, which) in targets {
@@ -127,7 +130,8 @@ pub fn fatbin(targets: &[(&str, u32)], compressed: bool) -> Image {
     Image::from_bytes(bytes).unwrap()
 }
 
-/// A bundle of an AMD code object that tells of the kernels, with the text that the stand-in looks for as the host's code.
+/// A bundle of an AMD code object that describes the kernels, with the text that the stand-in looks for as the host's
+/// code.
 pub fn bundle() -> Image {
     let host = format!("// host: {}\n", host_code(942).display());
     let kernels = ptx("sm_80", 942);
@@ -178,7 +182,7 @@ impl Driver {
         driver
     }
 
-    /// That of CUDA, whose libraries are all unloaded.
+    /// The stand-in for CUDA, with all of its libraries unloaded.
     pub fn cuda() -> Self {
         Self::new(&built().cuda)
     }
@@ -226,7 +230,7 @@ impl Driver {
         }
     }
 
-    /// The calls whose names begin so, a line each.
+    /// The calls whose names begin with `name`, one per line.
     pub fn calls_of(&self, name: &str) -> Vec<String> {
         self.log().lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
     }

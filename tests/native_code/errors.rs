@@ -1,7 +1,9 @@
 //! Refusals, with their messages.
 
 use cranelift_jit::{JITBuilder, JITModule};
+use object::{Object, ObjectSection, ObjectSymbol};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, Triple};
+use tvm_ffi_codegen::diagnostic::{Diagnostic, DiagnosticKind};
 use tvm_ffi_codegen::{Backend, EngineError, Kernel, embed};
 
 use super::{compile, compiled, engines, object, object_by, refusals};
@@ -16,6 +18,41 @@ fn expect(bytes: Vec<u8>, reason: &str) {
     }
 }
 
+/// Expects that each backend misses the kernel `f` in these bytes, which define something else.
+fn expect_undefined(bytes: Vec<u8>, instead: &str) {
+    let kind = if bytes.starts_with(b"!<") { "archive" } else { "object" };
+    let kernel = Kernel::object(bytes, "f");
+    for engine in engines() {
+        let error = compile(&engine, "f()", &kernel).unwrap_err();
+        let expected =
+            format!("undefined symbol `f`: the {kind} of kernel `f` doesn't define it; it defines {instead}");
+        assert_eq!(error.to_string(), expected);
+        let EngineError::UndefinedKernels { kernels } = &error else { panic!("{error}") };
+        assert_eq!((kernels.len(), kernels[0].symbol.as_str()), (1, "f"));
+        let diagnostic = Diagnostic::of(&error);
+        assert_eq!(diagnostic.kind, DiagnosticKind::UndefinedSymbol);
+        assert_eq!((diagnostic.symbols.len(), diagnostic.symbols[0].name.as_str()), (1, "f"));
+        assert!(diagnostic.to_json().starts_with(r#"{"kind":"UndefinedSymbol""#), "{}", diagnostic.to_json());
+    }
+}
+
+/// An object whose table of symbols has a strong symbol twice, as no assembler writes it.
+#[test]
+fn one_symbol_is_defined_once() {
+    let mut bytes = object("void f(void) {} void g(void) {}");
+    let file = object::File::parse(&*bytes).unwrap();
+    let entry = |name: &str| file.symbols().find(|symbol| symbol.name() == Ok(name)).unwrap().index().0;
+    let (f, g) = (entry("f"), entry("g"));
+    let table = file.sections().find(|section| section.name() == Ok(".symtab")).unwrap();
+    // the name is the first of the 24 bytes of an entry
+    let at = |index: usize| table.file_range().unwrap().0 as usize + 24 * index;
+    let (from, to) = (at(f), at(g));
+    bytes.copy_within(from..from + 4, to);
+    for message in refusals("f()", &Kernel::object(bytes, "f")) {
+        assert!(message.starts_with("`f` is defined twice: by the object of kernel `f`"), "{message}");
+    }
+}
+
 #[test]
 fn files_of_other_kinds_are_refused() {
     expect(b"not an object".to_vec(), "expected a relocatable object or an archive");
@@ -24,7 +61,7 @@ fn files_of_other_kinds_are_refused() {
     let library = compiled("void f(void) {}", &["-shared", "-fPIC"], "libf.so");
     expect(library, "expected a relocatable object, got a shared library or a program");
     expect(b"!<thin>\n".to_vec(), "a thin archive");
-    expect(b"!<arch>\n".to_vec(), "it doesn't define `f`; it defines no function that others see");
+    expect_undefined(b"!<arch>\n".to_vec(), "no function that others see");
 }
 
 #[test]
@@ -69,7 +106,7 @@ fn what_would_run_by_itself_is_refused() {
 #[test]
 fn the_kernel_has_to_be_there() {
     let two = object("void g(void) {} void h(void) {} static void f(void) {} void (*p)(void) = f;");
-    expect(two, "it doesn't define `f`; it defines `g`, `h`");
+    expect_undefined(two, "`g`, `h`");
     expect(object("long f = 5;"), "`f` is a variable there, and no function");
 }
 
@@ -95,7 +132,7 @@ fn broken_objects_are_errors() {
     let whole = object(source);
     let engine = engines().next().unwrap();
     let load = |bytes: Vec<u8>| {
-        // nobody calls the code, which may be anything
+        // the code may be anything, since it is never called
         let _ = engine.compile_code([(&sig("f(n: int64) -> int64"), &Kernel::object(bytes, "f"))]);
     };
     for len in (0..whole.len()).step_by(29) {
@@ -119,7 +156,7 @@ fn all_that_is_missing_is_named_at_once() {
         let EngineError::Unresolved { names, .. } = &error else { panic!("{error}") };
         assert_eq!(names, &["first", "second", "third"]);
         let expected = "unresolved symbols: `first` (referred to by `f` of the object of kernel `f`, `local` of the object of kernel `f`), \
-                        `second` (referred to by `f` of the object of kernel `f`), `third`; give each an address";
+                        `second` (referred to by `f` of the object of kernel `f`), `third` (called by `g`); give each an address";
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }
@@ -128,8 +165,8 @@ fn all_that_is_missing_is_named_at_once() {
 fn files_and_modules_of_the_callers_take_no_code() {
     let kernel = Kernel::object(object("void f(void) {}"), "f");
     let error = LibraryBuilder::new().function(&sig("f()"), &kernel).emit().unwrap_err().to_string();
-    let expected = "the kernel of function `f` comes with its object, which only an engine links in; name the kernel by `Kernel::symbol(\"f\")`, \
-                    and give the object to the linker";
+    let expected = "the kernel of function `f` comes with its object, which is linked into a running process alone; name the kernel by its symbol \
+                    `f`, and give the object to the linker";
     assert_eq!(error, expected);
     let mut module = JITModule::new(JITBuilder::new(cranelift_module::default_libcall_names()).unwrap());
     let error = embed::add_wrapper(&mut module, &sig("f()"), kernel.clone()).unwrap_err().to_string();
@@ -190,7 +227,7 @@ fn mistakes_in_llvm_ir_have_their_place() {
         }
     }
     for message in of("define void @g() { ret void }\n") {
-        assert!(message.ends_with("the LLVM IR of kernel `f`: it doesn't define `f`; it defines `g`"), "{message}");
+        assert_eq!(message, "undefined symbol `f`: the LLVM IR of kernel `f` doesn't define it; it defines `g`");
     }
     for message in of("declare void @missing()\ndefine void @f() {\n call void @missing()\n ret void\n}\n") {
         assert!(message.contains("`missing` (referred to by `f` of the LLVM IR of kernel `f`)"), "{message}");

@@ -11,8 +11,8 @@ use tvm_ffi_codegen::{Backend, Convention, Engine, Kernel};
 use super::{compile, engines, floats, int, object, object_by};
 use crate::support::sig;
 
-/// A kernel with what real ones refer to: constants, memory that is 0 at first, a table of functions of its own and of others, texts, a jump table,
-/// a common symbol, a weak function, and one that nobody defines.
+/// A kernel with what real ones refer to: constants, memory that is 0 at first, a table of functions of its own and of
+/// others, texts, a jump table, a common symbol, a weak function, and one that nobody defines.
 const SOURCE: &str = r#"
 #include <math.h>
 #include <stdint.h>
@@ -116,7 +116,8 @@ fn code_for_low_memory_is_loaded_there_or_refused() {
                     let error = compile(&engine, SIGNATURE, &kernel).unwrap_err().to_string();
                     assert!(error.contains("the object of kernel `kernel`: section `.text`"), "{backend}: {error}");
                     assert!(
-                        error.contains("R_X86_64_32") && error.ends_with("compile the kernel with `-fPIC`"),
+                        error.contains("R_X86_64_32")
+                            && error.ends_with("compile as position-independent code (`-fPIC`)"),
                         "{error}"
                     );
                 }
@@ -125,7 +126,8 @@ fn code_for_low_memory_is_loaded_there_or_refused() {
     }
 }
 
-/// Of an archive the members come that are needed: a strong definition in a member doesn't take the place of a weak one that nobody misses.
+/// Only the needed members of an archive are linked: a strong definition in a member doesn't replace a weak one that is
+/// already defined.
 #[test]
 fn members_of_archives_come_as_they_are_needed() {
     let folder = tempfile::tempdir().unwrap();

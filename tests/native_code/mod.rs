@@ -3,6 +3,8 @@
 
 mod errors;
 mod forms;
+mod frames;
+mod given;
 mod lifetimes;
 mod several;
 
@@ -25,7 +27,7 @@ fn compiled(source: &str, flags: &[&str], output: &str) -> Vec<u8> {
 }
 
 /// An object, position-independent and optimised.
-fn object(source: &str) -> Vec<u8> {
+pub(crate) fn object(source: &str) -> Vec<u8> {
     object_by(source, &["-O2", "-fPIC"])
 }
 

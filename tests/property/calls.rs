@@ -268,7 +268,7 @@ fn anything(dice: &mut Dice, held: bool) -> Value {
         14 => Value::Function,
         15 => Value::Shape(vec![1, 2]),
         16 => Value::Object(dice.pick(&[Thing::Base, Thing::Sub])),
-        // NULL, of a type that maybe nobody knows; a container can't own some of them
+        // NULL, of a type that may be unregistered; a container can't own some of them
         17 => match number.rem_euclid(140) as i32 {
             8..=10 if held => Value::Raw(70, 0),
             index => Value::Raw(index, 0),

@@ -48,7 +48,7 @@ fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<
     }
 }
 
-/// What stands behind the wrapper.
+/// The code that the wrapper calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Behind {
     Nothing,

@@ -287,8 +287,8 @@ fn large() -> impl Strategy<Value = Dim> + Clone {
     prop_oneof![3 => (28u32..=62).prop_map(|bit| Dim::Const(1 << bit)), 1 => (0i64..=1 << 62).prop_map(Dim::Const)]
 }
 
-/// Signatures of a few tensors whose sizes are expressions of large numbers, with a tensor that has some of the symbols alone before,
-/// among or behind them.
+/// Signatures of a few tensors whose sizes are expressions of large numbers, with a tensor that has some of the symbols
+/// alone before, among or behind them.
 pub fn large_signature() -> impl Strategy<Value = Signature> {
     let leaf =
         prop_oneof![4 => select(&SIZES[..3]).prop_map(Dim::from), 3 => large(), 1 => (0i64..5).prop_map(Dim::Const)];

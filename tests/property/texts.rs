@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{
-    Access, CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, L2Promotion, Launch,
-    LaunchArg, LaunchedSignature, Swizzle, TensorMap, TensorShape,
+    Access, CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, KernelArg, L2Promotion,
+    Launch, LaunchedSignature, Swizzle, TensorMap, TensorShape,
 };
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
@@ -170,7 +170,8 @@ fn what_a_piece_of_a_signature_shows_is_read_back() {
         let (dim_text, type_text) = (dim.to_string(), ty.to_string());
         prop_assert_eq!(dim_text.parse::<Dim>(), Ok(dim), "{}", dim_text);
         let read = type_text.parse::<ParamType>();
-        // of types that no signature takes, such as one of a dtype without a name, only that they are an error or a type
+        // of types that no signature takes, such as one of a dtype without a name, only that they are an error or a
+        // type
         if Signature::builder("f").param("x", ty.clone()).build().is_ok() {
             prop_assert_eq!(read, Ok(ty), "{}", type_text);
         } else if let Ok(read) = read {
@@ -192,30 +193,30 @@ fn name() -> impl Strategy<Value = String> {
     select(vec!["x", "y", "null", "cast", "grid", "int32", "launch"]).prop_map(str::to_owned)
 }
 
-fn launch_arg() -> impl Strategy<Value = LaunchArg> {
+fn launch_arg() -> impl Strategy<Value = KernelArg> {
     let map = (name(), vec(dim(), 1..4), vec(1u32..9, 0..4), (0usize..3, 0usize..4, 0usize..4, any::<bool>()));
     let leaf = prop_oneof![
-        name().prop_map(LaunchArg::Param),
-        (name(), select(ScalarType::ALL.to_vec())).prop_map(|(name, ty)| LaunchArg::Cast(name, ty)),
-        (dim(), scalar_but_float()).prop_map(|(dim, ty)| LaunchArg::Int(dim, ty)),
+        name().prop_map(KernelArg::Param),
+        (name(), select(ScalarType::ALL.to_vec())).prop_map(|(name, ty)| KernelArg::Cast(name, ty)),
+        (dim(), scalar_but_float()).prop_map(|(dim, ty)| KernelArg::Int(dim, ty)),
         (any::<f64>().prop_filter("another NaN", |value| !value.is_nan()), float_type())
-            .prop_map(|(value, ty)| LaunchArg::Float(FloatBits::new(value), ty)),
-        name().prop_map(LaunchArg::DeviceId),
-        (name(), 0usize..4, scalar_but_float()).prop_map(|(name, number, ty)| LaunchArg::Stride(name, number, ty)),
-        Just(LaunchArg::Null),
-        (dim(), any::<u32>()).prop_map(|(bytes, align)| LaunchArg::Scratch { bytes, align }),
+            .prop_map(|(value, ty)| KernelArg::Float(FloatBits::new(value), ty)),
+        name().prop_map(KernelArg::DeviceId),
+        (name(), 0usize..4, scalar_but_float()).prop_map(|(name, number, ty)| KernelArg::Stride(name, number, ty)),
+        Just(KernelArg::Null),
+        (dim(), any::<u32>()).prop_map(|(bytes, align)| KernelArg::Scratch { bytes, align }),
         map.prop_map(|(tensor, boxes, steps, (interleave, swizzle, promotion, nan_fill))| {
             let mut map = TensorMap::new(tensor, boxes);
             (map.element_strides, map.nan_fill) = (steps, nan_fill);
             map.interleave = Interleave::ALL[interleave];
             map.swizzle = Swizzle::ALL[swizzle];
             map.l2_promotion = L2Promotion::ALL[promotion];
-            LaunchArg::TensorMap(map)
+            KernelArg::TensorMap(map)
         }),
     ];
     leaf.prop_recursive(3, 8, 3, |inner| {
         (any::<u32>(), any::<u32>(), vec((any::<u32>(), inner), 0..3))
-            .prop_map(|(size, align, fields)| LaunchArg::Struct { size, align, fields })
+            .prop_map(|(size, align, fields)| KernelArg::Struct { size, align, fields })
     })
 }
 

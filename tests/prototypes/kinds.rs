@@ -119,7 +119,8 @@ fn is_passed(convention: Convention, ty: &ParamType) -> bool {
     passed
 }
 
-/// A signature of so many parameters. Each number of them starts with another kind, so that each kind comes in many places.
+/// A signature of so many parameters. Each number of them starts with another kind, so that each kind comes in many
+/// places.
 pub fn case(convention: Convention, count: usize, result: &str) -> Case {
     let mut kinds: Vec<(&str, &str)> = KINDS.to_vec();
     kinds.retain(|(ty, _)| {

@@ -1,4 +1,5 @@
-//! The prototypes that headers state, against C: kernels that a C compiler has made of them get what the contract says.
+//! The prototypes that headers state, against C: kernels that a C compiler compiles with them receive what the contract
+//! says.
 
 mod kinds;
 mod table;
@@ -23,7 +24,8 @@ use crate::support::{compiler, sig, states, streams};
 use kinds::{Case, case};
 use table::{Passed, received, returned};
 
-/// What a kernel gives back: the signature's text for it, the value in C, and as a `TVMFFIAny` its type index and payload.
+/// What a kernel gives back: the signature's text for it, the value in C, and as a `TVMFFIAny` its type index and
+/// payload.
 const RESULTS: &[(&str, &str, i32, u64)] = &[
     ("", "", 0, 0),
     (" -> int8", "-3", 1, -3i64 as u64),
@@ -248,8 +250,8 @@ fn check(name: &str, kernels: &[Kernels]) {
     kernels.iter().for_each(|kernel| library.check(kernel));
 }
 
-/// The numbers of parameters that are tried: each up to the one where all registers are taken on every system, and some beyond. They are as many as
-/// there are kinds of results.
+/// The numbers of parameters that are tried: each up to the one where all registers are taken on every system, and some
+/// beyond. They are as many as there are kinds of results.
 const COUNTS: [usize; RESULTS.len()] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20, 25, 30, 35, 40];
 
 /// Up to forty parameters of every kind, and every kind of result.

@@ -1,7 +1,7 @@
 //! Allocators that count what is there: of objects, and of tensors' memory.
 //!
-//! The bundled runtime makes all objects by the allocator that is set. With upstream's runtime those are the objects that Rust code makes, and a
-//! recording ([`super::recording`]) finds those of C++ that are left.
+//! The bundled runtime makes all objects by the allocator that is set. With upstream's runtime those are the objects
+//! that Rust code makes, and a recording ([`super::recording`]) finds those of C++ that are left.
 //!
 //! Counts are the thread's, so that tests beside others see their own alone.
 
@@ -67,7 +67,7 @@ fn count(change: isize) {
 
 /// Storage of the runtime's own allocator, counted.
 unsafe extern "C" fn allocate(size: usize, alignment: usize, type_index: i32, _: *mut c_void) -> *mut c_void {
-    // SAFETY: the allocator's contract: storage comes with a header right before it, which nobody reads yet.
+    // SAFETY: the allocator's contract: storage is preceded by a header, which no other code reads yet.
     unsafe {
         let TVMFFICustomAllocator { allocate, context } = *BUILTIN.0;
         let body = allocate.unwrap()(size, alignment, type_index, context);

@@ -1,4 +1,5 @@
-//! The runtime's C functions by name: the bundled runtime's, or those of the library that stands behind the feature `external-runtime`.
+//! The runtime's C functions by name: the bundled runtime's, or those of the library that stands behind the feature
+//! `external-runtime`.
 
 use std::ffi::{c_int, c_void};
 

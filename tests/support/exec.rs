@@ -1,6 +1,7 @@
 //! Executors: each runs the same wrapper, and all have to agree on everything that can be seen.
 //!
-//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each access of memory, or on an emulator.
+//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each
+//! access of memory, or on an emulator.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -213,8 +214,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a native
-    /// kernel of convention `flat` receives. Whatever a kernel then does is its own affair.
+    /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a
+    /// native kernel of convention `flat` receives. Whatever a kernel then does is its own affair.
     pub fn follows_contract(&self, signature: &Signature, call: &Call, convention: Convention) -> Result<(), String> {
         let predicted = model::predict(signature, call, convention);
         let follows = match &predicted {

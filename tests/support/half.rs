@@ -1,4 +1,5 @@
-//! `float16` and `bfloat16` by their definition, without any conversion's code: the values of all bits, and the nearest among them.
+//! `float16` and `bfloat16` by their definition, without any conversion's code: the values of all bits, and the nearest
+//! among them.
 
 use tvm_ffi_codegen::ScalarType;
 
@@ -24,7 +25,8 @@ pub fn value(ty: ScalarType, bits: u16) -> f64 {
     if bits >> 15 == 1 { -magnitude } else { magnitude }
 }
 
-/// The bits that a number is rounded to: to nearest, ties to even. Of a NaN they are those of the quiet one, without the rest of its bits.
+/// The bits that a number is rounded to: to nearest, ties to even. Of a NaN they are those of the quiet one, without
+/// the rest of its bits.
 pub fn nearest(ty: ScalarType, number: f64) -> u16 {
     let (significand, bias) = format(ty);
     let infinite = ((2 * bias + 1) << significand) as u16;

@@ -134,7 +134,8 @@ pub const BODIES: &[NamedBody] = &[
             b.for_range(0, to.size(1), |j| to.store([i, j], (i * to.size(1) + j).cast(ScalarType::Float64) * step));
         });
     }),
-    // (x: Tensor([n], float32), k: int64) -> Tuple[Tensor([k], float32), Tensor([n - k, 2], int8)]: the first elements, and places of the others
+    // (x: Tensor([n], float32), k: int64) -> Tuple[Tensor([k], float32), Tensor([n - k, 2], int8)]: the first elements,
+    // and places of the others
     ("split", |b| {
         let (x, first, rest) = (b.tensor("x"), b.result_item(0), b.result_item(1));
         b.ensure(x.size(0).lt(8), "ValueError", "{} elements are too many", &[x.size(0)]);
@@ -259,6 +260,7 @@ pub const NATIVE: &[NativeKernel] = &[
     ("native_receive3", || receive3 as *const u8),
     ("native_receive4", || receive4 as *const u8),
     ("native_stated", || stated as *const u8),
+    ("native_stated_structs", || stated_structs as *const u8),
     ("native_stated_result", || stated_result as *const u8),
     ("native_stated_status", || stated_status as *const u8),
     ("native_mixed", || mixed as *const u8),
@@ -375,6 +377,28 @@ extern "C" fn receive2(a: u64, b: u64) {
 #[allow(clippy::too_many_arguments)]
 extern "C" fn stated(x: u64, n: i32, device_id: i32, k: u8, f: f32, half: u16, stride: i16, null: u64) {
     receive([x, n as u64, device_id as u64, k.into(), f.to_bits().into(), half.into(), stride as u64, null]);
+}
+
+#[repr(C)]
+struct Pair {
+    first: i32,
+    second: i32,
+}
+
+#[repr(C)]
+struct Small {
+    first: u8,
+    second: i16,
+}
+
+#[repr(C)]
+struct Pointer {
+    address: u64,
+}
+
+extern "C" fn stated_structs(pair: Pair, small: Small, n: i64, pointer: Pointer) {
+    let Small { first, second } = small;
+    receive([pair.first as u64, pair.second as u64, first.into(), second as u64, n as u64, pointer.address]);
 }
 
 extern "C" fn stated_result(result: u64, n: i8) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
 use tvm_ffi_codegen::ir::{self, Linkage, VerifiedModule};
-use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
+use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::{Any, Error, Function, Module};
@@ -36,14 +36,11 @@ impl Library {
     /// Lowering refuses a function, or the module as a whole.
     pub fn new(functions: Vec<(Signature, Kernel)>) -> Result<Self, String> {
         let lowered = |helpers| {
-            let mut lowering = Lowering::new(helpers);
-            for (signature, kernel) in &functions {
-                lowering.add(signature, kernel).map_err(|e| e.to_string())?;
-            }
-            if let Some(error) = lowering.check_calls(functions.iter().map(|(signature, _)| signature)).first() {
-                return Err(error.to_string());
-            }
-            Ok(lowering.finish())
+            let recipe = Recipe { helpers, ..Recipe::default() };
+            let recipe =
+                functions.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
+            let lowered = recipe.lower().map(|lowered| lowered.module);
+            lowered.map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         };
         let mut module = lowered(RuntimeHelpers::Import)?;
         // so that they can be called, and the module's state is new again
@@ -248,8 +245,8 @@ impl<'a> Prepared<'a> {
         Ok(Prepared(EXECUTORS.iter().filter(is_meant).map(load).collect::<Result<_, _>>()?))
     }
 
-    /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is the result, and leave
-    /// nothing alive and no reference to the global functions of these tests.
+    /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is
+    /// the result, and leave nothing alive and no reference to the global functions of these tests.
     ///
     /// # Errors
     /// How executors differ, how many objects are left, or to which functions references are.

@@ -16,7 +16,7 @@ mod bundled {
         module.as_object().as_ptr().cast()
     }
 
-    /// A module that nobody asks for a function.
+    /// A module whose functions are never looked up.
     pub fn empty(kind: &str) -> Module {
         Module::new(kind, [])
     }
@@ -41,13 +41,13 @@ mod external {
 
     use crate::support::{host_linker, sig};
 
-    /// What a library whose module this is has as its context: upstream's C++ object, which begins with the pointer to its virtual functions, before
-    /// the header that a handle leads to.
+    /// What a library whose module this is has as its context: upstream's C++ object, which begins with the pointer to
+    /// its virtual functions, before the header that a handle leads to.
     pub fn context(module: &Module) -> *mut c_void {
         module.as_object().as_ptr().cast::<*const c_void>().wrapping_sub(1).cast()
     }
 
-    /// A module that nobody asks for a function.
+    /// A module whose functions are never looked up.
     pub fn empty(_kind: &str) -> Module {
         echo_and_fail()
     }

@@ -2,7 +2,7 @@
 
 use tvm_ffi_codegen::DLDeviceType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice};
-use tvm_ffi_codegen::runtime::type_table::type_info;
+use tvm_ffi_codegen::runtime::unstable::type_table::type_info;
 
 use super::args::register_types;
 

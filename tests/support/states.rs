@@ -51,7 +51,7 @@ fn give(state: State) -> Result<Any, Error> {
     match state {
         State::Pointer(state) => {
             let pointer: *mut c_void = std::ptr::without_provenance_mut(state as usize);
-            // SAFETY: nobody reads the memory there.
+            // SAFETY: no code reads the memory there.
             Ok(unsafe { Any::from_opaque_ptr(pointer) })
         }
         State::Other("int") => Ok(Any::from(5i64)),

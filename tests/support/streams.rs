@@ -28,7 +28,7 @@ pub fn set_all() {
         for id in IDS {
             let stream = stream_of(DLDevice::new(DLDeviceType(kind), id));
             let stream: *mut c_void = std::ptr::without_provenance_mut(stream as usize);
-            // SAFETY: nobody wants the old stream, and the new one is only told apart.
+            // SAFETY: the old stream is not requested, so its pointer may be NULL, and the new one is only compared.
             assert_eq!(unsafe { TVMFFIEnvSetStream(kind, id, stream, std::ptr::null_mut()) }, 0);
         }
     }

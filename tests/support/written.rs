@@ -15,11 +15,11 @@ use super::modules;
 use super::value::Thing;
 
 thread_local! {
-    /// Held by functions that these kernels made and nobody has released.
+    /// Held by functions that these kernels made until they are released.
     static ALIVE: Arc<()> = Arc::new(());
 }
 
-/// Whether nobody has kept a value of these kernels.
+/// Whether all values of these kernels have been released.
 pub fn all_released() -> bool {
     ALIVE.with(|alive| Arc::strong_count(alive) == 1)
 }

@@ -5,11 +5,11 @@ use std::fs;
 use crate::command::{Cmd, Tests, cmd};
 use crate::run::Failure;
 
-/// The calls in the two runs whose difference counts.
+/// The numbers of calls in the two runs; their difference gives the cost of one call.
 const CALLS: [u64; 2] = [1000, 2000];
 
-/// The instructions of one call of the function that a program has under a name: `driver WHICH CALLS` makes so many calls. `environment` is what the program
-/// wants besides.
+/// Counts the instructions of one call of the function that a program has under a name: `driver WHICH CALLS` makes that
+/// many calls. `environment` adds what the program also needs.
 pub fn per_call(driver: &str, which: &str, environment: impl Fn(Cmd) -> Cmd) -> Result<f64, Failure> {
     let count = |calls: u64| {
         let log = format!("{driver}.log");

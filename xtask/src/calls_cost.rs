@@ -1,4 +1,4 @@
-//! What a call costs that generated code makes, in instructions, beside the same in C.
+//! The cost of a call from generated code, in instructions, compared with the same call in C.
 
 use std::fs;
 

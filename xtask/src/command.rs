@@ -13,12 +13,12 @@ use std::time::Duration;
 use crate::run::Failure;
 use crate::watchdog::{self, Watchdog};
 
-/// What the lines with tests' results add up to.
+/// The sum of the test results.
 #[derive(Clone, Copy, Default)]
 pub struct Tests {
     pub passed: u64,
     pub failed: u64,
-    /// Ignored tests; in a summary also the steps that were left out.
+    /// Ignored tests; in a summary also the steps that were skipped.
     pub skipped: u64,
 }
 
@@ -30,7 +30,8 @@ impl Tests {
         self.skipped += other.skipped;
     }
 
-    /// Counts `test result: ok. 3 passed; 0 failed; 1 ignored; ...` of Rust, and `1 failed, 3 passed, 1 skipped in 0.12s` of pytest.
+    /// Counts `test result: ok. 3 passed; 0 failed; 1 ignored; ...` of Rust, and `1 failed, 3 passed, 1 skipped in
+    /// 0.12s` of pytest.
     fn read(&mut self, line: &str) {
         if let Some(counts) = line.trim_start().strip_prefix("test result: ") {
             // the verdict ends with the first `. `
@@ -82,19 +83,20 @@ pub struct Output {
     pub tests: Tests,
 }
 
-/// What a command took.
+/// The resources that a command used.
 pub struct Usage {
     pub time: Duration,
-    /// The most memory that its process, or a larger one that it waited for, had resident at once, in KiB.
+    /// The peak resident memory in KiB of its process, or of a larger process that it waited for.
     pub peak_kib: u64,
 }
 
-/// A command whose errors have no stack, whatever `RUST_BACKTRACE` says: finding the names of functions takes longer than all else in tests of errors.
+/// A command whose errors have no stack, whatever `RUST_BACKTRACE` says. In tests of errors, looking up function names
+/// takes longer than everything else.
 pub fn without_stacks(command: Cmd) -> Cmd {
     command.env("TVM_FFI_BACKTRACE", "0")
 }
 
-/// Runs commands up to the first that fails, and adds up their tests.
+/// Runs commands until one fails, and adds up their tests.
 pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
     let mut tests = Tests::default();
     for command in commands {
@@ -109,7 +111,8 @@ pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
     Ok(tests)
 }
 
-/// Runs commands at once, which share no output, and adds up their tests. The first failure in their order is the one that is returned.
+/// Runs commands in parallel and adds up their tests. Their outputs must be separate. Returns the first failure in
+/// their order.
 pub fn all_at_once(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
     let outcomes: Vec<Result<Output, Failure>> = std::thread::scope(|scope| {
         let runs: Vec<_> = commands.into_iter().map(|command| scope.spawn(|| command.run())).collect();
@@ -133,8 +136,8 @@ pub fn all_at_once(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Fai
 /// A command under construction.
 pub struct Cmd(Command);
 
-/// `cargo`, the one that runs this. In CI, which builds each crate once, it keeps nothing for a next build, and makes no more debug information
-/// than stacks show.
+/// The `cargo` that runs this program. In CI, which builds each crate once, it keeps no incremental state, and emits
+/// only the debug information that stacks need.
 pub fn cargo(args: &[&str]) -> Cmd {
     cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args).runs_cargo()
 }
@@ -144,11 +147,12 @@ pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
-/// Where the system looks for libraries.
+/// The variable with the directories in which the system looks for libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// The value of [`LIBRARY_PATH`] without the folders of what cargo builds, which cargo puts there for the programs that it runs, this one among
-/// them. A library of ours has the name of upstream's, and programs that were linked with upstream's would find it.
+/// The value of [`LIBRARY_PATH`] without the directories of build outputs. Cargo adds these for the programs that it
+/// runs, including this one. Our library has the same name as upstream's, and programs linked with upstream's would
+/// load ours.
 fn library_path() -> Option<&'static OsStr> {
     static PATH: LazyLock<Option<OsString>> = LazyLock::new(|| {
         let path = std::env::var_os(LIBRARY_PATH)?;
@@ -169,7 +173,7 @@ pub fn cmd(program: &str, args: &[&str]) -> Cmd {
 }
 
 impl Cmd {
-    /// For a command that is cargo, or that starts it: the builds of all commands have the same settings.
+    /// Marks a command that is cargo, or that starts it, so the builds of all commands have the same settings.
     pub fn runs_cargo(self) -> Self {
         match in_ci() {
             true => self.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
@@ -177,13 +181,13 @@ impl Cmd {
         }
     }
 
-    /// Runs it in a folder of the repository.
+    /// Runs it in a directory of the repository.
     pub fn within(mut self, folder: &str) -> Self {
         self.0.current_dir(root().join(folder));
         self
     }
 
-    /// Adds arguments behind the others.
+    /// Appends arguments.
     pub fn args(mut self, args: &[&str]) -> Self {
         self.0.args(args);
         self
@@ -195,7 +199,7 @@ impl Cmd {
         self
     }
 
-    /// As it would be typed.
+    /// The command as you would type it.
     fn text(&self) -> String {
         let mut words: Vec<String> = Vec::new();
         for (name, value) in self.0.get_envs().filter(|&(name, value)| name != LIBRARY_PATH || value != library_path())
@@ -212,12 +216,12 @@ impl Cmd {
         words.join(" ")
     }
 
-    /// Runs it, shows what it prints as it comes, and counts tests.
+    /// Runs it, shows its output as it comes, and counts tests.
     pub fn run(self) -> Result<Output, Failure> {
         self.finish(true)
     }
 
-    /// Runs it, and keeps to itself what it prints.
+    /// Runs it, and returns its output without showing it.
     pub fn read(self) -> Result<String, Failure> {
         self.finish(false).map(|output| output.stdout)
     }
@@ -241,7 +245,7 @@ impl Cmd {
             let mut line = Vec::new();
             while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
                 if show {
-                    // nobody reads our output any more: the child still has to end
+                    // if our stdout is closed, the child still has to finish
                     let _ = std::io::stdout().write_all(&line);
                 }
                 let text = String::from_utf8_lossy(&line);
@@ -261,7 +265,7 @@ impl Cmd {
         }
     }
 
-    /// Runs it, and says what it took.
+    /// Runs it, and returns the resources that it used.
     #[cfg(target_os = "linux")]
     pub fn measure(mut self) -> Result<Usage, Failure> {
         let text = self.text();
@@ -272,7 +276,8 @@ impl Cmd {
         // SAFETY: all fields are integers, for which 0 is a value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         let mut status = 0;
-        // SAFETY: the child is this one's, and nobody else waits for it; the places that are written to are there.
+        // SAFETY: the child is this process's, and no other code waits for it; both pointers are to live variables of
+        // the right types.
         let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
         let time = start.elapsed();
         let status = std::process::ExitStatus::from_raw(status);
@@ -283,13 +288,13 @@ impl Cmd {
         }
     }
 
-    /// Only Linux counts in KiB, and waits so.
+    /// Only Linux counts in KiB and has this wait call.
     #[cfg(not(target_os = "linux"))]
     pub fn measure(self) -> Result<Usage, Failure> {
         Err(Failure { what: format!("`{}`: memory is measured on Linux alone", self.text()), tests: Tests::default() })
     }
 
-    /// Runs it, showing nothing, and says whether it succeeded.
+    /// Runs it without output, and returns whether it succeeded.
     pub fn quiet(mut self) -> bool {
         let status = self.0.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())

@@ -1,8 +1,9 @@
 //! The C compiler of programs under Wine, which can't start a program of this machine and wait for it.
 //!
-//! They start `tests/windows/compiler.rs` by the name `cc`. It connects to this server with a request: the token, the name that it was started by, its
-//! folder and its arguments, with zeros between them. The server runs mingw, and answers with the exit code, the length of the standard output (32 bits
-//! each, little-endian), the standard output and the standard error.
+//! They start `tests/windows/compiler.rs` by the name `cc`. It connects to this server with a request: the token, the
+//! name that it was started by, its folder and its arguments, with zeros between them. The server runs mingw, and
+//! answers with the exit code, the length of the standard output (32 bits each, little-endian), the standard output and
+//! the standard error.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};

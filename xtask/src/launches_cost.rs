@@ -1,4 +1,4 @@
-//! The cost of a launch, in instructions, beside launchers in C.
+//! The cost of a launch, in instructions, compared with launchers in C.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::command::{Tests, cargo, cmd, root, target_folder};
 use crate::run::Failure;
 use crate::tools::{CUDA_RUNTIME, UPSTREAM, python_package};
 
-/// The table: instructions of one call whose launch the driver answers at once, counted by callgrind.
+/// The table: instructions of one call, counted by callgrind, with a driver that returns from the launch immediately.
 pub fn table() -> Result<Tests, Failure> {
     let package = python_package(&UPSTREAM).join("tvm_ffi");
     let (include, library) = (package.join("include").display().to_string(), package.join("lib").display().to_string());

@@ -1,27 +1,31 @@
-//! The arrows between modules: each imports what stands below it, as the list of its crate says; files of some folders import each other in no circle.
+//! Dependencies between modules. No files of a crate import each other in a circle. Each module imports only modules
+//! below it in its crate's list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::DiGraph;
+use petgraph::visit::EdgeRef;
 use syn::visit::{self, Visit};
 
 use crate::command::{Tests, root};
 use crate::run::Failure;
 
-/// A crate whose modules stand in layers.
+/// A crate. Its files must not import each other in a circle.
 struct Layered {
-    /// The folder of its sources.
+    /// The directory of its sources.
     sources: &'static str,
-    /// The list of its layers.
-    list: &'static str,
-    /// The folder whose files must not import each other in a circle.
-    acyclic: &'static str,
+    /// The list of its layers, if it has more than one.
+    list: Option<&'static str>,
 }
 
-const CRATES: [Layered; 2] = [
-    Layered { sources: "src", list: "src/layers.txt", acyclic: "src/lower" },
-    Layered { sources: "runtime/src", list: "runtime/src/layers.txt", acyclic: "runtime/src" },
+const CRATES: [Layered; 4] = [
+    Layered { sources: "src", list: Some("src/layers.txt") },
+    Layered { sources: "runtime/src", list: Some("runtime/src/layers.txt") },
+    Layered { sources: "clib/src", list: None },
+    Layered { sources: "cli/src", list: None },
 ];
 
 /// A path in a source file that leads into this crate.
@@ -40,7 +44,7 @@ struct Source {
     /// Its module, from the crate's root on.
     module: Vec<String>,
     imports: Vec<Import>,
-    /// Modules that are there for tests alone.
+    /// Modules for tests alone.
     tests: Vec<Vec<String>>,
     lines: usize,
 }
@@ -63,8 +67,6 @@ pub fn check() -> Result<Tests, Failure> {
 
 impl Layered {
     fn problems(&self) -> Result<Vec<String>, String> {
-        let list = fs::read_to_string(root().join(self.list)).map_err(|e| format!("{}: {e}", self.list))?;
-        let folders = self.parse(&list)?;
         let mut sources = Vec::new();
         self.read_folder(Path::new(self.sources), &mut sources)?;
         let tests: Vec<Vec<String>> = sources.iter().flat_map(|source| source.tests.clone()).collect();
@@ -77,41 +79,16 @@ impl Layered {
                 !import.is_relative || import.path.get(..child).is_some_and(|path| modules.contains(path))
             });
         }
-        through_the_root(&mut sources);
+        through_re_exports(&mut sources);
         let mut problems = Vec::new();
-        for (folder, layers) in &folders {
-            self.check_folder(folder, layers, &sources, &mut problems);
-        }
-        problems.extend(self.circle(&sources));
-        Ok(problems)
-    }
-
-    /// Reads the list.
-    fn parse(&self, text: &str) -> Result<BTreeMap<PathBuf, Folder>, String> {
-        let mut folders: BTreeMap<PathBuf, Folder> = BTreeMap::new();
-        let mut current: Option<PathBuf> = None;
-        for (number, line) in
-            text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
-        {
-            let Some(layer) = line.strip_prefix("  ") else {
-                folders.insert(line.into(), Folder::new());
-                current = Some(line.into());
-                continue;
-            };
-            let folder = current.as_ref().and_then(|current| folders.get_mut(current));
-            let folder =
-                folder.ok_or_else(|| format!("{}:{}: a layer without a folder above it", self.list, number + 1))?;
-            let (modules, only) = match layer.split_once(':') {
-                Some((modules, only)) => (modules, Some(only.split_whitespace().map(str::to_owned).collect())),
-                None => (layer, None),
-            };
-            for module in modules.split_whitespace() {
-                if folder.insert(module.to_owned(), (number, only.clone())).is_some() {
-                    return Err(format!("{}:{}: {module} is listed twice", self.list, number + 1));
-                }
+        if let Some(list) = self.list {
+            let text = fs::read_to_string(root().join(list)).map_err(|e| format!("{list}: {e}"))?;
+            for (folder, layers) in &parse(list, &text)? {
+                self.check_folder(folder, list, layers, &sources, &mut problems);
             }
         }
-        Ok(folders)
+        problems.extend(self.circles(&sources));
+        Ok(problems)
     }
 
     /// Reads the sources in a folder and below.
@@ -138,7 +115,7 @@ impl Layered {
         let parsed = syn::parse_file(&text).map_err(|e| format!("{}: {e}", file.display()))?;
         let stem = file.with_extension("");
         let mut module = self.path_of(&stem);
-        module.pop_if(|last| last == "mod" || last == "lib");
+        module.pop_if(|last| last == "mod" || last == "lib" || last == "main");
         let mut visitor = Imports { module: module.clone(), found: Vec::new(), tests: Vec::new() };
         visitor.visit_file(&parsed);
         Ok(Source { file, module, imports: visitor.found, tests: visitor.tests, lines: text.lines().count() })
@@ -158,14 +135,14 @@ impl Layered {
     }
 
     /// Checks the imports between the modules of one folder, and prints its layers.
-    fn check_folder(&self, folder: &Path, layers: &Folder, sources: &[Source], problems: &mut Vec<String>) {
+    fn check_folder(&self, folder: &Path, list: &str, layers: &Folder, sources: &[Source], problems: &mut Vec<String>) {
         let mut lines: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for source in sources {
             // the folder's own file puts its modules together
             let Some(from) = self.part(folder, &source.module) else { continue };
             let Some((layer, only)) = layers.get(from) else {
                 if folder != Path::new(self.sources) || from != "lib" {
-                    problems.push(format!("{}: module {from} is missing in {}", source.file.display(), self.list));
+                    problems.push(format!("{}: module {from} is missing in {}", source.file.display(), list));
                 }
                 continue;
             };
@@ -189,37 +166,89 @@ impl Layered {
         }
     }
 
-    /// A circle of files that import each other, if there is one.
-    fn circle(&self, sources: &[Source]) -> Option<String> {
-        let files: Vec<&Source> = sources.iter().filter(|source| source.file.starts_with(self.acyclic)).collect();
-        let by_module: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(i, s)| (&s.module[..], i)).collect();
+    /// The circles of files that import each other, each as one text.
+    fn circles(&self, sources: &[Source]) -> Vec<String> {
+        let by_module: BTreeMap<&[String], usize> =
+            sources.iter().enumerate().map(|(i, source)| (&source.module[..], i)).collect();
         // the longest prefix of a path that is a file's module
         let file_of = |path: &[String]| (1..=path.len()).rev().find_map(|n| by_module.get(&path[..n]).copied());
-        let edges: Vec<BTreeSet<usize>> = files
-            .iter()
-            .enumerate()
-            .map(|(i, source)| {
-                source.imports.iter().filter_map(|import| file_of(&import.path)).filter(|to| *to != i).collect()
+        let mut graph = DiGraph::<usize, usize>::new();
+        let nodes: Vec<_> = (0..sources.len()).map(|i| graph.add_node(i)).collect();
+        for (from, source) in sources.iter().enumerate() {
+            for import in &source.imports {
+                if let Some(to) = file_of(&import.path).filter(|to| *to != from) {
+                    graph.update_edge(nodes[from], nodes[to], import.line);
+                }
+            }
+        }
+        let circles = tarjan_scc(&graph).into_iter().filter(|files| files.len() > 1);
+        circles
+            .map(|files| {
+                let edges = graph
+                    .edge_references()
+                    .filter(|edge| files.contains(&edge.source()) && files.contains(&edge.target()));
+                let lines: Vec<_> = edges
+                    .map(|edge| {
+                        let [from, to] = [edge.source(), edge.target()].map(|node| sources[graph[node]].file.display());
+                        format!("  {from}:{} imports {to}", edge.weight())
+                    })
+                    .collect();
+                format!("{} files import each other in a circle:\n{}", files.len(), lines.join("\n"))
             })
-            .collect();
-        let mut state = vec![0u8; files.len()];
-        let mut stack = Vec::new();
-        (0..files.len()).find_map(|start| visit_file(start, &edges, &mut state, &mut stack)).map(|circle| {
-            let names: Vec<_> = circle.iter().map(|file| files[*file].file.display().to_string()).collect();
-            format!("a circle of files: {}", names.join(" -> "))
-        })
+            .collect()
     }
 }
 
-/// Lets paths to what the root re-exports lead to the module that has it.
-fn through_the_root(sources: &mut [Source]) {
-    let root = sources.iter().find(|source| source.module.is_empty());
-    let paths = root.into_iter().flat_map(|root| &root.imports).filter(|import| import.path.len() > 1);
-    let names: BTreeMap<String, Vec<String>> =
-        paths.filter_map(|import| Some((import.path.last()?.clone(), import.path.clone()))).collect();
-    for import in sources.iter_mut().filter(|source| !source.module.is_empty()).flat_map(|source| &mut source.imports) {
-        if let Some(path) = import.path.first().and_then(|name| names.get(name)) {
-            import.path.splice(..1, path.iter().cloned());
+/// Reads a list of layers.
+fn parse(list: &str, text: &str) -> Result<BTreeMap<PathBuf, Folder>, String> {
+    let mut folders: BTreeMap<PathBuf, Folder> = BTreeMap::new();
+    let mut current: Option<PathBuf> = None;
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+    {
+        let Some(layer) = line.strip_prefix("  ") else {
+            folders.insert(line.into(), Folder::new());
+            current = Some(line.into());
+            continue;
+        };
+        let folder = current.as_ref().and_then(|current| folders.get_mut(current));
+        let folder = folder.ok_or_else(|| format!("{}:{}: a layer without a folder above it", list, number + 1))?;
+        let (modules, only) = match layer.split_once(':') {
+            Some((modules, only)) => (modules, Some(only.split_whitespace().map(str::to_owned).collect())),
+            None => (layer, None),
+        };
+        for module in modules.split_whitespace() {
+            if folder.insert(module.to_owned(), (number, only.clone())).is_some() {
+                return Err(format!("{}:{}: {module} is listed twice", list, number + 1));
+            }
+        }
+    }
+    Ok(folders)
+}
+
+/// Makes each path to a name that a module re-exports lead to the module that defines the name.
+fn through_re_exports(sources: &mut [Source]) {
+    let re_exports: BTreeMap<Vec<String>, Vec<String>> = sources
+        .iter()
+        .flat_map(|source| {
+            let inner = source.imports.iter().filter(|import| {
+                import.path.len() > source.module.len() + 1 && import.path.starts_with(&source.module)
+            });
+            inner.filter_map(|import| {
+                Some(([&source.module[..], &[import.path.last()?.clone()]].concat(), import.path.clone()))
+            })
+        })
+        .collect();
+    for source in sources {
+        for import in &mut source.imports {
+            // a name may be re-exported by several modules on its way up
+            while let Some((end, path)) = (1..=import.path.len())
+                .find_map(|end| Some((end, re_exports.get(&import.path[..end])?)))
+                .filter(|(end, path)| {
+                    !path.starts_with(&import.path[..*end]) && !source.module.starts_with(&path[..path.len() - 1])
+                })
+            {
+                import.path.splice(..end, path.iter().cloned());
+            }
         }
     }
 }
@@ -300,22 +329,4 @@ impl<'ast> Visit<'ast> for Imports {
         }
         visit::visit_path(self, path);
     }
-}
-
-/// Goes depth first through the files that one imports; gives the first circle.
-fn visit_file(file: usize, edges: &[BTreeSet<usize>], state: &mut [u8], stack: &mut Vec<usize>) -> Option<Vec<usize>> {
-    match state[file] {
-        1 => {
-            let start = stack.iter().position(|other| *other == file).unwrap_or(0);
-            return Some([&stack[start..], &[file]].concat());
-        }
-        2 => return None,
-        _ => {}
-    }
-    state[file] = 1;
-    stack.push(file);
-    let found = edges[file].iter().find_map(|to| visit_file(*to, edges, state, stack));
-    stack.pop();
-    state[file] = 2;
-    found
 }

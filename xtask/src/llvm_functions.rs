@@ -13,7 +13,8 @@ const STUBS: &str = "src/backend/llvm/loaded/stubs.rs";
 /// The crate whose declarations they are, as its folder begins.
 const CRATE: &str = "llvm-sys-221.";
 
-/// Functions that are declared, and that LLVM 22.1 doesn't have: those that were removed, and that of a library of its own.
+/// Functions that are declared, and that LLVM 22.1 doesn't have: those that were removed, and that of a library of its
+/// own.
 const ABSENT: [&str; 4] = ["LLVMConstMul", "LLVMConstNSWMul", "LLVMConstNUWMul", "LLVMRemarkVersion"];
 
 /// Compares the list with the declarations. That LLVM has all of them, it shows itself when it is loaded.

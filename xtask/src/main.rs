@@ -7,6 +7,7 @@ mod command;
 mod compiler;
 mod debugging;
 mod difference;
+mod fuzz;
 mod hosts;
 mod launches_cost;
 mod layers;
@@ -20,6 +21,8 @@ mod run;
 mod runtime_cost;
 mod steps;
 mod tools;
+#[cfg(test)]
+mod twins;
 mod upstream;
 mod watchdog;
 mod wine;
@@ -50,7 +53,8 @@ enum Task {
         #[arg(long, requires = "only")]
         bless: bool,
     },
-    /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, longer runs under valgrind, a module of 2 GiB.
+    /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, longer runs under valgrind, a module of 2
+    /// GiB.
     Soak {
         /// Only this step; may be given more than once.
         #[arg(long, value_name = "STEP")]
@@ -58,6 +62,14 @@ enum Task {
     },
     /// Tests of launches on the machine's GPUs, by its own driver.
     Gpu,
+    /// A fuzz target, after its committed inputs.
+    Fuzz {
+        /// The target's name, as in `fuzz/fuzz_targets`.
+        target: String,
+        /// How long it makes up inputs.
+        #[arg(long, default_value_t = 1)]
+        minutes: u64,
+    },
     /// Benchmarks, with their tables.
     Bench {
         /// Only this step; may be given more than once.
@@ -73,6 +85,7 @@ fn main() -> ExitCode {
         Task::Test { only, .. } => run::run("test", steps::TEST, &only),
         Task::Soak { only } => run::run("soak", steps::SOAK, &only),
         Task::Gpu => run::run("gpu", steps::GPU, &[]),
+        Task::Fuzz { target, minutes } => fuzz::task(&target, minutes),
         Task::Bench { only } => run::run("bench", steps::BENCH, &only),
     }
 }

@@ -1,4 +1,4 @@
-//! The page of `explain --emit html` in a browser: what `page.js` beside this file finds wrong with it.
+//! Checks the page of `explain --emit html` in a browser, with `page.js` in this directory.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn check() -> Result<Tests, Failure> {
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-            // no word of the buses that a container doesn't have
+            // don't log the buses that a container lacks
             "--log-level=3",
             "--dump-dom",
             &size,

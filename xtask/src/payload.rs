@@ -1,4 +1,4 @@
-//! A module of 2 GiB, packed and loaded: in how much memory, how fast.
+//! A module of 2 GiB, packed and loaded: memory and time.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use crate::run::Failure;
 
 /// The payload's size in bytes.
 const SIZE: usize = 2 << 30;
-/// What packing may have resident at once, in KiB.
+/// The maximum resident memory of packing, in KiB.
 const MAX_PEAK_KIB: u64 = 64 << 10;
 /// How often each time is taken.
 const ROUNDS: usize = 5;
@@ -20,7 +20,7 @@ pub fn payload() -> Result<Tests, Failure> {
     let folder = root().join("target/payload");
     let result = fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())));
     let result = result.and_then(|()| in_folder(&folder));
-    // gigabytes, whatever happened
+    // remove gigabytes, even after a failure
     fs::remove_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
     result
 }
@@ -36,7 +36,7 @@ fn in_folder(folder: &Path) -> Result<Tests, Failure> {
     let import = format!("payload={payload}");
     let (mut copies, mut packs, mut peak_kib) = (Vec::new(), Vec::new(), 0);
     for round in 0..2 * ROUNDS {
-        // neither pays for what the other has left to be written
+        // neither pays for writes that the other has left pending
         settle(&copy)?;
         settle(&object)?;
         // cp, pack, pack, cp, ...: none is always the second
@@ -98,7 +98,7 @@ fn settle(output: &str) -> Result<(), Failure> {
     cmd("sync", &[]).read().map(drop)
 }
 
-/// A disk that is busy only ever adds to a time, by several times itself.
+/// The minimum, since a busy disk only ever adds to a time, by several times itself.
 fn least(times: &[Duration]) -> Duration {
     times.iter().copied().min().unwrap_or_default()
 }

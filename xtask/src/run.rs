@@ -8,13 +8,13 @@ use crate::tools::{self, Tool};
 
 /// One row of a task's table.
 pub struct Step {
-    /// What `--only` takes.
+    /// The step's name for `--only`.
     pub name: &'static str,
     /// What it checks.
     pub about: &'static str,
     /// What has to be installed; without it the step is skipped, or fails in CI.
     pub needs: &'static [Tool],
-    /// The step itself, which gives the tests that it counted, or what failed.
+    /// The step itself. It returns the tests that it counted, or the failure.
     pub run: fn() -> Result<Tests, Failure>,
 }
 

@@ -1,4 +1,4 @@
-//! What the runtime's C functions cost beside upstream's: one driver in C, which runs with each library in turn.
+//! The cost of the runtime's C functions compared with upstream's: one driver in C, run with each library in turn.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,8 @@ use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder, without_stacks
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
 
-/// How often each library's process runs. Others use the machine, too: the quickest batch of all rounds counts.
+/// How often each library's process runs. Other programs also use the machine, so the quickest batch of all rounds
+/// counts.
 const ROUNDS: usize = 15;
 /// Batches of each operation in one process.
 const BATCHES: &str = "20";
@@ -100,7 +101,8 @@ impl Programs {
         })
     }
 
-    /// The driver with one library, in a process of its own. Errors are measured without stacks, which both leave out where they may.
+    /// The driver with one library, in a separate process. Errors are measured without stacks, which both runtimes omit
+    /// where they may.
     fn driver(&self, library: &Path, batches: &str) -> Cmd {
         let folder = text(&self.folder);
         let words = [&text(library), &folder, &COPIES.to_string(), batches];

@@ -7,13 +7,13 @@ use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X,
-    GDB, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN,
-    NVRTC, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS,
-    RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
+    GDB, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMPY,
+    NVFATBIN, NVRTC, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC,
+    RUST_WINDOWS, RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
 use crate::{
-    calls_cost, debugging, hosts, launches_cost, layers, page, payload, platforms, python, quickstart, runtime_cost,
-    upstream, with_llvm,
+    calls_cost, debugging, fuzz, hosts, launches_cost, layers, page, payload, platforms, python, quickstart,
+    runtime_cost, upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -66,7 +66,7 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "objects",
-        about: "objects of the fixtures' signatures are as in fixtures/objects.table",
+        about: "objects of the fixtures' signatures are as in fixtures/objects.table, and code as in fixtures/listings",
         needs: &[LLVM_22, CXX],
         run: objects,
     },
@@ -175,13 +175,19 @@ pub const TEST: &[Step] = &[
         needs: &[MIRI, RUST_SRC],
         run: sanitizers,
     },
+    Step {
+        name: "fuzz",
+        about: "each fuzz target on its committed inputs, and a minute of new ones",
+        needs: &[NIGHTLY, CXX],
+        run: fuzz::check,
+    },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[UPSTREAM], run: bench_smoke },
 ];
 
 /// `cargo xtask test --bless`.
 pub const BLESS: &[Step] = &[Step {
     name: "objects",
-    about: "fixtures/objects.table is written anew",
+    about: "fixtures/objects.table and fixtures/listings are written anew",
     needs: &[LLVM_22, CXX],
     run: bless_objects,
 }];
@@ -303,7 +309,7 @@ fn gpu_devices() -> Result {
     all([launches(&filters).env("TVM_FFI_CODEGEN_REAL_DEVICES", "1")])
 }
 
-/// The runtime on others than its own exported one: lints of each, then the program.
+/// Tests the other runtimes than the exported one: lints of each, then the program.
 fn runtime_modes() -> Result {
     let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
     let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
@@ -323,13 +329,14 @@ fn runtime_modes() -> Result {
     Ok(tests)
 }
 
-/// Bodies that call, on upstream's runtime: what stays and what goes where every call fails in turn. Valgrind looks at each access of generated code
-/// and at what is leaked, in one executor, since it makes all fifty times as slow.
+/// Bodies that call, on upstream's runtime: checks what remains and what is released where every call fails in turn.
+/// Valgrind checks each memory access of generated code, and leaks. It runs one executor only, since it makes each
+/// fifty times slower.
 fn calls_on_upstream() -> Result {
     let library = hosts::upstream().join("lib/libtvm_ffi.so");
     let on_upstream = |command: Cmd| without_stacks(command).env("TVM_FFI_LIBRARY", &library.to_string_lossy());
     let test = ["test", "-p", "tvm-ffi-codegen", "--features", "external-runtime", "--test", "main"];
-    // The build is one run's, before the others start.
+    // Build once, before the parallel runs start.
     all([cargo(&[&test[..], &["--no-run"]].concat())])?;
     let leaks = ["--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"];
     all_at_once([
@@ -354,8 +361,8 @@ fn quickstart() -> Result {
     quickstart::check(cargo(quickstart::RUN))
 }
 
-/// The tests of a step that tests everything. Those by random cases have few: `cargo xtask soak` gives them many, in release. The one of the step
-/// `objects` is left to that step.
+/// The tests of a step that tests everything. Tests with random cases run only a few here; `cargo xtask soak` runs
+/// many, in release. The test of the step `objects` is left to that step.
 fn everything(tests: Cmd) -> Cmd {
     tests.args(&["--", "--skip", with_llvm::OBJECTS]).env("PROPTEST_CASES", "20").env(GRAPHS, "4")
 }
@@ -385,7 +392,7 @@ fn llvm() -> Result {
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         everything(tests_with_llvm(&[])),
-        soak_llvm(DEBUG, &["--compile-cycles", "200"]),
+        soak_llvm(DEBUG, &["--compile-cycles", "600"]),
         soak_llvm(DEBUG, &["--threads", "2", "--loop", "20"]),
     ];
     all(lints.into_iter().chain(rest))
@@ -405,9 +412,9 @@ fn soak_property() -> Result {
 /// In the environment of the random call graphs: how many.
 const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
-/// The test of every fixture's object.
+/// The tests of every fixture's object, and of the listings.
 fn tabled() -> Cmd {
-    tests_with_llvm(&["--test", "main", with_llvm::OBJECTS, "--", "--nocapture"])
+    tests_with_llvm(&["--test", "main", "--", with_llvm::OBJECTS, with_llvm::LISTINGS, "--nocapture"])
 }
 
 fn objects() -> Result {
@@ -422,7 +429,8 @@ fn llvm_19() -> Result {
     all([cargo(&["test", "-p", "tvm-ffi-codegen", "--lib", "--features", "llvm19-1", "--", "engine::", "backend::"])])
 }
 
-/// How the soak example is built for short runs: as the tests are, whose dependencies are there. An optimised build of Cranelift takes minutes.
+/// How the soak example is built for short runs: as the tests are, which have built the dependencies. An optimised
+/// build of Cranelift takes minutes.
 const DEBUG: &[&str] = &["run"];
 /// How it is built for long runs.
 const RELEASE: &[&str] = &["run", "--release"];
@@ -438,7 +446,8 @@ fn soak_llvm(build: &[&str], args: &[&str]) -> Cmd {
     cargo(&[build, &llvm, args].concat())
 }
 
-/// The soak example under a tool of valgrind, in release, whose inlined functions both tools can take for what they are.
+/// The soak example under a tool of valgrind, in release, whose inlined functions both tools can take for what they
+/// are.
 fn soak_under(tool: &str, rounds: &str) -> Cmd {
     let soak = [RELEASE, &["--example", "soak", "--", "--threads", "2", "--loop", rounds]].concat();
     under_valgrind(&[&format!("--tool={tool}"), "--fair-sched=yes"], &soak)
@@ -469,8 +478,8 @@ fn nightly(args: &[&str]) -> Cmd {
 /// Rooms of the runtime whose tests take about half of Miri's time.
 const SLOW_ON_MIRI: &[&str] = &["containers::", "reflection::", "collections::"];
 
-/// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so that the tests are split
-/// into two runs.
+/// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so
+/// that the tests are split into two runs.
 fn miri() -> Result {
     let run = |kinds: &[&str], options: &[&str]| {
         let tests = [&["miri", "test", "-p", "tvm-ffi-runtime"], kinds, options].concat();
@@ -489,8 +498,8 @@ fn sanitizers() -> Result {
     all_at_once([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
 }
 
-/// The runtime's tests with a sanitizer, whose allocators say that there is no memory as others do. ThreadSanitizer has to see the
-/// standard library's locks, and takes more memory for itself than the test of memory allows.
+/// The runtime's tests with a sanitizer, whose allocators say that there is no memory as others do. ThreadSanitizer has
+/// to see the standard library's locks, and takes more memory for itself than the test of memory allows.
 fn sanitizer(name: &str, options: &[&str]) -> Cmd {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let folder = format!("target/sanitizers/{name}");
@@ -534,7 +543,8 @@ fn bench_call() -> Result {
     all([without_stacks(cargo(&["bench", "--bench", "call"]))])
 }
 
-/// Each backend in a program without the other: a program with LLVM takes milliseconds to load it, whatever it compiles with.
+/// Each backend in a program without the other: a program with LLVM takes milliseconds to load it, whatever it compiles
+/// with.
 fn bench_cold_start() -> Result {
     let bench = ["bench", "-p", "tvm-ffi-codegen", "--bench", "cold_start"];
     all([cargo(&bench), cargo(&[&bench[..], &["--no-default-features", "--features", "llvm22-1"]].concat())])

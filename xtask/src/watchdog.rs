@@ -1,15 +1,16 @@
-//! A limit for each command in CI. A command that hangs would otherwise end with the whole run, which then doesn't say where it was.
+//! A time limit for each command in CI. Otherwise a command that hangs would end with the whole run, and the log would
+//! not show which one it was.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The longest that a command may take: several times the time of the longest.
+/// The maximum duration of a command: several times that of the slowest.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Puts the command's process, and those that it starts, into a group of their own, which is stopped as a whole. They have nothing to read, as a
-/// group beside the terminal's would wait for ever.
+/// Puts the command's process and its children into a separate process group, so the watchdog can stop all of them.
+/// Their stdin is empty: a process of a background group that reads from the terminal would wait for ever.
 pub fn prepare(command: &mut Command) {
     command.stdin(Stdio::null());
     #[cfg(unix)]
@@ -50,7 +51,7 @@ impl Watchdog {
     }
 }
 
-/// Prints the machine's processes, of which one hangs.
+/// Prints the machine's processes, to show the one that hangs.
 fn show_processes() {
     let listed =
         Command::new("ps").args(["-e", "--forest", "-o", "pid,etime,time,stat,args"]).stdin(Stdio::null()).output();
@@ -61,7 +62,7 @@ fn show_processes() {
 
 #[cfg(target_os = "linux")]
 fn stop(process: u32) {
-    // SAFETY: the call has no pointers. The group is the command's own, by `prepare`.
+    // SAFETY: the call takes no pointers. `prepare` has made the group the command's own.
     unsafe { libc::kill(-(process as libc::pid_t), libc::SIGKILL) };
 }
 

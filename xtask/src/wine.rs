@@ -8,42 +8,42 @@ use crate::run::Failure;
 
 /// The target of Rust and of the command line.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
-/// The compilers of C and of C++ for it, which link, too.
+/// The C and C++ compilers for it, which are also the linkers.
 pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
 pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
-/// The programs that Debian has outside of the path: what runs programs, and the server that they share.
+/// Programs that Debian installs outside `PATH`: the one that runs programs, and the server that they share.
 const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 
-/// A Windows of its own: a *prefix* with its drives and its registry.
+/// A separate Windows installation: a *prefix* with its drives and its registry.
 pub struct Wine {
     prefix: PathBuf,
 }
 
 impl Wine {
-    /// The prefix under `target/`, which is made if it isn't there.
+    /// The prefix under `target/`, which is created if missing.
     pub fn prepare() -> Result<Self> {
         let wine = Wine { prefix: root().join("target/wine") };
         let library = wine.prefix.join("drive_c/windows/system32/bcryptprimitives.dll");
         fs::create_dir_all(&wine.prefix).map_err(|e| failure(&wine.prefix, &e))?;
-        // The server starts the services of Windows, for a second, unless it is still there from the last program. It ends by itself, so many seconds
-        // after the last one.
+        // The server takes a second to start Windows' services, unless it still runs after the last program. It exits
+        // this many seconds after the last one.
         wine.within(cmd(SERVER, &["--persistent=20"])).quiet();
         // `wineboot` writes this file last
         if !wine.prefix.join("system.reg").is_file() {
             wine.run(Path::new("wineboot"), &["--init"]).run()?;
         }
-        // Rust's standard library needs it, and Wine 8 has none
+        // Rust's standard library needs this DLL, and Wine 8 lacks it
         let source = "tests/windows/bcryptprimitives.c";
         cmd(GCC, &["-shared", "-O1", "-Wall", "-Werror", source, "-o", &library.to_string_lossy(), "-ladvapi32"])
             .run()?;
         Ok(wine)
     }
 
-    /// The folder that is drive C:.
+    /// The directory that is drive C:.
     pub fn drive(&self) -> PathBuf {
         self.prefix.join("drive_c")
     }
@@ -65,7 +65,7 @@ impl Wine {
         command
             .env("WINEPREFIX", &self.prefix.to_string_lossy())
             .env("WINEDEBUG", "-all")
-            // neither .NET nor a browser, which it would offer to download, nor a debugger for what crashes
+            // disable .NET and the browser, which Wine would offer to download, and the debugger for crashes
             .env("WINEDLLOVERRIDES", "mscoree,mshtml,winedbg.exe=")
             // the names of files are UTF-8
             .env("LC_ALL", "C.UTF-8")
@@ -82,7 +82,7 @@ pub fn windows_path(path: &Path) -> String {
     format!("Z:{}", path.to_string_lossy().replace('/', "\\"))
 }
 
-/// Folders in which programs look for DLLs, as the value of `WINEPATH`.
+/// Directories in which programs look for DLLs, as the value of `WINEPATH`.
 pub fn windows_paths(folders: &[&Path]) -> String {
     folders.iter().map(|folder| windows_path(folder)).collect::<Vec<_>>().join(";")
 }

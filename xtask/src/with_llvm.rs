@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::command::{Cmd, cargo, cmd, target_folder};
 use crate::run::Failure;
 
-/// LLVM, and the linker in this process where there is one.
+/// LLVM, and the in-process linker where it is supported.
 pub const FEATURES: &str = if cfg!(target_os = "linux") { "llvm22-1,libwild" } else { "llvm22-1" };
 
 /// The library and the command line.
@@ -13,6 +13,8 @@ pub const SELECTION: [&str; 6] = ["-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codege
 
 /// The test of the step `objects`, which needs this build for LLVM's rows.
 pub const OBJECTS: &str = "objects::are_as_in_the_table";
+/// The test of `fixtures/listings`, which LLVM's listings need this build for.
+pub const LISTINGS: &str = "listings::are_as_in_their_files";
 
 /// The command line.
 pub fn command_line(args: &[&str]) -> Result<Cmd, Failure> {

@@ -1,4 +1,4 @@
-//! The name that a program which is linked with the library looks for when it starts.
+//! Sets the library's SONAME: the name under which the loader searches for it when a linked program starts.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

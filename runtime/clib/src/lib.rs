@@ -1,8 +1,9 @@
 //! The TVM FFI runtime in Rust as a C library.
 //!
-//! `cargo build --release -p tvm-ffi-runtime-c` gives `libtvm_ffi_runtime.so` and `libtvm_ffi_runtime.a` with the symbols of upstream's
-//! `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h`. A C program that is written against those headers links one of them in place of
-//! upstream's `libtvm_ffi`. The static one needs `-rdynamic` where the program loads libraries that use the runtime.
+//! `cargo build --release -p tvm-ffi-runtime-c` builds `libtvm_ffi_runtime.so` and `libtvm_ffi_runtime.a` with the
+//! symbols of upstream's `tvm/ffi/c_api.h` and `tvm/ffi/extra/c_env_api.h`. If your C program uses those headers, link
+//! one of them instead of upstream's `libtvm_ffi`. With the static library, also link with `-rdynamic` if your program
+//! loads libraries that use the runtime.
 
-// All `no_mangle` functions of a linked crate are exported; the use makes it one.
+// The library exports all `no_mangle` functions of linked crates. This `use` makes the runtime a linked crate.
 pub use runtime::capi;

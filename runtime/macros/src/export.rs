@@ -46,7 +46,7 @@ pub fn expand(args: TokenStream, input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// A C symbol whose function runs a body.
+/// A C symbol with a function that runs `body`.
 fn symbol(krate: &TokenStream, function: &str, name: &str, body: &TokenStream) -> TokenStream {
     let function = format_ident!("{function}");
     quote! {
@@ -57,13 +57,13 @@ fn symbol(krate: &TokenStream, function: &str, name: &str, body: &TokenStream) -
             num_args: i32,
             result: *mut #krate::abi::TVMFFIAny,
         ) -> i32 {
-            // SAFETY: whoever calls the symbol follows the calling convention of TVM FFI.
+            // SAFETY: the code that calls the symbol follows the calling convention of TVM FFI.
             unsafe { #krate::__private::run(args, num_args, result, #body) }
         }
     }
 }
 
-/// A name without the mark of raw identifiers.
+/// A name without the `r#` of raw identifiers.
 fn plain(name: &str) -> String {
     name.strip_prefix("r#").unwrap_or(name).to_owned()
 }

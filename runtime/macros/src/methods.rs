@@ -33,7 +33,7 @@ pub fn expand(args: TokenStream, input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// States one method.
+/// The statement that registers one method.
 fn statement(function: &ImplItemFn, init: bool, krate: &TokenStream) -> Result<TokenStream> {
     let signature = &function.sig;
     params::check(signature)?;
@@ -43,7 +43,9 @@ fn statement(function: &ImplItemFn, init: bool, krate: &TokenStream) -> Result<T
     let Some(receiver) = signature.receiver() else {
         return Ok(if init {
             quote! {
-                registration.init(#doc, |#(#params),*| #krate::__private::InitResult::<Self>::into_obj(Self::#callee(#(#args),*)));
+                registration.init(#doc, |#(#params),*| {
+                    #krate::__private::InitResult::<Self>::into_obj(Self::#callee(#(#args),*))
+                });
             }
         } else {
             quote!(registration.static_method(#name, #doc, |#(#params),*| Self::#callee(#(#args),*));)

@@ -6,7 +6,7 @@ use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, LitStr, Path
 
 use crate::options::{doc, krate};
 
-/// What the struct's attribute says.
+/// The arguments of the struct's attribute.
 #[derive(Default)]
 struct TypeOptions {
     key: Option<LitStr>,
@@ -14,7 +14,7 @@ struct TypeOptions {
     krate: Option<Path>,
 }
 
-/// What a field's attribute says.
+/// The arguments of a field's attribute.
 #[derive(Default)]
 struct FieldOptions {
     parent: bool,
@@ -73,7 +73,8 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         #check
 
-        // SAFETY: fields are stated with their own types and offsets; the parent, if there is one, is the first field, as was checked.
+        // SAFETY: fields are registered with their own types and offsets. The assertion above checks that a parent is
+        // the first field.
         unsafe impl #krate::Object for #ident {
             type Parent = #parent;
 
@@ -98,7 +99,7 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// States one field.
+/// The statement that registers one field.
 fn statement(field: &Field, options: &FieldOptions, krate: &TokenStream) -> Result<TokenStream> {
     let ident = field.ident.as_ref().ok_or_else(|| Error::new_spanned(field, "fields have names"))?;
     let (ty, doc) = (&field.ty, doc(&field.attrs));
@@ -171,7 +172,8 @@ fn field_options(attributes: &[Attribute]) -> Result<FieldOptions> {
     Ok(options)
 }
 
-/// Whether the fields have the order in which they are written; refuses structs whose fields may be misaligned.
+/// Whether the struct is `repr(C)`, so its fields are in declaration order. Refuses `repr(packed)`, since that may
+/// misalign fields.
 fn is_repr_c(attributes: &[Attribute]) -> Result<bool> {
     let mut is_c = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {

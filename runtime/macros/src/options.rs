@@ -14,7 +14,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments of an attribute macro; `allowed` are those that it has beside `crate`.
+    /// Parses the arguments of an attribute macro. `allowed` are those that it accepts in addition to `crate`.
     pub fn parse(args: TokenStream, allowed: &[&str]) -> Result<Self> {
         let mut options = Self::default();
         let parser = syn::meta::parser(|meta| {
@@ -44,7 +44,7 @@ pub fn krate(path: Option<&Path>) -> TokenStream {
     path.map_or_else(|| quote!(::tvm_ffi_runtime), |path| quote!(#path))
 }
 
-/// The doc comment among attributes, without the space that begins each line.
+/// The doc comment among attributes, without each line's leading space.
 pub fn doc(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(|attribute| {
         let Meta::NameValue(meta) = &attribute.meta else { return None };
@@ -55,7 +55,7 @@ pub fn doc(attributes: &[Attribute]) -> String {
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Takes a marker attribute away, and says whether it was there.
+/// Removes a marker attribute, and returns whether it was present.
 pub fn take(attributes: &mut Vec<Attribute>, name: &str) -> bool {
     let before = attributes.len();
     attributes.retain(|attribute| !attribute.path().is_ident(name));

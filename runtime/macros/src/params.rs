@@ -1,4 +1,4 @@
-//! The closure that calls a function with owned arguments, of which parameters that are references borrow.
+//! The closure that calls a function. It takes owned arguments, and borrows them for parameters that are references.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -8,11 +8,11 @@ use syn::{Error, FnArg, Result, Signature, Type};
 pub struct Typed {
     /// Its parameters.
     pub params: Vec<TokenStream>,
-    /// What the function is called with.
+    /// The arguments that it passes to the function.
     pub args: Vec<TokenStream>,
 }
 
-/// Refuses what has no form in the ABI.
+/// Refuses functions that can't be called through the ABI.
 pub fn check(signature: &Signature) -> Result<()> {
     let generic = signature.generics.params.iter().find(|param| !matches!(param, syn::GenericParam::Lifetime(_)));
     if let Some(param) = generic {
@@ -30,7 +30,7 @@ pub fn check(signature: &Signature) -> Result<()> {
     Ok(())
 }
 
-/// The parameters of a function, its receiver left out.
+/// The parameters of a function, without its receiver.
 pub fn typed(signature: &Signature, krate: &TokenStream) -> Result<Typed> {
     let mut typed = Typed { params: Vec::new(), args: Vec::new() };
     let params = signature.inputs.iter().filter_map(|input| match input {
@@ -52,7 +52,7 @@ pub fn typed(signature: &Signature, krate: &TokenStream) -> Result<Typed> {
     Ok(typed)
 }
 
-/// The owned type of which a reference to `ty` can be made.
+/// The owned type that a reference to `ty` borrows from.
 fn owned(ty: &Type, krate: &TokenStream) -> TokenStream {
     match ty {
         Type::Path(path) if path.path.is_ident("str") => quote!(::std::string::String),

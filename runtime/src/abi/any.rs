@@ -121,8 +121,8 @@ impl TVMFFIAny {
 
     /// Reads a value that may have been written a moment ago.
     ///
-    /// It was then written in parts. A processor can read a part while it is on its way to the cache, and has to wait for the cache where
-    /// it reads several at once, which is how sixteen bytes are moved: some ten nanoseconds.
+    /// It was then written in parts. A processor can read a part while it is on its way to the cache, and has to wait
+    /// for the cache where it reads several at once, which is how sixteen bytes are moved: some ten nanoseconds.
     ///
     /// # Safety
     /// `place` must be readable, and hold a value.

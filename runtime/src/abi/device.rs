@@ -74,7 +74,7 @@ device_types! {
 }
 
 impl DLDeviceType {
-    /// Whether a data pointer on this device is an address, so that its alignment can be read
+    /// Whether a data pointer on this device is an address, so its alignment can be read
     /// from it (`IsDirectAddressDevice`, container/tensor.h).
     #[inline]
     pub const fn is_direct_address(self) -> bool {

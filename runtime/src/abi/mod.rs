@@ -1,5 +1,5 @@
 //! Every C type and constant of the TVM FFI and DLPack headers, laid out as in C.
-//! Names are the C names, so that a reader can hold a header beside this module.
+//! Names are the C names, so a reader can hold a header beside this module.
 //! Nothing here has behaviour; sizes and offsets are asserted when the crate compiles.
 
 mod any;

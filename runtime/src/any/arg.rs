@@ -1,4 +1,4 @@
-//! Arguments of a call: [`Arg`], and the trait of what can be one.
+//! Arguments of a call: [`Arg`] and the trait [`ToArg`], which types that can be arguments implement.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -68,12 +68,17 @@ impl Drop for Arg<'_> {
 }
 
 /// A value that can be an argument of a call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be an argument of a call",
+    label = "expected a value of TVM FFI, or a reference to one",
+    note = "pointers become arguments with `AnyView::from_opaque_ptr` and `AnyView::from_dl_tensor`, which are `unsafe`"
+)]
 pub trait ToAnyView {
-    /// The argument; it borrows from `self` where it can.
+    /// Converts to an argument, which borrows from `self` where it can.
     ///
-    /// Text of more than seven bytes without a NUL, and bytes of more than seven, have no borrowed
-    /// form in the ABI that a `&str` or `&[u8]` could give: they are copied to the heap. Pass
-    /// `&CStr`, [`Str`](crate::Str) or [`Bytes`](crate::Bytes) where that matters.
+    /// Strings of more than seven bytes without a NUL, and bytes of more than seven, have no form in the ABI that could
+    /// borrow from a `&str` or `&[u8]`. They are copied to the heap. To avoid the copy, pass `&CStr`,
+    /// [`Str`](crate::Str) or [`Bytes`](crate::Bytes).
     fn to_arg(&self) -> Arg<'_>;
 }
 

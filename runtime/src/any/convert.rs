@@ -1,5 +1,5 @@
-//! Conversions between plain Rust values and [`Any`] / [`AnyView`], by upstream's `TypeTraits`.
-//! Where upstream casts integers silently, reading checks their range.
+//! Conversions between plain Rust values and [`Any`] / [`AnyView`], following upstream's `TypeTraits`. Where upstream
+//! casts integers silently, reading checks their range.
 
 use super::arg::{Arg, ToAnyView};
 use super::objects::try_from_any;
@@ -85,7 +85,7 @@ macro_rules! integers {
         }
     )*};
 }
-// A u64 above i64::MAX travels as upstream's static_cast makes it: a negative integer.
+// A u64 above i64::MAX is passed as a negative integer, like upstream's static_cast.
 integers!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize);
 
 macro_rules! floats {

@@ -1,6 +1,6 @@
-//! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call.
-//! Conversions follow upstream's `TypeTraits`: [`ToAnyView`] makes arguments, [`TryFromAny`] reads arguments and results.
-//! The conversions of functions, tensors, containers and modules stand beside these types.
+//! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call. Conversions follow upstream's
+//! `TypeTraits`: [`ToAnyView`] creates arguments, [`TryFromAny`] reads arguments and results. The conversions of
+//! functions, tensors, containers and modules are defined next to those types.
 
 mod arg;
 mod convert;

@@ -1,5 +1,5 @@
-//! Conversions of objects: of any, and the macros that make those of typed handles.
-//! Rules: upstream's `TypeTraits` in object.h.
+//! Conversions of objects: of untyped references, and macros that implement those of typed handles. Rules: upstream's
+//! `TypeTraits` in object.h.
 
 use super::arg::{Arg, ToAnyView};
 use super::value::{Any, AnyView, TryFromAny};
@@ -38,7 +38,7 @@ where
     }
 }
 
-/// Implements `TryFrom` for values that [`TryFromAny`] reads.
+/// Implements `TryFrom` for types that [`TryFromAny`] reads.
 macro_rules! try_from_any {
     ([$($params:tt)*] $ty:ty) => {
         impl<$($params)*> TryFrom<$crate::any::Any> for $ty {
@@ -63,13 +63,14 @@ macro_rules! try_from_any {
 }
 pub(crate) use try_from_any;
 
-/// Implements the conversions of typed handles into values, and those of values by [`TryFromAny`] as `TryFrom`.
+/// Implements the conversions from typed handles to values, and `TryFrom` for the conversions back by [`TryFromAny`].
 macro_rules! object_values {
     ($($ty:ty),*) => {$(
         impl $crate::any::ToAnyView for $ty {
             #[inline]
             fn to_arg(&self) -> $crate::any::Arg<'_> {
-                $crate::any::Arg::pointer(<$ty as $crate::heap::AsObject>::TYPE_INDEX, $crate::heap::AsObject::as_object(self).as_ptr().cast())
+                let object = $crate::heap::AsObject::as_object(self);
+                $crate::any::Arg::pointer(<$ty as $crate::heap::AsObject>::TYPE_INDEX, object.as_ptr().cast())
             }
         }
 
@@ -85,7 +86,7 @@ macro_rules! object_values {
 }
 pub(crate) use object_values;
 
-/// As `object_values`, for types that read objects of their own type index only.
+/// Like `object_values`, for types that accept only objects of their own type index.
 macro_rules! exact_objects {
     ($($ty:ty),*) => {$(
         $crate::any::object_values!($ty);

@@ -1,5 +1,5 @@
-//! Reading of pointers: `void*` and `DLTensor*`. They become arguments by `unsafe` alone, in [`AnyView`].
-//! Rules: upstream's `TypeTraits<void*>` and `TypeTraits<DLTensor*>`.
+//! Reads pointers: `void*` and `DLTensor*`. To pass a pointer as an argument, use the `unsafe` constructors of
+//! [`AnyView`]. Rules: upstream's `TypeTraits<void*>` and `TypeTraits<DLTensor*>`.
 
 use std::ffi::c_void;
 

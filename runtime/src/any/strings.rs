@@ -1,6 +1,5 @@
-//! Conversions of strings and bytes.
-//! Arguments borrow where the ABI has a borrowed form, and are copied where it has none.
-//! Rules: upstream's `TypeTraits` in string.h.
+//! Conversions of strings and bytes. Arguments borrow where the ABI has a borrowed form; others are copied. Rules:
+//! upstream's `TypeTraits` in string.h.
 
 use std::ffi::{CStr, CString};
 
@@ -93,7 +92,7 @@ impl From<&[u8]> for Any {
     }
 }
 
-/// The text in a value that is a string of any of the three types, without a copy.
+/// The string in a value of any of the three string types, without a copy.
 #[track_caller]
 pub(crate) fn text<'a>(view: &'a AnyView<'_>) -> Result<&'a str> {
     let Some(bytes) = view.str_bytes() else {

@@ -1,6 +1,6 @@
-//! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call.
-//! Both are one `TVMFFIAny`; conversions in and out live beside this file.
-//! Header section: `TVMFFIAny`; rules of ownership as upstream's `any.h`.
+//! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call. Both have the layout of a
+//! `TVMFFIAny`. The neighbouring files hold the conversions. Header section: `TVMFFIAny`; ownership rules follow
+//! upstream's `any.h`.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -14,11 +14,17 @@ use crate::string::{bytes_of, raw_str_from_bytes};
 
 /// Reads a value of any type as a `T`.
 ///
-/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean;
-/// a boolean accepts an integer; a pointer accepts None; a string or bytes accepts its three
-/// forms; a data type or device accepts its name; an array accepts a list and a map a dict, and the
-/// other way round, as a copy; a shape accepts an array or list of integers; `Option<T>` reads None
-/// as `None`.
+/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean; a boolean accepts an
+/// integer; a pointer accepts None; a string or bytes accepts its three forms; a data type or device accepts its name;
+/// an array accepts a list, a map accepts a dict, and vice versa, each as a copy; a shape accepts an array or list of
+/// integers; `Option<T>` reads None as `None`.
+#[diagnostic::on_unimplemented(
+    message = "a value of TVM FFI can't be read as `{Self}`",
+    label = "`Any` doesn't convert to this type",
+    note = "numbers, `bool`, strings, `Option`, containers, `Tensor`, `Function` and `Obj<T>` are types that it \
+        converts to",
+    note = "`derive(Object)` makes a struct `T` an object, which is read as `Obj<T>`"
+)]
 pub trait TryFromAny: Sized {
     /// Converts a borrowed value.
     ///
@@ -49,7 +55,7 @@ impl<'a> AnyView<'a> {
         Self(raw, PhantomData)
     }
 
-    /// Views a `DLTensor` that a framework owns; a tensor of this crate is an argument as it is.
+    /// Views a `DLTensor` that a framework owns; pass a tensor of this crate directly instead.
     ///
     /// ```compile_fail,E0277
     /// let f = tvm_ffi_runtime::Function::from_packed(|_| Ok(().into()));
@@ -57,14 +63,14 @@ impl<'a> AnyView<'a> {
     /// ```
     ///
     /// # Safety
-    /// The tensor must be filled as `dlpack.h` says, and its memory and lists be valid for `'a`, for writing too when a function that
-    /// is given the view writes.
+    /// The tensor must be filled as `dlpack.h` specifies, and its memory and lists must be valid for `'a`. If a
+    /// function that receives the view writes to it, the memory must be writable.
     #[inline]
     pub const unsafe fn from_dl_tensor(tensor: *const DLTensor) -> Self {
         Self(TVMFFIAny::from_ptr(TypeIndex::DL_TENSOR_PTR, tensor.cast_mut().cast()), PhantomData)
     }
 
-    /// Views a pointer without a type, `void*`.
+    /// Views an untyped pointer, `void*`.
     ///
     /// ```compile_fail,E0277
     /// let f = tvm_ffi_runtime::Function::from_packed(|_| Ok(().into()));
@@ -72,23 +78,53 @@ impl<'a> AnyView<'a> {
     /// ```
     ///
     /// # Safety
-    /// The pointer must be what the functions that are given the view make of it, for as long as they use it.
+    /// The pointer must be valid for every use that the functions that receive the view make of it.
     #[inline]
     pub const unsafe fn from_opaque_ptr(pointer: *mut c_void) -> Self {
         Self(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, pointer), PhantomData)
     }
 
-    /// Views the arguments of a call; NULL or a count below one is no arguments.
+    /// Views the arguments of a call; NULL or a count below one gives an empty slice.
     ///
     /// # Safety
     /// `args` must point at `num_args` values that are valid for `'a` as in [`AnyView::from_raw`].
     #[inline]
     pub unsafe fn slice_from_raw(args: *const TVMFFIAny, num_args: i32) -> &'a [AnyView<'a>] {
-        if args.is_null() || num_args <= 0 {
+        // SAFETY: promised by the caller.
+        unsafe { Self::elements_from_raw(args, usize::try_from(num_args).unwrap_or(0)) }
+    }
+
+    /// Views the elements of an array as a kernel of `tvm-ffi-codegen` receives them: `const TVMFFIAny* xs, size_t
+    /// xs_size`. NULL gives an empty slice. Read each element like any other value.
+    ///
+    /// ```
+    /// use tvm_ffi_runtime::abi::TVMFFIAny;
+    /// use tvm_ffi_runtime::{Any, AnyView, Tensor};
+    ///
+    /// /// The kernel of `total(xs: Array[Tensor([n], float32)]) -> float32`.
+    /// unsafe extern "C" fn total(xs: *const TVMFFIAny, xs_size: usize) -> f32 {
+    ///     // SAFETY: the wrapper passes that many elements, which live for the call.
+    ///     let xs = unsafe { AnyView::elements_from_raw(xs, xs_size) };
+    ///     let tensors = xs.iter().filter_map(|x| x.cast::<Tensor>().ok());
+    ///     tensors.flat_map(|x| x.to_vec::<f32>().unwrap_or_default()).sum()
+    /// }
+    ///
+    /// let tensor = Tensor::from_vec(vec![1.0f32, 2.0], &[2])?;
+    /// let xs = [Any::from(tensor.clone()), Any::from(tensor)];
+    /// // SAFETY: an `Any` is laid out as a `TVMFFIAny`.
+    /// assert_eq!(unsafe { total(xs.as_ptr().cast(), xs.len()) }, 6.0);
+    /// # Ok::<(), tvm_ffi_runtime::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// `elements` must point at `len` values that are valid for `'a` as in [`AnyView::from_raw`].
+    #[inline]
+    pub unsafe fn elements_from_raw(elements: *const TVMFFIAny, len: usize) -> &'a [AnyView<'a>] {
+        if elements.is_null() {
             return &[];
         }
         // SAFETY: promised by the caller; a view is a transparent `TVMFFIAny`.
-        unsafe { std::slice::from_raw_parts(args.cast(), num_args as usize) }
+        unsafe { std::slice::from_raw_parts(elements.cast(), len) }
     }
 
     /// The raw value.
@@ -97,7 +133,7 @@ impl<'a> AnyView<'a> {
         self.0
     }
 
-    /// The raw value, where it is.
+    /// A reference to the raw value in place.
     #[inline]
     pub(crate) const fn raw_ref(&self) -> &TVMFFIAny {
         &self.0
@@ -135,7 +171,7 @@ impl<'a> AnyView<'a> {
     pub fn str_bytes(&self) -> Option<&[u8]> {
         match self.type_index() {
             // SAFETY: the view's string is alive for `'a`, and a small one lives in `self`.
-            TypeIndex::SMALL_STR | TypeIndex::STR => Some(unsafe { bytes_of(&self.0) }),
+            TypeIndex::SMALL_STR | TypeIndex::STR => unsafe { bytes_of(&self.0) },
             TypeIndex::RAW_STR => {
                 // SAFETY: a raw string value holds a NUL-terminated string or NULL.
                 let text = unsafe { self.0.v.v_c_str };
@@ -149,8 +185,8 @@ impl<'a> AnyView<'a> {
         }
     }
 
-    /// The text of a string of any of the three string types; `None` for other types and for
-    /// strings that are not UTF-8.
+    /// The string in a value of any of the three string types; `None` for other types and for strings that are not
+    /// UTF-8.
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(self.str_bytes()?).ok()
     }
@@ -159,7 +195,7 @@ impl<'a> AnyView<'a> {
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.type_index() {
             // SAFETY: the view's bytes are alive for `'a`, and small ones live in `self`.
-            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(unsafe { bytes_of(&self.0) }),
+            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => unsafe { bytes_of(&self.0) },
             TypeIndex::BYTE_ARRAY_PTR => {
                 let array = self.0.ptr().cast::<TVMFFIByteArray>();
                 if array.is_null() {
@@ -172,35 +208,37 @@ impl<'a> AnyView<'a> {
         }
     }
 
-    /// The `DLTensor` of a tensor argument, owned or not.
+    /// The `DLTensor` of a tensor argument, owned or not; `None` for other types and where C code passes NULL.
     ///
     /// The pointer is valid for as long as the view.
     pub fn as_dl_tensor(&self) -> Option<*mut DLTensor> {
+        let pointer = self.0.ptr();
         match self.type_index() {
-            TypeIndex::DL_TENSOR_PTR => Some(self.0.ptr().cast()),
+            _ if pointer.is_null() => None,
+            TypeIndex::DL_TENSOR_PTR => Some(pointer.cast()),
             // The tensor's `DLTensor` follows its header.
-            TypeIndex::TENSOR => Some(self.0.ptr().cast::<TVMFFIObject>().wrapping_add(1).cast()),
+            TypeIndex::TENSOR => Some(pointer.cast::<TVMFFIObject>().wrapping_add(1).cast()),
             _ => None,
         }
     }
 
-    /// The object in the value, when it holds one that is `wanted`: a new reference, or the reference that an
-    /// r-value argument gives away. An object that is not wanted stays where it is.
+    /// Takes the object in the value if it is `wanted`: a new reference, or the reference that an r-value argument
+    /// transfers. An object that isn't wanted stays in the value.
     pub(crate) fn object(&self, wanted: impl Fn(&ObjectRef) -> bool) -> Option<ObjectRef> {
         let object = self.borrowed_object().filter(|object| wanted(object))?;
         if self.type_index().is_object() {
             return Some(ObjectRef::clone(&object));
         }
-        // SAFETY: an r-value argument points at an object pointer that owns a reference; whoever reads the
+        // SAFETY: an r-value argument points at an object pointer that owns a reference; the code that reads the
         // argument may take it, and leaves NULL.
         unsafe { self.0.ptr().cast::<*mut TVMFFIObject>().write(std::ptr::null_mut()) };
         Some(ManuallyDrop::into_inner(object))
     }
 
-    /// The object in the value, in an r-value argument too, without taking it.
+    /// The object in the value, including one in an r-value argument, without taking it.
     #[inline]
     pub(crate) fn borrowed_object(&self) -> Option<ManuallyDrop<ObjectRef>> {
-        // SAFETY: the view's object, or the one in an r-value argument, is alive; NULL is none.
+        // SAFETY: the view's object, or the one in an r-value argument, is alive; NULL means no object.
         let object = unsafe {
             if self.type_index().is_object() {
                 ObjectRef::from_raw(self.0.v.v_obj)
@@ -213,42 +251,46 @@ impl<'a> AnyView<'a> {
         object.map(ManuallyDrop::new)
     }
 
-    /// The object in the value as its typed handle, which the value keeps; `None` where it is of another type.
+    /// Borrows the object in the value as its typed handle; the value keeps its reference. `None` if the object has
+    /// another type.
     #[inline]
     pub(crate) fn borrow<T: AsObject>(&self) -> Option<ManuallyDrop<T>> {
         let object = self.borrowed_object().filter(|object| T::is_object(object))?;
-        // SAFETY: the object's type index and layout were checked. The reference stays the value's, since nobody drops it here.
+        // SAFETY: the object's type index and layout were checked. The value keeps its
+        // reference, as `ManuallyDrop` drops none.
         Some(ManuallyDrop::new(unsafe { T::from_object_unchecked(ManuallyDrop::into_inner(object)) }))
     }
 
-    /// A new reference to the object in the value, which an r-value argument keeps.
+    /// A new reference to the object in the value; an r-value argument keeps its own.
     pub(crate) fn shared_object(&self) -> Option<ObjectRef> {
         self.borrowed_object().map(|object| ObjectRef::clone(&object))
     }
 
-    /// The type index of the object in the value, in an r-value argument too, or else that of the value.
+    /// The type index of the object in the value, including one in an r-value argument; without an object, that of the
+    /// value.
     pub(crate) fn inner_type_index(&self) -> TypeIndex {
         self.borrowed_object().map_or(self.type_index(), |object| object.type_index())
     }
 
-    /// The value, owned: objects gain a reference, raw strings and byte arrays are copied, an
-    /// r-value reference is moved (upstream's `AnyViewToOwnedAny`).
+    /// Converts to an owned value: objects gain a reference, raw strings and byte arrays are copied, an r-value
+    /// reference is moved (upstream's `AnyViewToOwnedAny`).
     ///
     /// # Errors
-    /// `RuntimeError` for an r-value reference that was moved already, or a NULL string; `TypeError` for a
-    /// `DLTensor*`, as which a [`TensorView`](crate::TensorView) is passed: nothing keeps its memory.
+    /// `RuntimeError` for a NULL string, or for an r-value reference that was already moved. `TypeError` for a
+    /// `DLTensor*`, the form in which a [`TensorView`](crate::TensorView) is passed, because nothing keeps its memory
+    /// alive.
     #[inline]
     pub fn to_owned(&self) -> Result<Any> {
         if self.borrows() { self.borrowed_to_owned() } else { Ok(Any(self.share())) }
     }
 
-    /// Whether the value points at something that is no object, and that somebody else owns.
+    /// Whether the value points at memory that is not an object and has another owner.
     #[inline]
     pub(crate) fn borrows(&self) -> bool {
         (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&self.0.type_index)
     }
 
-    /// The value, with a reference of its own to its object if it has one.
+    /// Copies the raw value, and adds a reference to its object if it has one.
     #[inline]
     pub(crate) fn share(&self) -> TVMFFIAny {
         if self.type_index().is_object() && !self.0.ptr().is_null() {
@@ -258,7 +300,7 @@ impl<'a> AnyView<'a> {
         self.0
     }
 
-    /// As [`to_owned`](Self::to_owned), for the types that point at what somebody else owns.
+    /// Like [`to_owned`](Self::to_owned), for the types that point at memory with another owner.
     fn borrowed_to_owned(&self) -> Result<Any> {
         match self.type_index() {
             TypeIndex::RAW_STR => match self.str_bytes() {
@@ -305,8 +347,8 @@ impl Default for AnyView<'_> {
 #[repr(transparent)]
 pub struct Any(pub(super) TVMFFIAny);
 
-// SAFETY: objects may be used on any thread (see `ObjectRef`), other values are plain data;
-// following a raw pointer takes unsafe code that answers for the thread.
+// SAFETY: objects may be used on any thread (see `ObjectRef`), and other values are plain data. Following a raw pointer
+// takes unsafe code, which is responsible for the thread.
 unsafe impl Send for Any {}
 // SAFETY: as above; a shared `Any` is only read.
 unsafe impl Sync for Any {}
@@ -327,20 +369,42 @@ impl Any {
         Self(raw)
     }
 
-    /// A pointer without a type, `void*`.
+    /// Wraps an untyped pointer, `void*`.
+    ///
+    /// For a kernel parameter of type `EnvState("mylang.state")`, register a global function of that name that returns
+    /// such a pointer. A wrapper requests it once, so the state must live as long as the code:
+    ///
+    /// ```
+    /// use tvm_ffi_runtime::registry::set_global;
+    /// use tvm_ffi_runtime::{Any, Function};
+    ///
+    /// struct State {
+    ///     threads: usize,
+    /// }
+    /// static STATE: State = State { threads: 4 };
+    ///
+    /// let state = Function::from_packed(|_| {
+    ///     let pointer = (&raw const STATE).cast_mut().cast();
+    ///     // SAFETY: the kernels of `mylang` read a `State` there, which lives as long as the process.
+    ///     Ok(unsafe { Any::from_opaque_ptr(pointer) })
+    /// });
+    /// set_global("mylang.state", state, false)?;
+    /// # assert_eq!(STATE.threads, 4);
+    /// # Ok::<(), tvm_ffi_runtime::Error>(())
+    /// ```
     ///
     /// # Safety
-    /// The pointer must be what the functions that are given the value make of it, for as long as they use it.
+    /// The pointer must be valid for every use that the functions that receive the value make of it.
     #[inline]
     pub const unsafe fn from_opaque_ptr(pointer: *mut c_void) -> Self {
         Self(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, pointer))
     }
 
-    /// Takes over a value that a C function has written as its result: what should have been an
-    /// owned value but is a borrowed string or byte array is copied, and a borrowed tensor refused.
+    /// Takes over a value that a C function wrote as its result. The function should have written an owned value: a
+    /// borrowed string or byte array is copied, and a borrowed tensor is an error.
     ///
     /// # Safety
-    /// As for [`Any::from_raw`], or a view that is valid now.
+    /// As for [`Any::from_raw`], or the value must be a view that is valid now.
     #[inline]
     pub(crate) unsafe fn from_result(raw: TVMFFIAny) -> Result<Self> {
         if (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&raw.type_index) {
@@ -350,21 +414,21 @@ impl Any {
         Ok(Self(raw))
     }
 
-    /// Gives the raw value away, with its reference.
+    /// Returns the raw value, transferring its reference.
     #[inline]
     pub fn into_raw(self) -> TVMFFIAny {
         ManuallyDrop::new(self).0
     }
 
-    /// As [`into_raw`](Self::into_raw), for a value that was made a moment ago.
+    /// Like [`into_raw`](Self::into_raw), for a value that was just created.
     #[inline]
     pub(crate) fn into_fresh_raw(self) -> TVMFFIAny {
         let value = ManuallyDrop::new(self);
-        // SAFETY: the value is there.
+        // SAFETY: `value` is a live local variable.
         unsafe { TVMFFIAny::read_parts(&raw const value.0) }
     }
 
-    /// As [`into_raw`](Self::into_raw), for a value that is held for as long as the process lives.
+    /// Like [`into_raw`](Self::into_raw), for a value that is kept until the process ends.
     pub(crate) fn into_kept_raw(self) -> TVMFFIAny {
         if self.type_index().is_object() {
             live::gone(self.0.ptr());
@@ -372,13 +436,13 @@ impl Any {
         self.into_raw()
     }
 
-    /// The raw value; its reference stays with `self`.
+    /// The raw value; `self` keeps the reference.
     #[inline]
     pub const fn as_raw(&self) -> &TVMFFIAny {
         &self.0
     }
 
-    /// The object in the value, if it holds one.
+    /// Converts to the object in the value, if it holds one.
     pub(crate) fn into_object(self) -> Option<ObjectRef> {
         if !self.type_index().is_object() {
             return None;
@@ -410,7 +474,7 @@ impl Any {
         self.as_view().is_none()
     }
 
-    /// Converts by the rules of [`TryFromAny`]; the value itself stays.
+    /// Converts by the rules of [`TryFromAny`]; `self` keeps its value.
     ///
     /// # Errors
     /// As [`AnyView::cast`].
@@ -420,11 +484,11 @@ impl Any {
         T::try_from_view(self.as_view())
     }
 
-    /// The text of a string, as [`AnyView::as_str`].
+    /// The value of a string, as in [`AnyView::as_str`].
     pub fn as_str(&self) -> Option<&str> {
         let bytes = match self.type_index() {
             // SAFETY: `self` keeps its string alive, and a small one lives in `self`.
-            TypeIndex::SMALL_STR | TypeIndex::STR => unsafe { bytes_of(&self.0) },
+            TypeIndex::SMALL_STR | TypeIndex::STR => unsafe { bytes_of(&self.0) }?,
             _ => return None,
         };
         std::str::from_utf8(bytes).ok()
@@ -434,7 +498,7 @@ impl Any {
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.type_index() {
             // SAFETY: `self` keeps its bytes alive, and small ones live in `self`.
-            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(unsafe { bytes_of(&self.0) }),
+            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => unsafe { bytes_of(&self.0) },
             _ => None,
         }
     }
@@ -455,7 +519,7 @@ impl Drop for Any {
     #[inline]
     fn drop(&mut self) {
         if self.type_index().is_object() && !self.0.ptr().is_null() {
-            // SAFETY: `self` owns a reference and gives it up here.
+            // SAFETY: `self` owns a reference and releases it here.
             unsafe { count::dec_ref(self.0.v.v_obj) };
         }
     }

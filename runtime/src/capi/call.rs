@@ -1,6 +1,5 @@
-//! C symbols of functions: create, call, and the global table.
-//! `TVMFFIFunctionCall` jumps straight to the callable; the guard is inside what it calls.
-//! Header section: "Basic function calling API for function implementation".
+//! C symbols of functions: create, call, and the global table. `TVMFFIFunctionCall` jumps straight to the callable,
+//! which has its own panic guard. Header section: "Basic function calling API for function implementation".
 
 use std::ffi::{c_int, c_void};
 
@@ -13,7 +12,7 @@ use crate::heap::{AsObject, ObjectRef};
 use crate::registry;
 use crate::string::Str;
 
-/// A new reference to the function behind a borrowed handle.
+/// A new reference to the function of a borrowed handle.
 ///
 /// # Safety
 /// A non-NULL handle must be an object that is alive.
@@ -45,7 +44,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
     })
 }
 
-/// Looks up a global function; `*out` is NULL when there is none.
+/// Looks up a global function; `*out` is NULL when it is not registered.
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
@@ -101,7 +100,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     })
 }
 
-/// Calls a function. The callable follows the same convention, so nothing stands between.
+/// Calls a function. The callable uses the same calling convention, so no adapter is needed.
 ///
 /// # Safety
 /// `func` must be NULL or a function object; arguments and result as [`TVMFFISafeCallType`] says.
@@ -124,7 +123,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCall(
     }
 }
 
-/// A C function, as its caller is: neither unwinds, so that the caller jumps here and needs no frame.
+/// Declared as a C function, like its caller: neither unwinds, so the caller jumps here and needs no frame.
 #[cold]
 #[inline(never)]
 extern "C" fn raise_null_function() -> c_int {
@@ -141,7 +140,7 @@ pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(any_view: *const TVMFFIAny, out
     if let (Some(view), false) = (unsafe { any_view.as_ref() }, out.is_null()) {
         // SAFETY: promised by the caller.
         let view = unsafe { AnyView::from_raw(*view) };
-        // As upstream where it is a `DLTensor*`: C code may know that the tensor stays.
+        // Like upstream for a `DLTensor*`: C code may know that the tensor stays alive.
         if !view.borrows() || view.type_index() == TypeIndex::DL_TENSOR_PTR {
             // SAFETY: `out` is not NULL, and writable by contract.
             unsafe { out.write(view.share()) };
@@ -165,12 +164,12 @@ unsafe fn own_borrowed(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int
     })
 }
 
-/// Raises the mismatch of a handle that should have been of another type.
+/// Raises a type mismatch if the handle's object is not of the wanted type.
 pub(super) fn check_type(handle: TVMFFIObjectHandle, want: TypeIndex, name: &str) -> Result<()> {
     if handle.is_null() {
         return Err(null_argument(name));
     }
-    // SAFETY: every caller in this module tree passes a live object on by contract.
+    // SAFETY: every caller in this module tree passes a live object by contract.
     let got = TypeIndex(unsafe { (*handle.cast::<TVMFFIObject>()).type_index });
     if got == want {
         return Ok(());

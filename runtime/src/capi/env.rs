@@ -1,6 +1,6 @@
-//! C symbols of the environment: streams, tensor allocation, signals.
-//! Header: `extra/c_env_api.h`; those that manage modules are in `modules`.
-//! Without an allocator set, `TVMFFIEnvTensorAlloc` allocates on the CPU (upstream fails).
+//! C symbols of the environment: streams, tensor allocation, signals. Header: `extra/c_env_api.h`; the symbols that
+//! manage modules are in `modules`. Without an allocator set, `TVMFFIEnvTensorAlloc` allocates on the CPU (upstream
+//! fails).
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -12,7 +12,7 @@ use crate::heap::AsObject;
 /// Handle of a stream.
 pub type TVMFFIStreamHandle = *mut c_void;
 
-/// Sets this thread's stream of a device.
+/// Sets this thread's stream for a device.
 ///
 /// # Safety
 /// `opt_out_original_stream` must be NULL or writable.
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetStream(
     })
 }
 
-/// This thread's stream of a device, NULL when none is set.
+/// This thread's stream for a device; NULL when none is set.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> TVMFFIStreamHandle {
     guard_value(std::ptr::null_mut(), || {
@@ -43,7 +43,7 @@ pub extern "C" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> TVMFFI
     })
 }
 
-/// Sets the allocator of this thread, and of the process when asked to.
+/// Sets the allocator of this thread, and on request that of the process.
 ///
 /// # Safety
 /// The allocator must follow `dlpack.h`; the out pointer must be NULL or writable.
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     })
 }
 
-/// The allocator of this thread, or else of the process; NULL when none is set.
+/// The allocator of this thread, or else that of the process; NULL when neither is set.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<DLPackManagedTensorAllocator> {
     guard_value(None, || Ok(env::allocator()))
@@ -87,8 +87,8 @@ pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mu
     })
 }
 
-/// Lets the surrounding environment handle its signals. -1 where a handler has set an error in the environment, which is then the error:
-/// nothing is raised here.
+/// Lets the surrounding environment handle its signals. Returns -1 if a handler sets an error in the environment. The
+/// environment then holds the error, and this function raises none.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIEnvCheckSignals() -> c_int {
     guard_value(-1, || Ok(if env::check_signals()? { 0 } else { -1 }))

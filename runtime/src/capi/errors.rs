@@ -1,6 +1,5 @@
-//! C symbols of errors: the thread's slot, creation, and the backtrace text.
-//! Functions that return nothing ignore arguments that are NULL where they must not be.
-//! Header sections: `TVMFFIError...`, `TVMFFIBacktrace`.
+//! C symbols of errors: the thread's slot, creation, and the backtrace text. A function without a return value can't
+//! report a NULL argument, so it ignores one. Header sections: `TVMFFIError...`, `TVMFFIBacktrace`.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
@@ -8,7 +7,7 @@ use std::ffi::{c_char, c_int};
 use super::call::check_type;
 use crate::abi::*;
 use crate::boundary::{c_bytes, guard_value, required_bytes, required_out};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, Result, memory_error};
 use crate::heap::{AsObject, ObjectRef};
 
 /// Moves the raised error out of this thread's slot; `*result` is NULL when there is none.
@@ -25,8 +24,8 @@ pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut TVMFFIObjectHand
     unsafe { result.write(handle) };
 }
 
-/// Puts an error into this thread's slot; the caller keeps its reference. NULL empties the slot,
-/// as upstream; an object that is no error raises a `TypeError` in its place.
+/// Puts an error into this thread's slot; the caller keeps its reference. NULL empties the slot, as in upstream. If the
+/// object is not an error, a `TypeError` is raised instead.
 ///
 /// # Safety
 /// `error` must be NULL or an object that is alive.
@@ -77,10 +76,10 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStrParts(
 unsafe fn raise_parts(kind: *const c_char, parts: &[*const c_char]) {
     guard_value((), || {
         // SAFETY: promised by the caller.
-        let (kind, message) = unsafe {
-            let parts: Vec<&[u8]> = parts.iter().map(|&part| c_bytes(part)).collect();
-            (c_bytes(kind), parts.concat())
-        };
+        let (kind, parts) = unsafe { (c_bytes(kind), parts.iter().map(|&part| c_bytes(part))) };
+        let mut message = Vec::new();
+        message.try_reserve_exact(parts.clone().map(<[u8]>::len).sum()).map_err(|_| memory_error())?;
+        parts.for_each(|part| message.extend_from_slice(part));
         let backtrace = error::c_backtrace(false);
         error::set_raised(Error::from_bytes(kind, &message, backtrace.as_bytes(), None, None));
         Ok(())
@@ -103,8 +102,8 @@ pub unsafe extern "C" fn TVMFFIErrorCreate(
     unsafe { TVMFFIErrorCreateWithCauseAndExtraContext(kind, message, backtrace, none, none, out) }
 }
 
-/// Creates an error with its cause and further context, both of which the caller keeps too. A
-/// failure (a NULL argument, a cause that is no error) returns -1 and raises nothing.
+/// Creates an error with its cause and further context, and the caller keeps its references to both. A failure (a NULL
+/// argument, a cause that is not an error) returns -1 and raises nothing.
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
@@ -127,7 +126,7 @@ pub unsafe extern "C" fn TVMFFIErrorCreateWithCauseAndExtraContext(
             Error::from_bytes(
                 required_bytes(kind, "kind")?,
                 required_bytes(message, "message")?,
-                // Upstream requires a backtrace; a missing one is taken as empty.
+                // Upstream requires a backtrace; here a missing one is empty.
                 required_bytes(backtrace, "backtrace").unwrap_or_default(),
                 ObjectRef::clone_from_raw(cause_chain.cast()),
                 ObjectRef::clone_from_raw(extra_context.cast()),
@@ -149,9 +148,9 @@ thread_local! {
         RefCell::new((Vec::new(), Box::new(TVMFFIByteArray::EMPTY)));
 }
 
-/// The calling thread's stack, most recent call first, by the policy of [`Error`]: the given place
-/// alone, or the whole stack where that is enabled. It ends where one language calls another, unless `cross_ffi_boundary` is set.
-/// Valid until the thread's next call.
+/// The calling thread's stack, most recent call first, by the policy of [`Error`]: only the given place, or the whole
+/// stack if that is enabled. It ends where one language calls another, unless `cross_ffi_boundary` is set. The result
+/// is valid until the thread's next call.
 ///
 /// # Safety
 /// `filename` and `func` must be NULL or NUL-terminated strings.

@@ -1,5 +1,5 @@
-//! C symbols that code in libraries uses: the lookup of imported functions, and what is registered for libraries.
-//! Header section: "Module symbol management in callee side" of `extra/c_env_api.h`.
+//! C symbols for the code in libraries: looking up imported functions, and registering values for libraries. Header
+//! section: "Module symbol management in callee side" of `extra/c_env_api.h`.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -11,8 +11,8 @@ use crate::module::{Module, register_context_symbol, register_system_symbol};
 
 /// Finds a function in the modules that a library imports, or else among the global ones.
 ///
-/// `library_ctx` is what the library's `__tvm_ffi__library_ctx` holds. The result is not an owned reference: it lives as long as the
-/// library's module, and is the same for the same name.
+/// `library_ctx` is what the library's `__tvm_ffi__library_ctx` holds. The result is not an owned reference: it lives
+/// as long as the library's module, and the same name always gives the same function.
 ///
 /// # Safety
 /// `library_ctx` must be NULL or a module that is alive; `func_name` NULL or NUL-terminated; `out` NULL or writable.
@@ -38,10 +38,11 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
     })
 }
 
-/// Registers the value of the pointer variables called `name` in libraries that are loaded from now on. NULL takes it back.
+/// Registers the value of the pointer variables called `name` in libraries that are loaded from now on. NULL removes
+/// the registration.
 ///
 /// # Safety
-/// `name` must be NULL or NUL-terminated, and the symbol of that name in any library a pointer variable.
+/// `name` must be NULL or NUL-terminated, and in every library the symbol of that name must be a pointer variable.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     guard(|| {
@@ -51,10 +52,11 @@ pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, 
     })
 }
 
-/// Registers a symbol of the system library; a later one of the same name wins. NULL takes it back.
+/// Registers a symbol of the system library; a later one of the same name wins. NULL removes it.
 ///
 /// # Safety
-/// `name` must be NULL or NUL-terminated; `symbol` what the name says by the rules for libraries, for ever.
+/// `name` must be NULL or NUL-terminated; `symbol` must be what the rules for libraries require of that name, and stay
+/// valid for ever.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     guard(|| {
@@ -64,7 +66,7 @@ pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char
     })
 }
 
-/// The text of a name that must not be NULL.
+/// Reads a name that must not be NULL.
 ///
 /// # Safety
 /// A non-NULL pointer must be a NUL-terminated string for `'a`.

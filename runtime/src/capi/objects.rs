@@ -1,6 +1,6 @@
-//! C symbols of objects: version, counts, opaque objects, allocator, handles made once.
-//! Giving up a NULL handle does nothing, as upstream; adding to one is an error.
-//! Header sections: "Basic object API", "ObjectAllocHeader and CustomAllocator".
+//! C symbols of objects: version, counts, opaque objects, allocator, one-time handles. Releasing a NULL handle does
+//! nothing, as in upstream; adding a reference to one is an error. Header sections: "Basic object API",
+//! "ObjectAllocHeader and CustomAllocator".
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -40,21 +40,21 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
     0
 }
 
-/// A C function, as its caller is: neither unwinds, so that the caller jumps here and needs no frame.
+/// Declared as a C function, like its caller: neither unwinds, so the caller jumps here and needs no frame.
 #[cold]
 #[inline(never)]
 extern "C" fn raise_null_object() -> c_int {
     guard(|| Err(null_argument("obj")))
 }
 
-/// Gives up a strong reference.
+/// Releases a strong reference.
 ///
 /// # Safety
-/// `obj` must be NULL or an object of which the caller owns a strong reference.
+/// `obj` must be NULL or an object with a strong reference that the caller owns.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
     if !obj.is_null() {
-        // SAFETY: promised by the caller. Nothing in it unwinds: a deleter is a C function.
+        // SAFETY: promised by the caller. It doesn't unwind, because a deleter is a C function.
         unsafe { count::dec_ref(obj.cast()) };
     }
     0
@@ -104,13 +104,13 @@ pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAl
     })
 }
 
-/// Creates the handle at an address once; other threads wait. `init_func`'s own failure code is
-/// passed on, with the error that it has raised. Unlike upstream's, whose first calls share one lock, `init_func` may create other handles
-/// this way, and holds up nobody who needs another.
+/// Creates the handle at an address once; other threads wait. A failure code of `init_func` is returned unchanged, with
+/// the error that it raised. In upstream all first calls share one lock. Here `init_func` may create other handles with
+/// this function, and blocks only the threads that need the same handle.
 ///
 /// # Safety
-/// `handle_addr` must be NULL or an aligned pointer that all threads change through this API only;
-/// `init_func` must be safe to call.
+/// `handle_addr` must be NULL or an aligned pointer that all threads change only through this API; `init_func` must be
+/// safe to call.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     handle_addr: *mut *mut c_void,
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn TVMFFIHandleDeinitOnce(
         if old.is_null() {
             return Ok(0);
         }
-        // SAFETY: promised by the caller; this thread alone took the handle.
+        // SAFETY: promised by the caller; only this thread took the handle.
         Ok(unsafe { deinit_func(old) })
     })
 }

@@ -1,6 +1,5 @@
-//! C symbols of tensors: DLPack in and out, and views over another tensor's memory.
-//! On an error an imported structure stays the caller's.
-//! Header section: "DLPack support APIs".
+//! C symbols of tensors: DLPack in and out, and views over another tensor's memory. On an error the caller keeps
+//! ownership of an imported structure. Header section: "DLPack support APIs".
 
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
@@ -12,13 +11,13 @@ use crate::error::{Result, value_error};
 use crate::heap::{AsObject, ObjectRef};
 use crate::tensor::Tensor;
 
-/// Borrows the tensor behind a handle.
+/// Borrows the tensor of a handle.
 ///
 /// # Safety
 /// A non-NULL handle must be an object that stays alive while the result is used.
 unsafe fn tensor_of(handle: TVMFFIObjectHandle, name: &str) -> Result<ManuallyDrop<Tensor>> {
     check_type(handle, TypeIndex::TENSOR, name)?;
-    // SAFETY: the handle is not NULL; the reference is the caller's, so it is never dropped here.
+    // SAFETY: the handle is not NULL; the caller owns the reference, so it is never dropped here.
     let object = unsafe { ObjectRef::from_raw(handle.cast()) }.ok_or_else(|| null_argument(name))?;
     // SAFETY: the type index was checked.
     Ok(ManuallyDrop::new(unsafe { Tensor::from_object_unchecked(object) }))
@@ -35,7 +34,8 @@ unsafe fn write_tensor(out: *mut TVMFFIObjectHandle, tensor: Tensor) {
     unsafe { out.write(tensor.into_object().into_raw().cast()) };
 }
 
-/// Writes what `import` makes with the checked alignment; nothing is taken over where the other arguments are wrong.
+/// Writes the tensor that `import` creates with the checked alignment. If another argument is invalid, ownership of the
+/// input is not taken.
 ///
 /// # Safety
 /// `out` must be NULL or writable.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn TVMFFITensorToDLPack(from: TVMFFIObjectHandle, out: *mu
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller; `out` is not NULL.
-        unsafe { out.write(tensor_of(from, "from")?.to_dlpack()) };
+        unsafe { out.write(tensor_of(from, "from")?.try_export()?) };
         Ok(())
     })
 }
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn TVMFFITensorToDLPackVersioned(
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller; `out` is not NULL.
-        unsafe { out.write(tensor_of(from, "from")?.to_dlpack_versioned()) };
+        unsafe { out.write(tensor_of(from, "from")?.try_export()?) };
         Ok(())
     })
 }

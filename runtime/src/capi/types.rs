@@ -1,6 +1,5 @@
-//! C symbols of the type table and of reflection.
-//! Where upstream ends the process (an unknown index), these return the info of no type, or -1.
-//! Header sections: "Type reflection support APIs", `TVMFFITypeGetOrAllocIndex`.
+//! C symbols of the type table and of reflection. Where upstream ends the process (an unknown index), these functions
+//! return an empty type info, or -1. Header sections: "Type reflection support APIs", `TVMFFITypeGetOrAllocIndex`.
 
 use std::ffi::c_int;
 
@@ -26,8 +25,8 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, 
     })
 }
 
-/// The index of a type, registered when new; -2 when a query finds nothing. An error is -1 with
-/// the error raised (upstream ends the process).
+/// The index of a type, which is registered if new; -2 when a query finds nothing. An error is -1 with the error raised
+/// (upstream ends the process).
 ///
 /// # Safety
 /// `type_key` must be NULL or a valid byte array.
@@ -54,8 +53,8 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
     })
 }
 
-/// The info of a type, at an address that stays valid. For an unknown index, at which upstream ends the process, it is the info of a
-/// type of index -1 with nothing in it: C++ code looks into what it gets without asking whether it is NULL.
+/// The info of a type, at an address that stays valid. For an unknown index, where upstream ends the process, it is an
+/// empty info with index -1: C++ code dereferences the result without a check for NULL.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
     match type_table::ready_type_info(type_index) {
@@ -64,7 +63,7 @@ pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
     }
 }
 
-/// As [`TVMFFIGetTypeInfo`], where the table of types may have to be filled.
+/// Like [`TVMFFIGetTypeInfo`], for when the table of types may still have to be filled.
 #[cold]
 #[inline(never)]
 fn first_type_info(type_index: i32) -> *const TVMFFITypeInfo {
@@ -73,10 +72,10 @@ fn first_type_info(type_index: i32) -> *const TVMFFITypeInfo {
 }
 
 struct SyncInfo(TVMFFITypeInfo);
-// SAFETY: the info never changes, and what it points at neither.
+// SAFETY: neither the info nor what it points at ever changes.
 unsafe impl Sync for SyncInfo {}
 
-/// The info of no type.
+/// The info returned for unknown types.
 static UNKNOWN: SyncInfo = SyncInfo(TVMFFITypeInfo {
     type_index: TypeIndex::ANY.0,
     type_depth: 0,
@@ -140,7 +139,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
     })
 }
 
-/// The column of an attribute, at an address that stays valid; NULL when nothing registered it.
+/// The column of an attribute, at an address that stays valid; NULL if no type has registered the attribute.
 ///
 /// # Safety
 /// `attr_name` must be NULL or a valid byte array.

@@ -1,6 +1,6 @@
-//! C symbols that make values: strings, bytes, data types to text and back.
-//! Text from C need not be UTF-8; it is kept byte for byte.
-//! Header sections: "string/bytes support APIs", "dtype string support APIs".
+//! C symbols that create values (strings, bytes, big integers) and convert data types to strings and back. Strings from
+//! C need not be UTF-8; their bytes are kept unchanged. Header sections: "string/bytes support APIs", "dtype string
+//! support APIs".
 
 use std::ffi::c_int;
 
@@ -11,7 +11,7 @@ use crate::boundary::{guard, required, required_bytes, required_out, required_te
 use crate::error::value_error;
 use crate::string::{Bytes, Str, raw_str_from_bytes};
 
-/// Makes a string value.
+/// Creates a string value.
 ///
 /// # Safety
 /// `input` must be NULL or a valid byte array; `out` NULL or writable.
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn TVMFFIStringFromByteArray(input: *const TVMFFIByteArray
     })
 }
 
-/// Makes a bytes value.
+/// Creates a bytes value.
 ///
 /// # Safety
 /// As [`TVMFFIStringFromByteArray`].
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray,
     })
 }
 
-/// Makes an integer from its words.
+/// Creates an integer from its words.
 ///
 /// # Safety
 /// As [`TVMFFIStringFromByteArray`].
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const TVMFFIByteArray
     })
 }
 
-/// The words of an integer, which live as long as the value; none for NULL and for what is no integer.
+/// The words of an integer, which live as long as the value; empty for NULL and for values that aren't integers.
 ///
 /// # Safety
 /// `value` must be NULL or a valid value.

@@ -1,5 +1,5 @@
 //! Arrays: immutable sequences of values.
-//! Layout: header, `TVMFFISeqCell`, the elements; C++ code may place them elsewhere.
+//! Layout: header, `TVMFFISeqCell`, the elements; C++ code may store the elements elsewhere.
 //! Header sections: `kTVMFFIArray`, `TVMFFISeqCell`.
 
 use std::fmt;
@@ -13,8 +13,9 @@ use crate::equality;
 use crate::error::{Result, object_wrapper};
 use crate::heap::ObjectRef;
 
-/// An immutable sequence of values, `ffi.Array`. An array of values of any type dereferences to `[Any]`; one of a
-/// [`ContainerItem`](super::ContainerItem) type was checked when it was made, and gives elements of that type.
+/// An immutable sequence of values, `ffi.Array`. An untyped array dereferences to `[Any]`. An array of a
+/// [`ContainerItem`](super::ContainerItem) type was checked when the handle was made, and returns elements of that
+/// type.
 #[repr(transparent)]
 pub struct Array<T = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> T>);
 
@@ -23,22 +24,22 @@ object_wrapper!(Array[PhantomData], TypeIndex::ARRAY);
 impl Array {
     /// The elements.
     pub fn as_slice(&self) -> &[Any] {
-        // SAFETY: the cell describes elements that live as long as the object. They do not change:
-        // upstream's copy-on-write changes an array only where it has the one reference to it.
+        // SAFETY: the cell describes elements that live as long as the object. They do not change: upstream's
+        // copy-on-write only changes an array to which it holds the one reference.
         unsafe { seq::values_of(seq::cell_of(&self.0).as_ref()) }
     }
 
-    /// Whether some element equals `value`, as keys of a [`Map`](super::Map) are equal.
+    /// Whether some element equals `value`, with the equality of [`Map`](super::Map) keys.
     ///
     /// # Errors
-    /// The error of an `__any_equal__` attribute that one of the elements' types has.
+    /// The error of an `__any_equal__` attribute of an element's type.
     pub fn contains(&self, value: &Any) -> Result<bool> {
         equality::contains(self, value.into())
     }
 }
 
 impl Array {
-    /// An array of the first `count` of these values, made in place.
+    /// An array of the first `count` of these values, constructed in place.
     ///
     /// # Errors
     /// The first error of a value.

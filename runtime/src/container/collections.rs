@@ -1,5 +1,6 @@
-//! Conversions of Rust's collections: vectors, arrays and tuples as `ffi.Array`, maps as `ffi.Map`.
-//! Reading takes an array or list, or a map or dict, of which every element converts, as upstream's typed containers do.
+//! Conversions of Rust's collections: vectors, arrays and tuples to `ffi.Array`, maps to `ffi.Map`.
+//! As with upstream's typed containers, the conversions back accept any array or list, or any map or dict, if every
+//! element converts.
 //! Rules: upstream's `TypeTraits` of `Array<T>`, `Map<K, V>` and `Tuple<T...>`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,13 +13,13 @@ use super::map::Map;
 use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 use crate::error::{Error, Result, type_error};
 
-/// An element as a `T`. The error of one that isn't says which it is.
+/// Converts an element to `T`. The error names the element at fault.
 #[track_caller]
 pub(super) fn element<T: TryFromAny>(value: &Any, place: impl fmt::Display) -> Result<T> {
     value.cast().map_err(|error| Error::new(error.kind(), &format!("{place}: {}", error.message())))
 }
 
-/// The elements of an array or list, as many as expected.
+/// The elements of an array or list, which must have exactly `N`.
 #[track_caller]
 fn elements<const N: usize>(view: AnyView<'_>) -> Result<Array> {
     let array: Array = view.cast()?;
@@ -74,8 +75,10 @@ impl<T: TryFromAny, const N: usize> TryFromAny for [T; N] {
 
 macro_rules! maps {
     ($($map:ident, [$($bound:path),*], [$($hasher:ident: $hasher_bound:path),*];)*) => {$(
-        /// As a map; the error of a key's `__any_hash__` or `__any_equal__` comes where the value is read.
-        impl<K: Into<Any> $(+ $bound)*, V: Into<Any>, $($hasher: $hasher_bound),*> TryFrom<$map<K, V, $($hasher),*>> for Map {
+        /// Converts to a map. An error of a key's `__any_hash__` or `__any_equal__` is reported when the value is read.
+        impl<K: Into<Any> $(+ $bound)*, V: Into<Any>, $($hasher: $hasher_bound),*> TryFrom<$map<K, V, $($hasher),*>>
+            for Map
+        {
             type Error = Error;
 
             fn try_from(entries: $map<K, V, $($hasher),*>) -> Result<Self> {
@@ -83,22 +86,30 @@ macro_rules! maps {
             }
         }
 
-        impl<K: TryFromAny $(+ $bound)*, V: TryFromAny, $($hasher: $hasher_bound + Default),*> TryFromAny for $map<K, V, $($hasher),*> {
+        impl<K: TryFromAny $(+ $bound)*, V: TryFromAny, $($hasher: $hasher_bound + Default),*> TryFromAny
+            for $map<K, V, $($hasher),*>
+        {
             #[track_caller]
             fn try_from_view(view: AnyView<'_>) -> Result<Self> {
                 let map: Map = view.cast()?;
-                let entry = |(place, (key, value))| Ok((element(key, format_args!("key {place}"))?, element(value, format_args!("value {place}"))?));
+                let entry = |(place, (key, value))| {
+                    Ok((element(key, format_args!("key {place}"))?, element(value, format_args!("value {place}"))?))
+                };
                 map.iter().enumerate().map(entry).collect()
             }
         }
 
-        impl<K: super::PlainKey $(+ $bound)*, V: Into<Any>, $($hasher: $hasher_bound),*> From<$map<K, V, $($hasher),*>> for Any {
+        impl<K: super::PlainKey $(+ $bound)*, V: Into<Any>, $($hasher: $hasher_bound),*> From<$map<K, V, $($hasher),*>>
+            for Any
+        {
             fn from(entries: $map<K, V, $($hasher),*>) -> Self {
                 entries.into_iter().collect::<Map>().into()
             }
         }
 
-        impl<K: super::PlainKey + Clone $(+ $bound)*, V: Into<Any> + Clone, $($hasher: $hasher_bound),*> ToAnyView for $map<K, V, $($hasher),*> {
+        impl<K: super::PlainKey + Clone $(+ $bound)*, V: Into<Any> + Clone, $($hasher: $hasher_bound),*> ToAnyView
+            for $map<K, V, $($hasher),*>
+        {
             fn to_arg(&self) -> Arg<'_> {
                 Arg::owned(self.iter().map(|(key, value)| (key.clone(), value.clone())).collect::<Map>().into())
             }

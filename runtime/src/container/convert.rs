@@ -1,5 +1,5 @@
-//! Conversions of values into containers, and of containers into shapes.
-//! A container of the other kind, mutable or not, is copied.
+//! Conversions of values to containers, and of containers to shapes.
+//! A container of the other mutability is copied.
 //! Rules: upstream's `SeqTypeTraitsBase`, `MapTypeTraitsBase`, `TypeTraits<Shape>`.
 
 use super::array::Array;
@@ -13,7 +13,7 @@ use crate::shape::Shape;
 
 object_values!(Array, List, Map, Dict);
 
-/// A `T` from an object of its own type, or else from one of type `U`, which `convert` takes.
+/// Converts an object of `T`'s own type, or an object of type `U` with `convert`.
 #[track_caller]
 fn own_or<T: AsObject, U: AsObject>(view: AnyView<'_>, convert: impl FnOnce(U) -> T) -> Result<T> {
     if let Some(object) = view.object(T::is_object) {
@@ -25,7 +25,7 @@ fn own_or<T: AsObject, U: AsObject>(view: AnyView<'_>, convert: impl FnOnce(U) -
     }
     let (key, index) = (T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"), view.inner_type_index());
     match index == U::TYPE_INDEX {
-        // Its type is right, so what is wrong is its layout.
+        // The type index matches, so the error is in the layout.
         true => Err(type_mismatch(U::TYPE_INDEX.static_type_key().unwrap_or(key), index)),
         false => Err(type_mismatch(key, index)),
     }
@@ -65,7 +65,7 @@ impl TryFromAny for Shape {
         if let Some(shape) = view.object(Shape::is_object) {
             return shape.try_into();
         }
-        // The sequence stays where it is: one of its elements may be no integer.
+        // The sequence stays in the argument, because one of its elements may not be an integer.
         let sequence = view.shared_object().ok_or_else(|| type_mismatch("ffi.Shape", view.type_index()))?;
         let Ok(array) = Any::from(sequence).cast::<Array>() else {
             return Err(type_mismatch("ffi.Shape", view.inner_type_index()));

@@ -1,8 +1,9 @@
-//! Dicts: maps that change, seen by every handle.
-//! Layout: upstream's `MapBaseObj`, in `table`. C++ code makes and changes dicts too.
+//! Dicts: mutable maps. Every handle sees the changes.
+//! Layout: upstream's `MapBaseObj`, in `table`. C++ code creates and changes dicts too.
 //!
-//! A change of a dict is one step under its lock, in which no code of a user runs. Where a type's attributes hash or compare keys, such a step
-//! ends with the question, which is answered without the lock, and begins anew with the answer.
+//! Each change to a dict is one step under its lock, and no user code runs within it. When a type's attributes hash or
+//! compare keys, the step ends with a question. The question is answered without the lock, and then the step starts
+//! again with the answer.
 //! Header section: `kTVMFFIDict`.
 
 use std::cell::Cell;
@@ -21,24 +22,24 @@ use crate::equality::{Key, Verdict};
 use crate::error::{Result, object_wrapper};
 use crate::heap::ObjectRef;
 
-/// A map from keys to values that changes, `ffi.Dict`, in the order of insertion. Clones are
-/// handles to the same dict. Keys are those of a [`Map`].
+/// A mutable map from keys to values, `ffi.Dict`, in insertion order. Clones are handles to the same dict. Keys follow
+/// the same rules as those of a [`Map`].
 ///
-/// As upstream, setting a key that is there keeps its place in a dict of up to four entries, and
-/// makes it the last one in a dict that has had more.
+/// As upstream, setting an existing key keeps its position in a dict of up to four entries. In a dict that has ever
+/// held more, the entry moves to the end.
 ///
-/// Methods hand out values, not references to them: another handle may remove those at any time. A dict whose keys are of a
-/// [`ContainerItem`](super::ContainerItem) type takes entries of its types alone, and checks what it reads, since other handles may have
-/// put anything in.
+/// Methods return values, not references to them, because another handle may remove the values at any time. A dict
+/// whose keys have a [`ContainerItem`](super::ContainerItem) type accepts only entries of its types. It checks what it
+/// reads, because other handles may have stored anything.
 #[repr(transparent)]
 pub struct Dict<K = Any, V = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> (K, V)>);
 
 object_wrapper!(Dict[PhantomData], TypeIndex::DICT);
 
-/// A dict's table, for this thread alone.
+/// A dict's table, locked for this thread.
 ///
-/// The table is a pointer: a reference would have to hold until the function that drops the guard has returned, and another thread
-/// takes the lock before.
+/// The table is a pointer: a reference would have to stay valid until the function that drops the guard returns, but
+/// another thread may take the lock before that.
 struct Locked<'a> {
     table: Table,
     dict: PhantomData<&'a Dict>,
@@ -46,28 +47,28 @@ struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    /// The place of a key that is [plain](Key::is_plain).
+    /// The place of a [plain](Key::is_plain) key.
     #[inline]
     fn find_plain(&self, key: &Key<'_>) -> Option<Place> {
         let hash = || Ok::<_, Infallible>(key.plain_hash().unwrap_or_default());
-        // SAFETY: the table is this thread's alone while it is locked.
+        // SAFETY: only this thread accesses the table while it is locked.
         let Ok(place) = unsafe { self.table.find(hash, |other| Ok(matches!(key.compare(other), Verdict::Equal))) };
         place
     }
 }
 
-/// What a user's code has to say before a step can be made.
+/// A question that user code must answer before the dict can make its next step.
 enum Question {
-    /// The hash of the key that is looked for.
+    /// The hash of the key being looked up.
     OwnHash,
     /// The hash of a key in the dict.
     Hash(Any),
-    /// Whether a key in the dict is the one that is looked for.
+    /// Whether a key in the dict equals the key being looked up.
     Equal(Any),
 }
 
-/// What users' code has said during one change of a dict. Keys in the dict are told apart by their addresses, and kept, so that these stay
-/// theirs.
+/// The results of users' hash and equality functions during one change of a dict. Keys of the dict are identified by
+/// their addresses. They are kept alive so that no other key gets the same address.
 struct Answers<'a> {
     key: Key<'a>,
     own_hash: Cell<Option<u64>>,
@@ -85,7 +86,7 @@ impl<'a> Answers<'a> {
     }
 
     fn own_hash(&self) -> Result<u64, Question> {
-        // Made where it is asked for: the small form never does.
+        // Computed on demand: the small form never needs it.
         let hash = self.own_hash.get().or_else(|| self.key.plain_hash());
         self.own_hash.set(hash);
         hash.ok_or(Question::OwnHash)
@@ -108,14 +109,14 @@ impl<'a> Answers<'a> {
     }
 
     fn find(&self, table: &Locked<'_>) -> Result<Option<Place>, Question> {
-        // SAFETY: the table is this thread's alone while it is locked.
+        // SAFETY: only this thread accesses the table while it is locked.
         unsafe { table.table.find(|| self.own_hash(), |key| self.is_equal(key)) }
     }
 
-    /// Asks a user's code. No lock may be held.
+    /// Runs the user code that answers a question. The caller must hold no lock.
     ///
     /// # Errors
-    /// What that code raises.
+    /// The error that the user code raises.
     fn answer(&mut self, question: Question) -> Result<()> {
         match question {
             Question::OwnHash => self.own_hash.set(Some(self.key.hash()?)),
@@ -133,7 +134,22 @@ impl<'a> Answers<'a> {
 }
 
 impl Dict {
-    /// A dict of these entries; a later one of the same key wins.
+    /// An empty dict of entries of any types.
+    ///
+    /// ```
+    /// use tvm_ffi_runtime::Dict;
+    ///
+    /// let dict = Dict::new();
+    /// dict.insert("one", 1)?;
+    /// dict.insert(2, "two")?;
+    /// assert_eq!(dict.len(), 2);
+    /// # Ok::<(), tvm_ffi_runtime::Error>(())
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A dict of these entries. If a key occurs more than once, the last entry wins.
     ///
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`.
@@ -141,17 +157,18 @@ impl Dict {
         map::try_new::<{ TypeIndex::DICT.0 }, _, _>(entries).map(|object| Self(object, PhantomData))
     }
 
-    /// Locks the dict. Whoever holds the lock must drop no value and run no user's code.
+    /// Locks the dict. While holding the lock, the caller must drop no value and run no user code.
     fn lock(&self) -> Locked<'_> {
         let guard = lock(&self.0);
-        // Every Rust access to the table is behind this lock; C++ code keeps away by the rule of the module.
+        // All Rust code accesses the table under this lock; C++ code must keep out, as the module's documentation
+        // requires.
         Locked { table: Table::of(&self.0), dict: PhantomData, _guard: guard }
     }
 
-    /// Makes a step under the lock, again and again until it has no question.
+    /// Runs a step under the lock and repeats it until it has no question.
     ///
     /// # Errors
-    /// What the code of users raises that is asked.
+    /// The error raised by the user code that answers the questions.
     fn step<R>(
         &self,
         key: Key<'_>,
@@ -159,7 +176,7 @@ impl Dict {
     ) -> Result<R> {
         let mut answers = Answers::new(key);
         loop {
-            // The lock is given to the step, and free when that has returned.
+            // The step takes the guard, so the lock is released when the step returns.
             match step(self.lock(), &answers) {
                 Ok(outcome) => return Ok(outcome),
                 Err(question) => answers.answer(question)?,
@@ -170,7 +187,7 @@ impl Dict {
     /// Number of entries at this moment.
     pub fn len(&self) -> usize {
         let locked = self.lock();
-        // SAFETY: the table is this thread's alone while it is locked.
+        // SAFETY: only this thread accesses the table while it is locked.
         unsafe { locked.table.len() }
     }
 
@@ -189,17 +206,17 @@ impl Dict {
         if Key::is_plain(view.type_index()) {
             let key = Key::of_plain(&view);
             let locked = self.lock();
-            // SAFETY: the table is this thread's alone while it is locked.
+            // SAFETY: only this thread accesses the table while it is locked.
             return Ok(locked.find_plain(&key).map(|place| unsafe { locked.table.entry(place) }.value.clone()));
         }
         self.step(Key::of_view(&view)?, |locked, answers| {
             let place = answers.find(&locked)?;
-            // SAFETY: the table is this thread's alone while it is locked.
+            // SAFETY: only this thread accesses the table while it is locked.
             Ok(place.map(|place| unsafe { locked.table.entry(place) }.value.clone()))
         })
     }
 
-    /// Whether there is an entry of `key`.
+    /// Whether the dict has an entry for `key`.
     ///
     /// # Errors
     /// As [`Map::get`].
@@ -213,18 +230,18 @@ impl Dict {
         self.step(Key::of_view(&view)?, |locked, answers| answers.find(&locked).map(|place| place.is_some()))
     }
 
-    /// Sets the value of `key` and hands the old one out. A new key comes last.
+    /// Sets the value of `key` and returns the old value. A new key goes to the end.
     ///
     /// # Errors
-    /// The error of the key's `__any_hash__` or `__any_equal__`, or of another key's; nothing is changed then.
+    /// The error of the `__any_hash__` or `__any_equal__` of this key or another one; nothing is changed then.
     pub fn insert(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<Option<Any>> {
         let (key, value) = (key.into(), value.into());
         let mut entry = Some(Entry { key: key.clone(), value });
-        // Blocks that the dict leaves are freed by their own deleters, without the lock.
+        // Blocks that the dict abandons are freed with their own deleters after the lock is released.
         let mut left = Vec::new();
         self.step(Key::from(&key), |locked, answers| {
             let place = answers.find(&locked)?;
-            // SAFETY: the table is this thread's alone while it is locked.
+            // SAFETY: only this thread accesses the table while it is locked.
             unsafe {
                 if let Some(place) = place {
                     let old = entry.as_mut().map(|entry| locked.table.replace(place, std::mem::take(&mut entry.value)));
@@ -242,7 +259,7 @@ impl Dict {
         })
     }
 
-    /// Removes the entry of `key` and hands its value out.
+    /// Removes the entry of `key` and returns its value.
     ///
     /// # Errors
     /// As [`Map::get`]; nothing is changed then.
@@ -251,7 +268,7 @@ impl Dict {
         let view = arg.as_view();
         let removed = self.step(Key::of_view(&view)?, |locked, answers| {
             let place = answers.find(&locked)?;
-            // SAFETY: the table is this thread's alone while it is locked.
+            // SAFETY: only this thread accesses the table while it is locked.
             Ok(place.map(|place| unsafe { locked.table.remove(place) }))
         })?;
         Ok(removed.map(|entry| entry.value))
@@ -260,7 +277,7 @@ impl Dict {
     /// Removes all entries.
     pub fn clear(&self) {
         let locked = self.lock();
-        // SAFETY: the table is this thread's alone while it is locked.
+        // SAFETY: only this thread accesses the table while it is locked.
         let old = unsafe { locked.table.clear() };
         drop(locked);
         drop(old);
@@ -268,10 +285,10 @@ impl Dict {
 
     /// A copy of the entries as they are at this moment.
     pub fn to_map(&self) -> Map {
-        // Made without the lock, since the allocator of objects may be somebody's code.
+        // Allocated without the lock, because the object allocator may be user code.
         let map = Map::for_copy();
         let locked = self.lock();
-        // SAFETY: the table is this thread's alone while it is locked, and the map nobody else's.
+        // SAFETY: only this thread accesses the locked table, and no other code has the map yet.
         unsafe { locked.table.copy_to(map.table()) };
         drop(locked);
         map
@@ -282,7 +299,7 @@ impl From<&Map> for Dict {
     /// A dict of the map's entries.
     fn from(map: &Map) -> Self {
         let dict = Self(new_object::<{ TypeIndex::DICT.0 }>(super::table::COPY_CAPACITY), PhantomData);
-        // SAFETY: the map doesn't change, and nobody else has the dict.
+        // SAFETY: the map doesn't change, and no other code has the dict yet.
         unsafe { map.table().copy_to(Table::of(&dict.0)) };
         dict
     }
@@ -300,7 +317,7 @@ impl Iterator for DictIter {
 
     fn next(&mut self) -> Option<Self::Item> {
         let place = self.place?;
-        // SAFETY: the map is this iterator's, and doesn't change.
+        // SAFETY: the iterator owns the map, and the map doesn't change.
         unsafe {
             self.place = self.map.table().next(place);
             self.left -= 1;
@@ -328,7 +345,7 @@ impl IntoIterator for &Dict {
 
     fn into_iter(self) -> DictIter {
         let map = self.to_map();
-        // SAFETY: the map is a new one.
+        // SAFETY: the map is new, so no other code has it.
         let place = unsafe { map.table().ends() }.map(|(first, _)| first);
         DictIter { left: map.len(), place, map }
     }

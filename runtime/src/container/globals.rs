@@ -1,6 +1,6 @@
-//! The global functions of containers, through which C and Python make, read and change them.
-//! A function takes containers of exactly its own type: upstream lets those that change a list or
-//! dict take an array or map too, and then changes a copy that nobody sees.
+//! The global functions with which C and Python create, read and change containers.
+//! Each function accepts containers of exactly its own type. Upstream's functions that change a list or dict also
+//! accept an array or map, and then change a copy that the caller never sees.
 //! No header section: upstream registers them in `container.cc`.
 
 use std::collections::HashMap;
@@ -80,7 +80,7 @@ fn lists(globals: &mut Globals) {
         replace_slice(&*exact::<List>(list)?, start.cast()?, stop.cast()?, Vec::new())
     });
     globals.fixed("ffi.ListReplaceSlice", |[list, start, stop, values]| {
-        // Copied first: the values may be those of the list itself.
+        // Copied first, because the values may be the list's own.
         let values = values.cast::<List>()?.to_vec();
         replace_slice(&*exact::<List>(list)?, start.cast()?, stop.cast()?, values)
     });
@@ -93,7 +93,7 @@ fn lists(globals: &mut Globals) {
         Ok(Any::none())
     });
     globals.fixed("ffi.ListReserve", |[list, capacity]| {
-        // Upstream has room for a negative number of elements, too.
+        // Upstream also accepts a negative capacity.
         let capacity = index(capacity.cast()?).unwrap_or(0);
         exact::<List>(list)?.reserve(capacity).map(Any::from)
     });
@@ -133,7 +133,7 @@ fn dicts(globals: &mut Globals) {
     });
 }
 
-/// A container that an argument holds, borrowed for the call.
+/// A container in an argument, borrowed for the call.
 struct Borrowed<'a, T>(ManuallyDrop<T>, PhantomData<&'a ()>);
 
 impl<T> Deref for Borrowed<'_, T> {
@@ -144,17 +144,17 @@ impl<T> Deref for Borrowed<'_, T> {
     }
 }
 
-/// A container of exactly the type `T`. An r-value argument keeps it.
+/// A container of exactly the type `T`. An r-value argument stays with its owner.
 fn exact<'a, T: AsObject>(view: &'a AnyView<'_>) -> Result<Borrowed<'a, T>> {
     let mismatch = |index| type_mismatch(T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"), index);
     let object = view.borrowed_object().filter(|object| T::is_object(object));
     let object = object.ok_or_else(|| mismatch(view.inner_type_index()))?;
-    // SAFETY: the object is a `T`, and its reference stays the argument's.
+    // SAFETY: the object is a `T`, and its reference still belongs to the argument.
     let container = unsafe { T::from_object_unchecked(ManuallyDrop::into_inner(object)) };
     Ok(Borrowed(ManuallyDrop::new(container), PhantomData))
 }
 
-/// Arguments in turn keys and values.
+/// Arguments that alternate between keys and values.
 fn entries<'a>(args: &'a [AnyView<'_>]) -> Result<impl Iterator<Item = Result<(Any, Any)>> + 'a> {
     let (pairs, rest) = args.as_chunks::<2>();
     if !rest.is_empty() {
@@ -173,7 +173,7 @@ fn index_in(list: &List, i: i64) -> Result<usize> {
 }
 
 fn replace_slice(list: &List, start: i64, stop: i64, values: Vec<Any>) -> Result<Any> {
-    // As upstream, nothing in place of nothing is not looked at.
+    // As upstream, replacing nothing with nothing skips the bounds check.
     if start == stop && values.is_empty() {
         return Ok(Any::none());
     }
@@ -189,8 +189,8 @@ fn key_error() -> Error {
     Error::new(kind::KEY_ERROR, "key is not in Map")
 }
 
-/// Upstream's iterator: 0 asks for the current key, 1 for the current value, any other number
-/// moves on and says whether there is an entry. It begins at the first entry.
+/// Upstream's iterator, which starts at the first entry. Argument 0 returns the current key, 1 returns the current
+/// value, and any other number advances and returns whether there is an entry.
 fn forward_iterator(map: Map) -> Function {
     // SAFETY: the map is alive, and doesn't change.
     let first = unsafe { map.table().ends() }.map_or(NO_ENTRY, |(first, _)| first);
@@ -205,7 +205,7 @@ fn forward_iterator(map: Map) -> Function {
                 Ok(false.into())
             };
         }
-        // SAFETY: as above; the place is an entry's.
+        // SAFETY: as above; the place is that of an entry.
         let (Entry { key, value }, next) = unsafe { (map.table().entry(current), map.table().next(current)) };
         match command {
             0 => Ok(key.clone()),
@@ -218,13 +218,12 @@ fn forward_iterator(map: Map) -> Function {
     })
 }
 
-/// The place of an iterator that has no entry left.
+/// The place of an exhausted iterator.
 const NO_ENTRY: Place = Place::MAX;
 
-/// The device of the first tensor that is not on a CPU, however deep in containers.
+/// The device of the first tensor that is not on a CPU, at any nesting depth.
 fn first_device(value: Any) -> Result<Option<DLDevice>> {
-    // Containers that were searched, which ends cycles; they are kept, so that addresses stay
-    // theirs.
+    // Containers already searched, to end cycles. They are kept alive so that their addresses are not reused.
     let mut seen = HashMap::new();
     let mut waiting = vec![value];
     while let Some(value) = waiting.pop() {

@@ -1,4 +1,4 @@
-//! The types that typed containers hold, and how elements are checked.
+//! The element types of typed containers, and how elements are checked.
 //! Rules: upstream's `SeqTypeTraitsBase` and `MapTypeTraitsBase`.
 
 use super::array::Array;
@@ -15,10 +15,16 @@ use crate::shape::Shape;
 use crate::string::{Bytes, Str};
 use crate::tensor::Tensor;
 
-/// A type of the elements of an [`Array`], [`List`], [`Map`] or [`Dict`].
+/// A type for the elements of an [`Array`], [`List`], [`Map`] or [`Dict`].
 ///
-/// Every type that converts to and from [`Any`] may be one, except `Any` itself: containers of `Any` have methods of their own, which hand
-/// out references or skip the checks.
+/// You can use every type that converts to and from [`Any`], except `Any` itself: containers of `Any` have their own
+/// methods, which return references or skip the checks.
+#[diagnostic::on_unimplemented(
+    message = "containers of TVM FFI can't have `{Self}` as their type of elements",
+    label = "expected a type that converts to and from `Any`",
+    note = "implement `ContainerItem` for your own type; containers of mixed types have no parameter: `Array`, `List`, \
+        `Map`, `Dict`"
+)]
 pub trait ContainerItem: TryFromAny + Into<Any> {}
 
 macro_rules! items {
@@ -34,14 +40,15 @@ impl<T: ContainerItem> ContainerItem for List<T> {}
 impl<K: ContainerItem, V: TryFromAny + Into<Any>> ContainerItem for Map<K, V> {}
 impl<K: ContainerItem, V: TryFromAny + Into<Any>> ContainerItem for Dict<K, V> {}
 
-/// Whether an element is stored as its conversion would be: a container in which all are stays the same object.
+/// Whether an element's stored form equals that of its conversion. If this holds for all elements, the container stays
+/// the same object.
 pub(super) fn is_stored_so(element: &Any, converted: &Any) -> bool {
     let (element, converted) = (element.as_raw(), converted.as_raw());
     let is_text = [TypeIndex::STR.0, TypeIndex::BYTES.0].contains(&element.type_index);
     element.type_index == converted.type_index && (is_text || element.bits() == converted.bits())
 }
 
-/// A `T` of a view by way of the untyped container `U`. An r-value argument is taken only when that succeeds.
+/// Converts a view to a `T` through the untyped container `U`. An r-value argument is taken only on success.
 #[track_caller]
 pub(super) fn checked<U: TryFromAny, T>(view: AnyView<'_>, check: impl FnOnce(U) -> Result<T>) -> Result<T> {
     let Some(object) = view.shared_object() else {

@@ -1,5 +1,5 @@
-//! Lists: sequences that change, seen by every handle.
-//! Layout: header, `TVMFFISeqCell`; the elements are in a block that grows.
+//! Lists: mutable sequences. Every handle sees the changes.
+//! Layout: header, `TVMFFISeqCell`; the elements are in a growable block.
 //! Header sections: `kTVMFFIList`, `TVMFFISeqCell`.
 
 use std::fmt;
@@ -16,20 +16,20 @@ use crate::equality;
 use crate::error::{Error, Result, index_error, kind, object_wrapper, range_error};
 use crate::heap::ObjectRef;
 
-/// A sequence that changes, `ffi.List`. Clones are handles to the same list.
+/// A mutable sequence, `ffi.List`. Clones are handles to the same list.
 ///
-/// Methods hand out elements, not references to them: another handle may remove those at any time. A list of a
-/// [`ContainerItem`](super::ContainerItem) type takes elements of that type alone, and checks what it reads, since other handles may have
-/// put anything in.
+/// Methods return elements, not references to them, because another handle may remove the elements at any time. A list
+/// of a [`ContainerItem`](super::ContainerItem) type accepts only elements of that type. It checks what it reads,
+/// because other handles may have stored anything.
 #[repr(transparent)]
 pub struct List<T = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> T>);
 
 object_wrapper!(List[PhantomData], TypeIndex::LIST);
 
-/// A list's cell, for this thread alone.
+/// A list's cell, locked for this thread.
 ///
-/// The cell is a pointer: a reference would have to hold until the function that drops the guard has returned, and another thread
-/// takes the lock before.
+/// The cell is a pointer: a reference would have to stay valid until the function that drops the guard returns, but
+/// another thread may take the lock before that.
 struct Locked<'a> {
     cell: NonNull<TVMFFISeqCell>,
     list: PhantomData<&'a List>,
@@ -38,7 +38,7 @@ struct Locked<'a> {
 
 impl Locked<'_> {
     fn cell(&mut self) -> &mut TVMFFISeqCell {
-        // SAFETY: the cell lives as long as the list, and is this thread's alone as long as `self` is borrowed.
+        // SAFETY: the cell lives as long as the list, and only this thread accesses it while `self` is borrowed.
         unsafe { self.cell.as_mut() }
     }
 
@@ -51,17 +51,31 @@ impl Locked<'_> {
         self.values().len()
     }
 
-    /// As [`seq::splice`]. The caller drops the result, and what is left of `new`, after `self`, so
-    /// that destructors find the list free.
+    /// As [`seq::splice`]. The caller drops the result and the rest of `new` after `self`, so that destructors run with
+    /// the list unlocked.
     fn splice(&mut self, range: Range<usize>, new: &mut [Any]) -> Vec<Any> {
         let (start, end) = (range.start.min(self.len()), range.end.min(self.len()));
-        // SAFETY: the cell is this thread's alone; the bounds are cut to the list's.
+        // SAFETY: only this thread accesses the cell; the bounds are clamped to the list's length.
         unsafe { seq::splice(self.cell(), start, end.max(start), new) }
     }
 }
 
 impl List {
-    /// A list of `count` elements at most, which are made in their places.
+    /// An empty list of elements of any type.
+    ///
+    /// ```
+    /// use tvm_ffi_runtime::List;
+    ///
+    /// let list = List::new();
+    /// list.push(1);
+    /// list.push("two");
+    /// assert_eq!(list.len(), 2);
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A list of up to `count` elements, constructed in place.
     ///
     /// # Errors
     /// The first error of an element.
@@ -71,7 +85,8 @@ impl List {
 
     fn lock(&self) -> Locked<'_> {
         let guard = lock(&self.0);
-        // Every Rust access to the cell is behind this lock; C code keeps away by the rule of the module.
+        // All Rust code accesses the cell under this lock; C code must keep out, as the module's documentation
+        // requires.
         Locked { cell: seq::cell_of(&self.0), list: PhantomData, _guard: guard }
     }
 
@@ -95,10 +110,10 @@ impl List {
         self.lock().values().to_vec()
     }
 
-    /// Whether some element equals `value`, as keys of a [`Map`](super::Map) are equal.
+    /// Whether some element equals `value`, with the equality of [`Map`](super::Map) keys.
     ///
     /// # Errors
-    /// The error of an `__any_equal__` attribute that one of the elements' types has.
+    /// The error of an `__any_equal__` attribute of an element's type.
     pub fn contains(&self, value: &Any) -> Result<bool> {
         equality::contains(&self.to_vec(), value.into())
     }
@@ -111,7 +126,7 @@ impl List {
         list.splice(len..len, slice::from_mut(&mut value));
     }
 
-    /// Adds elements at the end, next to each other.
+    /// Appends elements in one step, so that they are adjacent.
     pub fn extend<T: Into<Any>>(&self, values: impl IntoIterator<Item = T>) {
         let mut values = collect(values);
         let mut list = self.lock();
@@ -135,7 +150,7 @@ impl List {
         self.replace(index..index, [value], |len| index_error(index, format_args!("[0, {len}]")))
     }
 
-    /// Takes the element at `index` out.
+    /// Removes and returns the element at `index`.
     ///
     /// # Errors
     /// `IndexError` when there is no such element.
@@ -147,22 +162,22 @@ impl List {
         removed.ok_or_else(|| index_error(index, len))
     }
 
-    /// Takes the last element out.
+    /// Removes and returns the last element.
     pub fn pop(&self) -> Option<Any> {
         let mut list = self.lock();
         let len = list.len();
         list.splice(len.saturating_sub(1)..len, &mut []).pop()
     }
 
-    /// Puts `values` in place of the elements in `range`.
+    /// Replaces the elements in `range` with `values`.
     ///
     /// # Errors
-    /// `IndexError` when the range ends before its start or beyond the list's end.
+    /// `IndexError` when the range ends before its start or extends past the list's end.
     pub fn replace_range<T: Into<Any>>(&self, range: Range<usize>, values: impl IntoIterator<Item = T>) -> Result<()> {
         self.replace(range.clone(), values, |len| range_error(range.start, range.end, len))
     }
 
-    /// As [`List::replace_range`]; `error` makes the error for a list of that length.
+    /// As [`List::replace_range`]; `error` builds the error from the list's length.
     fn replace<T: Into<Any>>(
         &self,
         range: Range<usize>,
@@ -187,7 +202,7 @@ impl List {
         let mut list = self.lock();
         let len = list.len();
         if len > 0 {
-            // SAFETY: the cell's elements are this thread's alone while `list` lives.
+            // SAFETY: only this thread accesses the cell's elements while `list` lives.
             unsafe { slice::from_raw_parts_mut(list.cell().data.cast::<Any>(), len) }.reverse();
         }
     }
@@ -198,13 +213,13 @@ impl List {
         drop(old);
     }
 
-    /// Makes room for `capacity` elements in all.
+    /// Makes room for `capacity` elements in total.
     ///
     /// # Errors
-    /// `MemoryError` when there is no memory for them.
+    /// `MemoryError` when out of memory.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
         let mut list = self.lock();
-        // SAFETY: the cell is this thread's alone while `list` lives.
+        // SAFETY: only this thread accesses the cell while `list` lives.
         if unsafe { seq::reserve(list.cell(), capacity) } {
             return Ok(());
         }
@@ -213,7 +228,7 @@ impl List {
     }
 }
 
-/// The values, made before the list is locked: iterators and conversions are the caller's code.
+/// Collects the values before the list is locked, because iterators and conversions are the caller's code.
 fn collect<T: Into<Any>>(values: impl IntoIterator<Item = T>) -> Vec<Any> {
     values.into_iter().map(T::into).collect()
 }

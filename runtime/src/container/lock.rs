@@ -1,8 +1,9 @@
-//! The locks of containers that change. They are not in the containers, whose layout is fixed and which C++ code makes too.
+//! Locks for mutable containers. They are stored outside the containers, whose layout is fixed and which C++ code
+//! creates too.
 //!
-//! A lock of the standard library takes two exchanges, each of which waits for all stores before it: one to take the lock, and one to see
-//! whether somebody waits when it is given back. These locks are given back by a plain store, so that who waits has to look again and again.
-//! Steps under them are some nanoseconds long, and run nobody's code.
+//! A standard-library lock takes two atomic exchanges, each of which waits for all earlier stores: one to take the lock
+//! and one at release, to check for waiting threads. These locks are released with a plain store, so a waiting thread
+//! has to poll. Steps under these locks take a few nanoseconds and run no user code.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +12,22 @@ use std::time::Duration;
 
 use crate::heap::ObjectRef;
 
-/// Looks at a lock that another thread has before this thread lets others run.
+/// Polls of a lock held by another thread before this thread yields.
 const SPINS: u32 = 100;
-/// Looks after which a thread that waits sleeps: whoever has the lock may be waiting for the processor, at a lower priority.
+/// Polls after which a waiting thread sleeps: the thread that holds the lock may have lower priority and be waiting for
+/// the processor.
 const YIELDS: u32 = 200;
-/// Sleep between later looks.
+/// Sleep between later polls.
 const NAP: Duration = Duration::from_micros(50);
 
-/// A lock, in a cache line of its own.
+/// A lock in its own cache line.
 #[repr(align(64))]
 struct Lock(AtomicBool);
 
 impl Lock {
     #[inline]
     fn try_take(&self) -> bool {
-        // Acquire pairs with the store of the thread that had the lock before.
+        // Acquire pairs with the releasing store of the thread that held the lock before.
         !self.0.swap(true, Ordering::Acquire)
     }
 
@@ -34,12 +36,12 @@ impl Lock {
     fn wait(&self) {
         let mut looks = 0;
         loop {
-            // A load leaves the cache line with the thread that has the lock, which is about to write it.
+            // A load leaves the cache line with the thread that holds the lock, which is about to write it.
             if !self.0.load(Ordering::Relaxed) && self.try_take() {
                 return;
             }
             match looks {
-                // Miri runs one thread at a time, which must let others run.
+                // Miri runs one thread at a time, so a waiting thread must yield to the others.
                 0..SPINS if !cfg!(miri) => std::hint::spin_loop(),
                 0..YIELDS => thread::yield_now(),
                 _ => thread::sleep(NAP),
@@ -49,7 +51,8 @@ impl Lock {
     }
 }
 
-/// A container's lock, which is given back where this is dropped, by a panic too: on the same thread, as code in a step under the lock expects.
+/// Holds a container's lock and releases it on drop, including when a panic unwinds. It stays on one thread, as code in
+/// a step under the lock expects.
 pub(super) struct Guard(&'static Lock, PhantomData<*const ()>);
 
 impl Drop for Guard {
@@ -59,7 +62,8 @@ impl Drop for Guard {
     }
 }
 
-/// Locks a container. One lock serves several containers, so a thread must hold one at a time, and run nobody's code meanwhile.
+/// Locks a container. Several containers share one lock, so a thread must hold only one at a time and must run no user
+/// code meanwhile.
 #[inline]
 pub(super) fn lock(object: &ObjectRef) -> Guard {
     static LOCKS: [Lock; 64] = [const { Lock(AtomicBool::new(false)) }; 64];
@@ -77,12 +81,12 @@ mod tests {
 
     use super::*;
 
-    /// A count that every thread reads and writes in two steps.
+    /// A counter that every thread reads and writes in two separate steps.
     #[test]
     fn one_thread_at_a_time_has_a_lock() {
         static LOCK: Lock = Lock(AtomicBool::new(false));
         struct Count(std::cell::UnsafeCell<u32>);
-        // SAFETY: the count is read and written under the lock alone.
+        // SAFETY: the counter is only read and written under the lock.
         unsafe impl Sync for Count {}
         static COUNT: Count = Count(std::cell::UnsafeCell::new(0));
         let (threads, rounds) = if cfg!(miri) { (3, 20) } else { (4, 20_000) };
@@ -94,7 +98,7 @@ mod tests {
                             LOCK.wait();
                         }
                         let _guard = Guard(&LOCK, PhantomData);
-                        // SAFETY: the lock is this thread's.
+                        // SAFETY: this thread holds the lock.
                         unsafe { COUNT.0.get().write(COUNT.0.get().read() + 1) };
                     }
                 });

@@ -1,5 +1,6 @@
-//! Maps: immutable, iterated in the order of insertion.
-//! Layout: upstream's `MapBaseObj`, in `table`. C++ code makes maps too, and changes one that nobody else has.
+//! Maps: immutable, iterated in insertion order.
+//! Layout: upstream's `MapBaseObj`, in `table`. C++ code creates maps too, and changes a map to which it holds the one
+//! reference.
 //! Header section: `kTVMFFIMap`.
 
 use std::fmt;
@@ -14,26 +15,27 @@ use crate::equality::Key;
 use crate::error::{Result, object_wrapper};
 use crate::heap::ObjectRef;
 
-/// An immutable map from keys to values, `ffi.Map`, in the order of insertion.
+/// An immutable map from keys to values, `ffi.Map`, in insertion order.
 ///
-/// Keys are any values. Strings and bytes are compared by content; other values by type and bits,
-/// so that `1`, `true` and `1.0` are three keys and an object equals itself only. A type may bring
-/// its own comparison in the attributes `__any_hash__` and `__any_equal__`; methods that look for
-/// a key return the error that such code raises.
+/// Keys can be any values. Strings and bytes are compared by content. Other values are compared by type and bits, so
+/// `1`, `true` and `1.0` are three keys and an object equals only itself. A type can define its own comparison with the
+/// attributes `__any_hash__` and `__any_equal__`. Methods that look up a key return the errors that this code raises.
 ///
-/// A map whose keys are of a [`ContainerItem`](super::ContainerItem) type was checked when it was made, and gives entries of its types.
+/// A map whose keys have a [`ContainerItem`](super::ContainerItem) type was checked when the handle was made, and
+/// returns entries of its types.
 #[repr(transparent)]
 pub struct Map<K = Any, V = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> (K, V)>);
 
 object_wrapper!(Map[PhantomData], TypeIndex::MAP);
 
-/// Adds an entry to the table of a map or dict that nobody else has yet, and that will have `capacity` entries, or sets the value of its key.
+/// Inserts an entry into the table of a new map or dict, or sets the value of an existing key. No other code has the
+/// object yet, and `capacity` is the expected number of entries.
 ///
 /// # Errors
 /// The error of a key's `__any_hash__` or `__any_equal__`.
 fn put(table: Table, capacity: usize, key: Any, value: Any) -> Result<()> {
     let (borrowed, mut hash) = (Key::from(&key), None);
-    // SAFETY: the table is this function's alone: code of users that it runs doesn't know of it.
+    // SAFETY: only this function has the table; the user code that it runs has no access to it.
     unsafe {
         let own_hash = || borrowed.hash().inspect(|own| hash = Some(*own));
         if let Some(place) = table.find(own_hash, |candidate| borrowed.equals(candidate))? {
@@ -56,7 +58,7 @@ fn put(table: Table, capacity: usize, key: Any, value: Any) -> Result<()> {
     }
 }
 
-/// A new map or dict of these entries; a later one of the same key wins.
+/// A new map or dict of these entries. If a key occurs more than once, the last entry wins.
 ///
 /// # Errors
 /// The error of a key's `__any_hash__` or `__any_equal__`.
@@ -66,14 +68,14 @@ pub(super) fn try_new<const INDEX: i32, K: Into<Any>, V: Into<Any>>(
     try_new_of_results::<INDEX>(entries.into_iter().map(|(key, value)| Ok((key.into(), value.into()))))
 }
 
-/// As [`try_new`].
+/// As [`try_new`], from entries that may be errors.
 ///
 /// # Errors
-/// The first error of an entry, or as [`try_new`].
+/// The first error among the entries, or as [`try_new`].
 pub(super) fn try_new_of_results<const INDEX: i32>(
     entries: impl Iterator<Item = Result<(Any, Any)>>,
 ) -> Result<ObjectRef> {
-    // Iterators may promise more entries than there is memory for.
+    // An iterator's size hint may exceed the available memory.
     let capacity = entries.size_hint().0.min(1 << 16);
     let object = new_object::<INDEX>(capacity);
     for entry in entries {
@@ -83,14 +85,14 @@ pub(super) fn try_new_of_results<const INDEX: i32>(
     Ok(object)
 }
 
-/// As [`try_new`], of keys that no user's code hashes.
+/// As [`try_new`], for keys that are hashed without user code.
 pub(super) fn new<const INDEX: i32, K: PlainKey, V: Into<Any>>(entries: impl IntoIterator<Item = (K, V)>) -> ObjectRef {
-    // Nothing of plain keys fails.
+    // With plain keys, nothing fails.
     try_new::<INDEX, K, V>(entries).unwrap_or_else(|_| new_object::<INDEX>(0))
 }
 
 impl Map {
-    /// A map of these entries; a later one of the same key wins.
+    /// A map of these entries. If a key occurs more than once, the last entry wins.
     ///
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`.
@@ -98,12 +100,12 @@ impl Map {
         try_new::<{ TypeIndex::MAP.0 }, _, _>(entries).map(|object| Self(object, PhantomData))
     }
 
-    /// A map, empty, for [`Table::copy_to`].
+    /// An empty map for [`Table::copy_to`].
     pub(super) fn for_copy() -> Self {
         Self(new_object::<{ TypeIndex::MAP.0 }>(COPY_CAPACITY), PhantomData)
     }
 
-    /// The table, which nobody changes: C++ code changes that of a map to which it has the one reference.
+    /// The table, which doesn't change: C++ code only changes a map to which it holds the one reference.
     pub(super) fn table(&self) -> Table {
         Table::of(&self.0)
     }
@@ -122,8 +124,8 @@ impl Map {
     /// The value of `key`.
     ///
     /// # Errors
-    /// The error of the key's `__any_hash__` or `__any_equal__`; `RuntimeError` for a key that
-    /// cannot be owned (see [`AnyView::to_owned`](crate::AnyView::to_owned)).
+    /// The error of the key's `__any_hash__` or `__any_equal__`; `RuntimeError` for a key that cannot be owned (see
+    /// [`AnyView::to_owned`](crate::AnyView::to_owned)).
     pub fn get<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<Option<&Any>> {
         let arg = key.to_arg();
         let view = arg.as_view();
@@ -135,7 +137,7 @@ impl Map {
         }
     }
 
-    /// Whether there is an entry of `key`.
+    /// Whether the map has an entry for `key`.
     ///
     /// # Errors
     /// As [`Map::get`].
@@ -143,12 +145,13 @@ impl Map {
         self.get(key).map(|value| value.is_some())
     }
 
-    /// The entry at a place in the order of insertion, which takes time in proportion to the place in a map of more than four entries.
+    /// The entry at an index in insertion order. In a map of more than four entries this takes time proportional to the
+    /// index.
     pub fn entry(&self, place: usize) -> Option<(&Any, &Any)> {
         self.iter().nth(place)
     }
 
-    /// The entries, in the order of insertion.
+    /// The entries, in insertion order.
     pub fn iter(&self) -> MapIter<'_> {
         // SAFETY: the map is alive, and doesn't change.
         let (ends, left) = unsafe { (self.table().ends(), self.len()) };
@@ -156,12 +159,12 @@ impl Map {
         MapIter { map: self, front, back, left }
     }
 
-    /// The keys, in the order of insertion.
+    /// The keys, in insertion order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Any> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values, in the order of insertion.
+    /// The values, in insertion order.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Any> {
         self.iter().map(|(_, value)| value)
     }
@@ -171,14 +174,14 @@ impl Map {
 #[derive(Clone)]
 pub struct MapIter<'a> {
     map: &'a Map,
-    /// The places of the next entry and of the last, where some are left.
+    /// The places of the next entry from either end, valid while entries are left.
     front: Place,
     back: Place,
     left: usize,
 }
 
 impl<'a> MapIter<'a> {
-    /// The entry at one of the ends, which is then behind it.
+    /// Returns the entry at one end and moves that end past it.
     fn take(
         &mut self,
         end: fn(&mut Self) -> &mut Place,
@@ -186,7 +189,8 @@ impl<'a> MapIter<'a> {
     ) -> Option<(&'a Any, &'a Any)> {
         self.left = self.left.checked_sub(1)?;
         let place = *end(self);
-        // SAFETY: the map is alive for `'a`, and doesn't change; some entry is left, so that the place is one's.
+        // SAFETY: the map is alive for `'a` and doesn't change; at least one entry is left, so the place is that of an
+        // entry.
         unsafe {
             if let Some(further) = step(self.map.table(), place) {
                 *end(self) = further;

@@ -1,17 +1,16 @@
 //! Containers: [`Array`] and [`List`] are sequences, [`Map`] and [`Dict`] map keys to values.
-//! `Array` and `Map` never change once made; `List` and `Dict` change, and every handle to one
-//! sees that. Header sections: `TVMFFISeqCell`, `kTVMFFIArray`, `...Map`, `...List`, `...Dict`.
+//! `Array` and `Map` never change once made. `List` and `Dict` are mutable, and every handle sees the changes. Header
+//! sections: `TVMFFISeqCell`, `kTVMFFIArray`, `...Map`, `...List`, `...Dict`.
 //!
-//! **Threads.** Upstream leaves it to its users to keep threads apart. Here every method of
-//! `List` and `Dict` is one step that others see whole or not at all; nothing that a user wrote
-//! (a destructor, a comparison) runs within such a step, so none of them can block for ever. C and
-//! C++ code that reads or changes the memory of a list or dict itself takes no part in this and
-//! must keep Rust code out meanwhile, as upstream asks.
+//! **Threads.** Upstream requires its users to synchronize access. Here every method of `List` and `Dict` is one step
+//! that other threads see entirely or not at all. No user code (a destructor, a comparison) runs within a step, so a
+//! step can't block forever. C and C++ code that accesses the memory of a list or dict directly takes no lock. It must
+//! keep Rust code out meanwhile, as upstream requires.
 //!
-//! **Types.** `Array<T>`, `List<T>`, `Map<K, V>` and `Dict<K, V>` are handles to the same objects, of which elements were checked;
-//! without parameters, elements are of any type.
+//! **Types.** `Array<T>`, `List<T>`, `Map<K, V>` and `Dict<K, V>` are handles to the same objects with checked
+//! elements. Without type parameters, elements can be of any type.
 //!
-//! **Cycles.** A list or dict that contains itself is never freed, as upstream.
+//! **Cycles.** As upstream, a list or dict that contains itself is never freed.
 
 mod array;
 mod block;
@@ -19,7 +18,7 @@ mod collections;
 mod convert;
 mod dict;
 #[cfg(not(feature = "external"))]
-mod globals;
+pub(crate) mod globals;
 mod item;
 mod list;
 mod lock;
@@ -32,8 +31,6 @@ mod typed_seq;
 
 pub use array::Array;
 pub use dict::{Dict, DictIter};
-#[cfg(not(feature = "external"))]
-pub(crate) use globals::globals;
 pub use item::ContainerItem;
 pub use list::List;
 pub use map::{Map, MapIter};

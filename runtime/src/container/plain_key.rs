@@ -1,4 +1,4 @@
-//! Keys that no code of a user hashes or compares.
+//! Keys that are hashed and compared without user code.
 
 use crate::any::Any;
 use crate::string::{Bytes, Str};
@@ -7,9 +7,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust value that is compared by its content as a key, so that making a map of such keys cannot
-/// fail. Only this crate implements it; other keys go through
-/// [`Map::try_from_entries`](super::Map::try_from_entries).
+/// A Rust value that is compared by content as a key, so making a map of such keys can't fail. Only this crate
+/// implements the trait. For other keys, use [`Map::try_from_entries`](super::Map::try_from_entries).
 pub trait PlainKey: Into<Any> + sealed::Sealed {}
 
 macro_rules! plain_keys {

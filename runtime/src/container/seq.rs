@@ -1,5 +1,5 @@
 //! What `Array` and `List` share: header, `TVMFFISeqCell`, and elements of 16 bytes each.
-//! The elements lie behind the cell (no `data_deleter`) or in a block of their own.
+//! The elements follow the cell (no `data_deleter`) or are in a separate block.
 //! Header section: `TVMFFISeqCell`.
 
 use std::ptr::NonNull;
@@ -20,12 +20,12 @@ unsafe impl<const INDEX: i32> ObjectLayout for SeqObject<INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
 
     unsafe fn drop_fields(object: *mut Self) {
-        // SAFETY: through the cell, whose elements and block C code may have changed since: it owns `size` values at `data`, each of
-        // which is moved out once; then the block is given to its own deleter.
+        // SAFETY: everything is read through the cell, because C code may have changed its elements and block. The cell
+        // owns `size` values at `data`. Each value is moved out once; then the block is passed to its own deleter.
         unsafe {
             let TVMFFISeqCell { data, size, data_deleter, .. } = (*object).cell;
             let (values, len) = (data.cast::<Any>(), usize::try_from(size).unwrap_or(0));
-            // Most elements own nothing, and then there is nothing to release.
+            // Most elements own nothing, so there is nothing to release.
             if (0..len).any(|i| (*values.add(i)).type_index().is_object()) {
                 release((0..len).filter_map(|i| values.add(i).read().into_object()));
             }
@@ -36,10 +36,10 @@ unsafe impl<const INDEX: i32> ObjectLayout for SeqObject<INDEX> {
     }
 }
 
-// The elements behind an object are aligned: its size is a multiple of their alignment.
+// The elements after an object are aligned: its size is a multiple of their alignment.
 const _: () = assert!(size_of::<SeqObject<0>>() == 56 && align_of::<Any>() == 8);
 
-/// A new object with its elements behind the cell.
+/// A new object with its elements after the cell.
 pub(super) fn new_inline<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
     let len = values.len();
     let object = make_object::<SeqObject<INDEX>>(len * size_of::<Any>(), |header, tail| {
@@ -48,11 +48,11 @@ pub(super) fn new_inline<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
         let cell = TVMFFISeqCell { data: tail.cast(), size: len as i64, capacity: len as i64, data_deleter: None };
         SeqObject { header, cell }
     });
-    // SAFETY: `make_object` hands out the object's one strong reference.
+    // SAFETY: `make_object` returns the object's one strong reference.
     unsafe { ObjectRef::from_non_null(object) }
 }
 
-/// A new object of up to `capacity` elements, which are made one after the other in their places behind the cell.
+/// A new object of up to `capacity` elements, constructed one after the other in their final location after the cell.
 ///
 /// # Errors
 /// The first error of an element.
@@ -64,14 +64,14 @@ pub(super) fn try_new_inline<const INDEX: i32, E>(
         let cell = TVMFFISeqCell { data: tail.cast(), size: 0, capacity: capacity as i64, data_deleter: None };
         SeqObject { header, cell }
     });
-    // SAFETY: `make_object` hands out the object's one strong reference.
+    // SAFETY: `make_object` returns the object's one strong reference.
     let object = unsafe { ObjectRef::from_non_null(object) };
-    // SAFETY: nobody else has the object yet, and the tail has room for `capacity` values.
+    // SAFETY: no other code has the object yet, and the tail has room for `capacity` values.
     unsafe { fill(&object, capacity, values)? };
     Ok(object)
 }
 
-/// As [`try_new_inline`], with the elements in a block of their own.
+/// As [`try_new_inline`], with the elements in a separate block.
 ///
 /// # Errors
 /// The first error of an element.
@@ -87,20 +87,20 @@ pub(super) fn try_new_with_block<const INDEX: i32, E>(
             cell: TVMFFISeqCell { data: data.cast(), size: 0, capacity: capacity as i64, data_deleter },
         }
     });
-    // SAFETY: `make_object` hands out the object's one strong reference.
+    // SAFETY: `make_object` returns the object's one strong reference.
     let object = unsafe { ObjectRef::from_non_null(object) };
-    // SAFETY: nobody else has the object yet, and the block has room for `capacity` values.
+    // SAFETY: no other code has the object yet, and the block has room for `capacity` values.
     unsafe { fill(&object, capacity, values)? };
     Ok(object)
 }
 
-/// Makes elements in their places, one after the other.
+/// Constructs elements in their final location, one after the other.
 ///
 /// # Errors
-/// The first error of an element. Those before it are in the object.
+/// The first error of an element. The elements before it stay in the object.
 ///
 /// # Safety
-/// The object must be new, have no element yet, and have room for `capacity` of them.
+/// The object must be new and empty, and have room for `capacity` elements.
 #[inline]
 unsafe fn fill<E>(object: &ObjectRef, capacity: usize, values: impl Iterator<Item = Result<Any, E>>) -> Result<(), E> {
     let cell = cell_of(object).as_ptr();
@@ -115,7 +115,7 @@ unsafe fn fill<E>(object: &ObjectRef, capacity: usize, values: impl Iterator<Ite
     Ok(())
 }
 
-/// A new object with its elements in a block of their own.
+/// A new object with its elements in a separate block.
 pub(super) fn new_with_block<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
     let len = values.len();
     let data = allocate_block(len).unwrap_or_else(|| out_of_memory(len));
@@ -133,7 +133,7 @@ pub(super) fn new_with_block<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
 }
 
 /// # Safety
-/// `to` must have room for the values, or be NULL when there are none.
+/// `to` must have room for the values, or be NULL when there are no values.
 unsafe fn move_values(values: Vec<Any>, to: *mut Any) {
     for (i, value) in values.into_iter().enumerate() {
         // SAFETY: promised by the caller.
@@ -150,7 +150,7 @@ pub(super) fn cell_of(object: &ObjectRef) -> NonNull<TVMFFISeqCell> {
 /// The elements that a cell describes.
 ///
 /// # Safety
-/// The cell must be a valid one whose elements live and stay unchanged for `'a`.
+/// The cell must be valid, and its elements must stay alive and unchanged for `'a`.
 pub(super) unsafe fn values_of<'a>(cell: &TVMFFISeqCell) -> &'a [Any] {
     match usize::try_from(cell.size) {
         // SAFETY: promised by the caller.
@@ -159,7 +159,7 @@ pub(super) unsafe fn values_of<'a>(cell: &TVMFFISeqCell) -> &'a [Any] {
     }
 }
 
-/// A block for `capacity` elements, NULL for none; `None` when there is no memory.
+/// A block for `capacity` elements: NULL for zero elements, `None` when out of memory.
 fn allocate_block(capacity: usize) -> Option<*mut Any> {
     if capacity == 0 {
         return Some(std::ptr::null_mut());
@@ -172,10 +172,10 @@ fn out_of_memory(capacity: usize) -> ! {
     block::out_of_memory(capacity.saturating_mul(size_of::<Any>()))
 }
 
-/// Makes room for `capacity` elements in all, and says whether there was the memory.
+/// Makes room for `capacity` elements in total. Returns false when out of memory.
 ///
 /// # Safety
-/// The cell must be a valid one that nobody else uses meanwhile.
+/// The cell must be valid, and no other code may use it meanwhile.
 pub(super) unsafe fn reserve(cell: &mut TVMFFISeqCell, capacity: usize) -> bool {
     if usize::try_from(cell.capacity).is_ok_and(|old| capacity <= old) {
         return true;
@@ -183,8 +183,8 @@ pub(super) unsafe fn reserve(cell: &mut TVMFFISeqCell, capacity: usize) -> bool 
     let Some(block) = allocate_block(capacity) else {
         return false;
     };
-    // SAFETY: the new block has room for the old elements, which move there as plain bytes; the
-    // old block holds nothing any more and goes to its own deleter.
+    // SAFETY: the new block has room for the old elements, which move there as plain bytes. The old block then holds no
+    // values and is passed to its own deleter.
     unsafe {
         if cell.size > 0 {
             block.copy_from_nonoverlapping(cell.data.cast(), cell.size as usize);
@@ -200,7 +200,7 @@ pub(super) unsafe fn reserve(cell: &mut TVMFFISeqCell, capacity: usize) -> bool 
     true
 }
 
-/// Moves `new` to the place of the elements from `start` to `end`, which are handed out.
+/// Replaces the elements from `start` to `end` with `new`, and returns the old ones.
 ///
 /// # Safety
 /// As [`reserve`]; `start <= end <= cell.size`.
@@ -216,8 +216,8 @@ pub(super) unsafe fn splice(cell: &mut TVMFFISeqCell, start: usize, end: usize, 
     }
     let mut old = Vec::with_capacity(end - start);
     let data = cell.data.cast::<Any>();
-    // SAFETY: the bounds are the caller's promise and the block has room for the new length. Each
-    // old element is copied out once, and its place then filled or cut off.
+    // SAFETY: the caller promises the bounds, and the block has room for the new length. Each old element is copied out
+    // once, and its slot is then overwritten or cut off.
     unsafe {
         old.extend((start..end).map(|i| data.add(i).read()));
         if end < len && end - start != new.len() {

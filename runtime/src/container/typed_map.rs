@@ -1,4 +1,4 @@
-//! `Map<K, V>` and `Dict<K, V>`: handles to maps and dicts whose keys are `K`s and whose values are `V`s.
+//! `Map<K, V>` and `Dict<K, V>`: handles to maps and dicts with keys of type `K` and values of type `V`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,10 +12,10 @@ use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny, try_from_any};
 use crate::error::Result;
 use crate::heap::ObjectRef;
 
-/// The entries as they have to be stored, or `None` where they are stored so already.
+/// The converted entries, or `None` when every entry is already stored in converted form.
 ///
 /// # Errors
-/// That of the first key that is no `K`, or value that is no `V`.
+/// The error of the first key that isn't a `K`, or value that isn't a `V`.
 #[track_caller]
 fn converted<K: ContainerItem, V: TryFromAny + Into<Any>>(map: &Map) -> Result<Option<Vec<(Any, Any)>>> {
     let mut all_stored = true;
@@ -38,12 +38,12 @@ macro_rules! typed_maps {
         }
 
         impl<K, V> $name<K, V> {
-            /// The same object, of entries of any types.
+            /// The same object with entries of any types.
             pub fn into_untyped(self) -> $name {
                 $name(self.0, PhantomData)
             }
 
-            /// The same object, of entries of any types.
+            /// The same object with entries of any types.
             pub fn as_untyped(&self) -> &$name {
                 // SAFETY: both are transparent wrappers of an `ObjectRef`.
                 unsafe { &*std::ptr::from_ref(self).cast() }
@@ -51,12 +51,14 @@ macro_rules! typed_maps {
         }
 
         impl $name {
-            #[doc = concat!("The ", $what, " with its entries checked. It is the same object where they are stored as `K`s and `V`s are, and else a")]
-            /// copy with converted entries, as upstream.
+            #[doc = concat!("The ", $what, " with its entries checked.")]
+            ///
+            /// Returns the same object if the entries are already stored as `K`s and `V`s. Otherwise it returns a copy
+            /// with converted entries, as upstream does.
             ///
             /// # Errors
-            /// `TypeError` or `ValueError` of the first key or value that doesn't convert; the error of a key's `__any_hash__` or
-            /// `__any_equal__`.
+            /// `TypeError` or `ValueError` for the first key or value that doesn't convert; the error of a key's
+            /// `__any_hash__` or `__any_equal__`.
             #[track_caller]
             pub fn into_typed<K: ContainerItem, V: TryFromAny + Into<Any>>(self) -> Result<$name<K, V>> {
                 let object = match converted::<K, V>(&$entries(&self))? {
@@ -124,7 +126,7 @@ typed_maps! {
     Dict, "dict", <Dict>::to_map;
 }
 
-/// A map from `K`s to `V`s: its entries were checked when the handle was made, and don't change.
+/// A map from `K`s to `V`s. Its entries were checked when the handle was made, and don't change.
 ///
 /// ```
 /// use tvm_ffi_runtime::Map;
@@ -148,13 +150,13 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Map<K, V> {
     /// The value of `key`.
     ///
     /// # Errors
-    /// The error of the key's `__any_hash__` or `__any_equal__`; that of a conversion of the caller's own which refuses a value that it
-    /// took when the map was checked.
+    /// The error of the key's `__any_hash__` or `__any_equal__`, or of a user-defined conversion that now rejects a
+    /// value it accepted when the map was checked.
     pub fn get<Q: ToAnyView + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.as_untyped().get(key)?.map(Any::cast).transpose()
     }
 
-    /// Whether there is an entry of `key`.
+    /// Whether the map has an entry for `key`.
     ///
     /// # Errors
     /// The error of the key's `__any_hash__` or `__any_equal__`.
@@ -162,23 +164,23 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Map<K, V> {
         self.as_untyped().contains_key(key)
     }
 
-    /// The entries, in the order of insertion, but for those that a conversion of the caller's own refuses now.
+    /// The entries in insertion order, without those that a user-defined conversion now rejects.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, V)> {
         self.as_untyped().iter().filter_map(|(key, value)| Some((key.cast().ok()?, value.cast().ok()?)))
     }
 
-    /// The keys, as [`Map::iter`] gives them.
+    /// The keys of the entries that [`Map::iter`] returns.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = K> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values, as [`Map::iter`] gives them.
+    /// The values of the entries that [`Map::iter`] returns.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = V> {
         self.iter().map(|(_, value)| value)
     }
 }
 
-/// A dict from `K`s to `V`s. What another handle put in, and is of another type, is an error where it is read.
+/// A dict from `K`s to `V`s. If another handle stores a value of another type, reading that value is an error.
 impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
     /// Number of entries at this moment.
     pub fn len(&self) -> usize {
@@ -193,12 +195,13 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
     /// The value of `key`.
     ///
     /// # Errors
-    /// The error of the key's `__any_hash__` or `__any_equal__`; `TypeError` or `ValueError` where the value is no `V`.
+    /// The error of the key's `__any_hash__` or `__any_equal__`; `TypeError` or `ValueError` when the value isn't a
+    /// `V`.
     pub fn get<Q: ToAnyView + ?Sized>(&self, key: &Q) -> Result<Option<V>> {
         self.as_untyped().get(key)?.map(|value| value.cast()).transpose()
     }
 
-    /// Whether there is an entry of `key`.
+    /// Whether the dict has an entry for `key`.
     ///
     /// # Errors
     /// The error of the key's `__any_hash__` or `__any_equal__`.
@@ -206,7 +209,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
         self.as_untyped().contains_key(key)
     }
 
-    /// Sets the value of `key`. The old value may be of any type.
+    /// Sets the value of `key` and returns the old one, which may be of any type.
     ///
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`; nothing is changed then.
@@ -214,7 +217,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
         self.as_untyped().insert(key, value)
     }
 
-    /// Removes the entry of `key`. Its value may be of any type.
+    /// Removes the entry of `key` and returns its value, which may be of any type.
     ///
     /// # Errors
     /// The error of the key's `__any_hash__` or `__any_equal__`; nothing is changed then.
@@ -230,7 +233,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
     /// A copy of the entries as they are at this moment.
     ///
     /// # Errors
-    /// `TypeError` or `ValueError` of the first key that is no `K`, or value that is no `V`.
+    /// `TypeError` or `ValueError` for the first key that isn't a `K`, or value that isn't a `V`.
     pub fn to_map(&self) -> Result<Map<K, V>> {
         self.as_untyped().to_map().into_typed()
     }

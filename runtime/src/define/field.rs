@@ -1,4 +1,4 @@
-//! Types of fields that reflection shows.
+//! Field types that are visible to reflection.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,26 @@ use crate::any::{Any, AnyView, TryFromAny};
 use crate::error::{Result, type_error};
 use crate::typed::TypeSchema;
 
-/// A value that a field of an object may have.
+/// A value that an object's field can have.
 ///
-/// Fields of values that become an [`Any`] are read-only: Rust code has references to them. What others may write is a [`Mutable`].
+/// Fields whose values convert to [`Any`] are read-only, because Rust code holds references to them. For a field that
+/// other code can write, use [`Mutable`].
+#[diagnostic::on_unimplemented(
+    message = "a field that reflection shows can't be `{Self}`",
+    label = "expected a value of TVM FFI, or a `Mutable` of one",
+    note = "`#[object(skip)]` keeps a field from reflection"
+)]
 pub trait Field: Send + Sync + 'static {
-    /// Whether others may write the field.
+    /// Whether other code can write the field.
     const IS_WRITABLE: bool;
 
-    /// The value.
+    /// Returns the value.
     fn get_any(&self) -> Any;
 
     /// Writes the value.
     ///
     /// # Errors
-    /// `TypeError` where the field is read-only; as [`TryFromAny::try_from_view`].
+    /// `TypeError` when the field is read-only; otherwise as [`TryFromAny::try_from_view`].
     fn set_any(&self, value: AnyView<'_>) -> Result<()>;
 
     /// As [`TypeSchema::type_schema`].
@@ -43,17 +49,17 @@ impl<T: Clone + Into<Any> + TypeSchema + Send + Sync + 'static> Field for T {
     }
 }
 
-/// A field that others may write, at any time and from any thread.
+/// A field that other code can write at any time and from any thread.
 #[derive(Default)]
 pub struct Mutable<T>(Mutex<T>);
 
 impl<T> Mutable<T> {
-    /// A field of that value.
+    /// Creates a field with this value.
     pub const fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
-    /// The value.
+    /// Returns a copy of the value.
     pub fn get(&self) -> T
     where
         T: Clone,
@@ -61,7 +67,7 @@ impl<T> Mutable<T> {
         self.lock().clone()
     }
 
-    /// Sets the value, and gives the one before.
+    /// Sets the value and returns the previous one.
     pub fn set(&self, value: T) -> T {
         std::mem::replace(&mut *self.lock(), value)
     }
@@ -92,7 +98,7 @@ impl<T: Clone + Into<Any> + TryFromAny + TypeSchema + Send + 'static> Field for 
 
     fn set_any(&self, value: AnyView<'_>) -> Result<()> {
         let value = T::try_from_view(value)?;
-        // The old value is dropped without the lock.
+        // The old value is dropped after the lock is released.
         drop(self.set(value));
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! Types of objects that are defined in Rust: the trait that `derive(Object)` implements, references to such objects, and registration.
-//! `object` has the references, `field` the types of fields, `registration` what a type states of itself, `register` puts types into the runtime's table, `slot` remembers their indices.
+//! Object types defined in Rust: the trait that `derive(Object)` implements, references to such objects, and
+//! registration. `object` defines the references and `field` the field types. `registration` collects what a type
+//! declares about itself, `register` adds types to the runtime's table, and `slot` stores their indices.
 //!
-//! What can't be an object doesn't compile: a struct with a field that others can't read,
+//! Types that can't be objects don't compile. Examples are a struct with a field that other code can't read,
 //!
 //! ```compile_fail,E0277
 //! #[derive(tvm_ffi_runtime::Object)]
@@ -11,7 +12,7 @@
 //! }
 //! ```
 //!
-//! or that another thread can't have,
+//! or that can't be shared between threads,
 //!
 //! ```compile_fail,E0277
 //! #[derive(tvm_ffi_runtime::Object)]
@@ -22,7 +23,7 @@
 //! }
 //! ```
 //!
-//! one whose fields are misaligned,
+//! a struct with misaligned fields,
 //!
 //! ```compile_fail
 //! #[derive(tvm_ffi_runtime::Object)]
@@ -34,7 +35,7 @@
 //! }
 //! ```
 //!
-//! a parent that isn't an object type, or that doesn't lie where its own objects have it,
+//! a parent that isn't an object type, or that is at a different offset than in its own objects,
 //!
 //! ```compile_fail,E0277
 //! #[derive(tvm_ffi_runtime::Object)]
@@ -77,7 +78,7 @@
 //! }
 //! ```
 //!
-//! and a method that would change an object that others have:
+//! and a method that would change a shared object:
 //!
 //! ```compile_fail
 //! #[derive(tvm_ffi_runtime::Object)]
@@ -94,7 +95,8 @@
 //! }
 //! ```
 //!
-//! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFITypeRegister...`; upstream's is `reflection/registry.h`.
+//! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFITypeRegister...`; upstream's C++ counterpart is
+//! `reflection/registry.h`.
 
 mod field;
 mod object;

@@ -1,4 +1,4 @@
-//! References to objects of a type that is defined in Rust.
+//! References to objects whose type is defined in Rust.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -38,37 +38,37 @@ use crate::typed::TypeSchema;
 /// ```
 ///
 /// # Safety
-/// What [`describe`](Object::describe) states of fields must be so. `Parent` is [`Root`], or the type of a field that lies at the very
-/// beginning of the value, and the values of both lie in their objects at the same place.
+/// [`describe`](Object::describe) must describe the fields correctly. `Parent` must be [`Root`] or the type of a field
+/// at offset 0 of the value. The values of both types must be at the same offset in their objects.
 pub unsafe trait Object: Send + Sync + Sized + 'static {
     /// The type that this one extends.
     type Parent: Ancestor;
 
-    /// The type key, which no other type of the process has.
+    /// The type key, which must be unique in the process.
     const TYPE_KEY: &'static str;
 
-    /// The place of the type's index.
+    /// The slot that stores the type's index.
     #[doc(hidden)]
     fn slot() -> &'static TypeSlot;
 
-    /// States the fields and methods.
+    /// Describes the fields and methods.
     ///
     /// # Errors
-    /// Those of values that are made for that.
+    /// The errors of creating values for the description, such as defaults.
     #[doc(hidden)]
     fn describe(registration: &mut Registration<Self>) -> Result<()>;
 }
 
-/// A type that others may extend: [`Root`], or any [`Object`].
+/// A type that other types can extend: [`Root`], or any [`Object`].
 pub trait Ancestor: sealed::Sealed {
-    /// Number of types that it extends.
+    /// Number of ancestors.
     #[doc(hidden)]
     const DEPTH: i32;
 
-    /// The type's index; registers the type where that is not done yet.
+    /// The type's index. Registers the type if necessary.
     ///
     /// # Errors
-    /// `RuntimeError` where the type can't be registered: there is no runtime, or other code has registered the key.
+    /// `RuntimeError` when the type can't be registered: there is no runtime, or other code has registered the key.
     fn type_index() -> Result<TypeIndex>;
 }
 
@@ -78,7 +78,7 @@ mod sealed {
     impl<T: super::Object> Sealed for T {}
 }
 
-/// The type that all objects extend, `ffi.Object`.
+/// The root type of all objects, `ffi.Object`.
 #[derive(Copy, Clone, Debug)]
 pub enum Root {}
 
@@ -90,7 +90,7 @@ impl Ancestor for Root {
     }
 }
 
-/// An object: its header, and the value of its type.
+/// The layout of an object: its header and the value of its type.
 #[repr(C)]
 pub(super) struct Body<T> {
     header: TVMFFIObject,
@@ -99,7 +99,7 @@ pub(super) struct Body<T> {
 
 // SAFETY: repr(C) with the header first.
 unsafe impl<T> ObjectLayout for Body<T> {
-    // Objects are made with the type's own index.
+    // A placeholder: objects are created with the type's own index.
     const TYPE_INDEX: TypeIndex = TypeIndex::OBJECT;
 
     unsafe fn drop_fields(object: *mut Self) {
@@ -108,7 +108,7 @@ unsafe impl<T> ObjectLayout for Body<T> {
     }
 }
 
-/// Where the value of an object begins.
+/// The offset of the value in an object.
 pub const fn value_offset<T>() -> usize {
     offset_of!(Body<T>, value)
 }
@@ -118,35 +118,35 @@ pub(super) const fn size<T>() -> usize {
     size_of::<Body<T>>()
 }
 
-/// A reference to an object of type `T`, or of a type that extends `T`. Cloning adds a reference.
+/// A reference to an object of type `T` or of a type that extends `T`. Cloning adds a reference.
 #[repr(transparent)]
 pub struct Obj<T>(ManuallyDrop<ObjectRef>, PhantomData<T>);
 
 impl<T: Object> Obj<T> {
-    /// A new object.
+    /// Creates an object.
     ///
     /// # Errors
-    /// `RuntimeError` where the type can't be registered, as [`Ancestor::type_index`].
+    /// `RuntimeError` when the type can't be registered, as for [`Ancestor::type_index`].
     pub fn new(value: T) -> Result<Self> {
         let index = T::type_index()?;
         let object = make_object_with_index(index, |header| Body { header, value });
-        // SAFETY: `make_object_with_index` hands out the object's one strong reference.
+        // SAFETY: `make_object_with_index` returns the object's one strong reference.
         Ok(Self(ManuallyDrop::new(unsafe { ObjectRef::from_non_null(object) }), PhantomData))
     }
 
-    /// The untyped reference.
+    /// Borrows the untyped reference.
     pub fn as_object(&self) -> &ObjectRef {
         &self.0
     }
 
-    /// The untyped reference, moved out.
+    /// Converts into the untyped reference.
     pub fn into_object(self) -> ObjectRef {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: taken once, since `this` is not dropped.
         unsafe { ManuallyDrop::take(&mut this.0) }
     }
 
-    /// A weak reference to the object.
+    /// Creates a weak reference to the object.
     pub fn downgrade(&self) -> WeakRef {
         self.0.downgrade()
     }
@@ -156,19 +156,19 @@ impl<T: Object> Obj<T> {
         self.0.ptr_eq(&other.0)
     }
 
-    /// The object as one of the type that `T` extends.
+    /// Converts to a reference of the parent type.
     pub fn upcast(self) -> Obj<T::Parent>
     where
         T::Parent: Object,
     {
-        // SAFETY: an object of `T` is one of each type that `T` extends.
+        // SAFETY: an object of `T` is also an object of every type that `T` extends.
         unsafe { Obj::from_object_unchecked(self.into_object()) }
     }
 
-    /// The object as one of a type that extends `T`, or as it is.
+    /// Converts to a reference of a type that extends `T`.
     ///
     /// # Errors
-    /// `self`, where it is none.
+    /// `self`, when the object is not a `U`.
     pub fn downcast<U: Object>(self) -> Result<Obj<U>, Self> {
         if is_instance::<U>(&self.0) {
             // SAFETY: the type was checked.
@@ -178,13 +178,13 @@ impl<T: Object> Obj<T> {
     }
 
     /// # Safety
-    /// The object must be one of `T`.
+    /// The object must be of type `T` or of a type that extends it.
     unsafe fn from_object_unchecked(object: ObjectRef) -> Self {
         Self(ManuallyDrop::new(object), PhantomData)
     }
 }
 
-/// Whether an object is of type `T`, or of one that extends it.
+/// Whether an object is of type `T` or of a type that extends it.
 fn is_instance<T: Object>(object: &ObjectRef) -> bool {
     // A type that isn't registered has no objects.
     let Some(wanted) = T::slot().get() else { return false };
@@ -206,7 +206,7 @@ impl<T> Drop for Obj<T> {
     fn drop(&mut self) {
         // SAFETY: taken once, here.
         let object = unsafe { ManuallyDrop::take(&mut self.0) };
-        // However long a chain of objects is.
+        // `release` handles chains of objects of any length.
         release(std::iter::once(object));
     }
 }
@@ -222,8 +222,8 @@ impl<T: Object> Deref for Obj<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the object is one of `T`, whose value lies behind the header, also where another type extends it. It lives for as long
-        // as this reference, and is changed by nobody: what others may write is behind a lock.
+        // SAFETY: the object is of type `T` or extends it, so a `T` follows the header. It lives as long as this
+        // reference. No code changes it, because a lock protects the fields that others may write.
         unsafe { &(*self.0.as_ptr().cast::<Body<T>>()).value }
     }
 }

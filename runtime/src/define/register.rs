@@ -1,4 +1,4 @@
-//! How a type comes into the runtime's table, once.
+//! Adds a type to the runtime's table, once.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -23,12 +23,12 @@ impl<T: Object> Ancestor for T {
     }
 }
 
-/// Registers a type with all that it states of itself.
+/// Registers a type with everything that it declares about itself.
 fn register<T: Object>() -> Result<TypeIndex> {
     check_shared()?;
     let parent = T::Parent::type_index()?;
     let mut registration = Registration::new();
-    // Before the type is in the table, so that a failure leaves nothing there.
+    // Runs before the type is added to the table, so a failure leaves nothing there.
     T::describe(&mut registration)?;
     let taken = || runtime_error(&format!("type `{}` is registered already, by other code", T::TYPE_KEY));
     if type_table::key_to_index(T::TYPE_KEY).is_some() {
@@ -42,6 +42,7 @@ fn register<T: Object>() -> Result<TypeIndex> {
         child_slots_can_overflow: true,
         parent: parent.0,
     })?;
+    type_table::keep_layout(index);
     registration.publish(index).map(|()| TypeIndex(index))
 }
 
@@ -55,12 +56,12 @@ impl<T: Object> Registration<T> {
         Self { doc: "", creator: None, fields, methods, attributes, of: PhantomData }
     }
 
-    /// The type's doc text.
+    /// Sets the type's documentation.
     pub fn doc(&mut self, doc: &'static str) {
         self.doc = doc;
     }
 
-    /// Objects may be made of `T::default()`.
+    /// Lets reflection create objects with `T::default()`.
     pub fn creator(&mut self)
     where
         T: Default,
@@ -70,7 +71,7 @@ impl<T: Object> Registration<T> {
         self.attributes.push(("__ffi_new__", new.into()));
     }
 
-    /// A field.
+    /// Adds a field.
     ///
     /// # Safety
     /// `T` must have a field of type `F` at `offset`.
@@ -94,12 +95,12 @@ impl<T: Object> Registration<T> {
         self.fields.push(NewField { info, metadata: metadata(&F::schema()), default });
     }
 
-    /// A method, whose first argument is the object.
+    /// Adds a method. Its first argument is the object.
     pub fn method<Args: 'static, F: TypedFunction<Args>>(&mut self, name: &'static str, doc: &'static str, body: F) {
         self.add_method(name, doc, 0, body);
     }
 
-    /// A method without an object.
+    /// Adds a method that takes no object.
     pub fn static_method<Args: 'static, F: TypedFunction<Args>>(
         &mut self,
         name: &'static str,
@@ -109,7 +110,7 @@ impl<T: Object> Registration<T> {
         self.add_method(name, doc, kTVMFFIFieldFlagBitMaskIsStaticMethod, body);
     }
 
-    /// The constructor, `__ffi_init__`.
+    /// Sets the constructor, `__ffi_init__`.
     pub fn init<Args: 'static, F: TypedFunction<Args>>(&mut self, doc: &'static str, body: F) {
         const NAME: &str = "__ffi_init__";
         let function = self.add_method(NAME, doc, kTVMFFIFieldFlagBitMaskIsStaticMethod, body);
@@ -129,7 +130,7 @@ impl<T: Object> Registration<T> {
         function
     }
 
-    /// Puts all of it into the table.
+    /// Adds everything to the runtime's table.
     fn publish(self, index: i32) -> Result<()> {
         let info = TVMFFITypeMetadata {
             doc: text(self.doc),
@@ -137,8 +138,9 @@ impl<T: Object> Registration<T> {
             total_size: i32::try_from(size::<T>()).unwrap_or(0),
             structural_eq_hash_kind: kTVMFFISEqHashKindUnsupported,
         };
-        // SAFETY: all texts and values are alive, and the table copies them. Getters and setters are those of the fields' types, by the
-        // contract of `field`. Metadata comes first: where two copies of this code register one key at once, the second fails there.
+        // SAFETY: all strings and values are alive, and the table copies them. By the contract of `field`, getters and
+        // setters match the fields' types. Metadata comes first: when two copies of this code register one key at the
+        // same time, the second one fails there.
         unsafe {
             type_table::register_metadata(index, &info)?;
             for field in &self.fields {
@@ -165,20 +167,21 @@ impl<T: Object> Registration<T> {
     }
 }
 
-/// The getter of fields of a type.
+/// The getter for fields of type `F`.
 unsafe extern "C" fn get_field<F: Field>(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let result = required_out(result, "result")?;
-        // SAFETY: the header has getters called with the address of their field, in an object that is alive.
+        // SAFETY: by the header's contract, a getter is called with the address of its field in an object that is
+        // alive.
         let field = unsafe { required(field.cast_const().cast::<F>(), "field")? };
         let value = field.get_any();
-        // SAFETY: not NULL, and writable by contract; what is there is not looked at, as upstream.
+        // SAFETY: not NULL, and writable by contract. As upstream, the previous contents are ignored.
         unsafe { result.write(value.into_raw()) };
         Ok(())
     })
 }
 
-/// The setter of fields of a type.
+/// The setter for fields of type `F`.
 unsafe extern "C" fn set_field<F: Field>(field: *mut c_void, value: *const TVMFFIAny) -> c_int {
     guard(|| {
         // SAFETY: as for getters; the value is a view that is valid for the call.
@@ -201,12 +204,12 @@ unsafe extern "C" fn create<T: Object + Default>(result: *mut TVMFFIObjectHandle
     })
 }
 
-/// What a constructor may return: a value of the type, a reference to an object, or the result of one of these.
+/// What a constructor can return: a value of the type, a reference to an object, or a `Result` of either.
 pub trait InitResult<T> {
-    /// The object.
+    /// Converts to an object reference.
     ///
     /// # Errors
-    /// That of a result; as [`Obj::new`].
+    /// The error of a `Result`; otherwise as [`Obj::new`].
     fn into_obj(self) -> Result<Obj<T>>;
 }
 
@@ -228,18 +231,18 @@ impl<T: Object, R: InitResult<T>, E: Into<Error>> InitResult<T> for Result<R, E>
     }
 }
 
-/// The methods of a type, which the attribute `methods` of an `impl` states.
+/// The methods of a type, declared with the attribute `methods` on an `impl`.
 pub trait Methods: Object {
-    /// States the methods.
+    /// Registers the methods.
     fn methods(registration: &mut Registration<Self>);
 }
 
-/// Finds the methods of a type, if it has any: `(&MethodsOf::<T>::new()).state(registration)`.
+/// Finds a type's methods, if it has any, with `(&MethodsOf::<T>::new()).state(registration)`.
 #[derive(Debug)]
 pub struct MethodsOf<T>(PhantomData<T>);
 
 impl<T> MethodsOf<T> {
-    /// The methods of `T`.
+    /// A handle to the methods of `T`.
     #[expect(clippy::new_without_default, reason = "only generated code has one")]
     pub const fn new() -> Self {
         Self(PhantomData)
@@ -247,7 +250,7 @@ impl<T> MethodsOf<T> {
 }
 
 impl<T: Methods> MethodsOf<T> {
-    /// States the methods.
+    /// Registers the methods.
     pub fn state(&self, registration: &mut Registration<T>) {
         T::methods(registration);
     }
@@ -255,7 +258,7 @@ impl<T: Methods> MethodsOf<T> {
 
 /// As [`MethodsOf::state`], for types without methods.
 pub trait NoMethods<T> {
-    /// States nothing.
+    /// Registers nothing.
     fn state(&self, _registration: &mut Registration<T>) {}
 }
 

@@ -1,4 +1,4 @@
-//! What a type states of itself, before it is registered.
+//! What a type declares about itself before it is registered.
 
 use std::marker::PhantomData;
 
@@ -6,12 +6,12 @@ use crate::abi::{TVMFFIFieldInfo, TVMFFIObjectCreator};
 use crate::any::Any;
 use crate::function::Function;
 
-/// What a field has beside its type.
+/// The properties of a field besides its type.
 #[derive(Debug, Default)]
 pub struct FieldOptions {
-    /// Its doc text.
+    /// Its documentation.
     pub doc: &'static str,
-    /// Its default, for what makes objects of fields.
+    /// Its default value, for code that creates objects from fields.
     pub default: Option<Any>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct NewMethod {
     pub(super) metadata: String,
 }
 
-/// What a type states of itself.
+/// What a type declares about itself.
 pub struct Registration<T> {
     pub(super) doc: &'static str,
     pub(super) creator: Option<TVMFFIObjectCreator>,

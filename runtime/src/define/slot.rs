@@ -1,4 +1,4 @@
-//! The place of a type's index, which is filled once.
+//! The slot for a type's index, which is set once.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::error::{Result, runtime_error};
 /// The index of a type that is defined in Rust, once it is registered.
 #[derive(Debug)]
 pub struct TypeSlot {
-    /// Zero until then.
+    /// Zero until the type is registered.
     index: AtomicI32,
     turn: Mutex<()>,
     registering: Mutex<Option<ThreadId>>,
@@ -20,7 +20,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says that nobody registers the type any more, also where that has failed or panicked.
+/// Clears the registering thread on drop, including when the registration has failed or panicked.
 struct Over<'a>(&'a Mutex<Option<ThreadId>>);
 
 impl Drop for Over<'_> {
@@ -30,7 +30,7 @@ impl Drop for Over<'_> {
 }
 
 impl TypeSlot {
-    /// An empty place.
+    /// Creates an empty slot.
     #[expect(clippy::new_without_default, reason = "a place of its own is a static variable")]
     pub const fn new() -> Self {
         Self { index: AtomicI32::new(0), turn: Mutex::new(()), registering: Mutex::new(None) }
@@ -45,15 +45,16 @@ impl TypeSlot {
         }
     }
 
-    /// The index, from `register` where it is asked for first. A failure is not remembered.
+    /// The index. Calls `register` if the type isn't registered yet. A failure is not cached, so a later call tries
+    /// again.
     pub(super) fn get_or_register(&self, register: impl FnOnce() -> Result<TypeIndex>) -> Result<TypeIndex> {
         if let Some(index) = self.get() {
             return Ok(index);
         }
         let this = std::thread::current().id();
         if *lock(&self.registering) == Some(this) {
-            // It would wait for itself.
-            return Err(runtime_error("a type is used by what registers it, such as the default of one of its fields"));
+            // Waiting for the turn would deadlock.
+            return Err(runtime_error("the registration of a type uses the type itself, maybe in a field's default"));
         }
         let _turn = lock(&self.turn);
         if let Some(index) = self.get() {

@@ -4,7 +4,8 @@
 use std::ffi::c_void;
 
 use crate::abi::*;
-use crate::error::{Result, checked, runtime_error, value_error};
+use crate::error::external::checked;
+use crate::error::{Result, runtime_error, value_error};
 use crate::external::api;
 
 /// Sets this thread's stream of a device and returns the one before, NULL if there was none.
@@ -53,7 +54,7 @@ pub(crate) fn set_last_allocator(allocator: DLPackManagedTensorAllocator) -> Res
     let mut old = None;
     // SAFETY: an allocator, and a place for this thread's before.
     checked(|_| unsafe { set(Some(allocator), 1, &raw mut old) })?;
-    // the process's was set, and this thread's with it, which would go before one that another thread sets for the process
-    // SAFETY: the allocator that this thread had, which is none.
+    // the process's was set, and this thread's with it, which would go before one that another thread sets for the
+    // process SAFETY: the allocator that this thread had, which is none.
     checked(|_| unsafe { set(old, 0, std::ptr::null_mut()) })
 }

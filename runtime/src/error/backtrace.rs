@@ -1,6 +1,6 @@
 //! The text of backtraces, in upstream's form: most recent call first, one call a line.
-//! By default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack, of at most `TVM_TRACEBACK_LIMIT` lines.
-//! Rules: upstream's `backtrace.cc` and `backtrace_utils.h`.
+//! By default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack, of at most
+//! `TVM_TRACEBACK_LIMIT` lines. Rules: upstream's `backtrace.cc` and `backtrace_utils.h`.
 
 use std::backtrace::Backtrace;
 use std::borrow::Cow;
@@ -9,10 +9,20 @@ use std::sync::OnceLock;
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
+use super::memory::formatted;
 use crate::code_map;
 
-/// The choice whether whole stacks are captured; read from the environment once.
+/// What capturing a stack and writing it out takes at most, in bytes, roughly.
+const STACK_MEMORY: usize = 1 << 20;
+
+/// The choice whether whole stacks are captured; read from the environment once. Std captures a stack under a lock,
+/// which its handler of failed allocations takes too: without memory the process would hang. So no stack is captured
+/// then.
 fn captures_stacks() -> bool {
+    chosen() && Vec::<u8>::new().try_reserve_exact(STACK_MEMORY).is_ok()
+}
+
+fn chosen() -> bool {
     static ENABLED: OnceLock<bool> = OnceLock::new();
     *ENABLED.get_or_init(|| {
         let set = |name: &str| std::env::var(name).ok().map(|value| value != "0");
@@ -44,8 +54,8 @@ pub(super) fn capture(place: &Location<'_>) -> String {
     text(start, frames, true)
 }
 
-/// The backtrace of an error that C code raises, from the caller of the C function on: the whole stack where enabled, else nothing. It
-/// ends where one language calls the other, unless it is to go on.
+/// The backtrace of an error that C code raises, from the caller of the C function on: the whole stack where enabled,
+/// else nothing. It ends where one language calls the other, unless it is to go on.
 pub(crate) fn c_backtrace(crosses_boundary: bool) -> String {
     if !captures_stacks() {
         return String::new();
@@ -69,9 +79,9 @@ pub(crate) fn c_backtrace_at(file: &str, line: u32, function: &str, crosses_boun
     text(start, &frames[behind..], !crosses_boundary)
 }
 
-/// One line of a backtrace.
+/// One line of a backtrace; empty where there is no memory for it.
 fn frame_line(file: &str, line: u32, function: &str) -> String {
-    format!("  File \"{file}\", line {line}, in {function}\n")
+    formatted(format_args!("  File \"{file}\", line {line}, in {function}\n")).unwrap_or_default()
 }
 
 /// A call on the stack.
@@ -100,7 +110,8 @@ fn captured() -> String {
     format!("{:#}", Backtrace::force_capture())
 }
 
-/// The calls in what std writes: "  12:  0x55d0 - function", and where it knows the place, below that "at file:line:column".
+/// The calls in what std writes: "  12:  0x55d0 - function", and where it knows the place, below that "at
+/// file:line:column".
 fn frames(stack: &str) -> Vec<Frame<'_>> {
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for line in stack.lines().map(str::trim) {
@@ -201,7 +212,8 @@ fn is_left_out(file: Option<&str>, function: &str) -> bool {
         || file.is_some_and(|file| FILES.iter().any(|part| file.contains(part)))
 }
 
-/// Whether a function is a part of a wrapper that `tvm-ffi-codegen` has made, and not the wrapper itself: nobody has written it.
+/// Whether a function is a part of a wrapper that `tvm-ffi-codegen` has made, and not the wrapper itself: nobody has
+/// written it.
 fn is_part_of_wrapper(function: &str) -> bool {
     let is_local = |rest: &str| ["-slow-path", "-body"].iter().any(|part| rest.contains(part));
     let is_anonymous = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -218,7 +230,8 @@ mod tests {
     /// Code that std knows nothing of has the names that it was given, for as long as they are known.
     #[test]
     fn code_made_at_run_time_is_named() {
-        let stack = "   0:     0x7f0000000110 - <unknown>\n   1:     0x7f0000000111 - <unknown>\n   2:     0x7f0000000120 - <unknown>\n\
+        let stack = "   0:     0x7f0000000110 - <unknown>\n   1:     0x7f0000000111 - <unknown>\n   2:     \
+            0x7f0000000120 - <unknown>\n\
                      \x20  3:     0x7f0000000121 - <unknown>\n   4:     0x7f0000000100 - <unknown>\n";
         let line =
             code_map::CodeLine { start: 8, end: 16, file: "model.dsl".into(), line: 7, function: "inner".into() };

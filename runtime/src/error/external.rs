@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use super::make::raised_error;
-use super::object::Result;
-use crate::external::{Api, api, in_turn};
+use super::make::{raised_error, runtime_error};
+use super::object::{Error, Result};
+use crate::external::{Api, Unavailable, api, in_turn};
 
 /// Makes a call that raises its error.
 pub(crate) fn checked(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
@@ -17,4 +17,13 @@ pub(crate) fn checked(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
 /// Makes a call that uses the runtime's table of types or functions, and raises its error.
 pub(crate) fn checked_in_turn(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
     checked(|api| in_turn(|| call(api)))
+}
+
+/// The error of an external runtime that isn't there.
+impl From<Unavailable> for Error {
+    #[track_caller]
+    #[cold]
+    fn from(why: Unavailable) -> Self {
+        runtime_error(&why.to_string())
+    }
 }

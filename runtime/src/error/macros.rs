@@ -13,7 +13,8 @@ macro_rules! err {
     };
 }
 
-/// Returns an error from a function whose result is an [`Error`](crate::Error) or is made from one: `bail!(ValueError, "{n} is negative")`.
+/// Returns an error from a function whose result is an [`Error`](crate::Error) or is made from one:
+/// `bail!(ValueError, "{n} is negative")`.
 ///
 /// ```
 /// fn root(x: f64) -> tvm_ffi_runtime::Result<f64> {
@@ -31,7 +32,8 @@ macro_rules! bail {
     };
 }
 
-/// Returns an error as [`bail!`](crate::bail) where a condition doesn't hold: `ensure!(n >= 0, ValueError, "{n} is negative")`.
+/// Returns an error as [`bail!`](crate::bail) where a condition doesn't hold:
+/// `ensure!(n >= 0, ValueError, "{n} is negative")`.
 ///
 /// ```
 /// fn half(n: i64) -> tvm_ffi_runtime::Result<i64> {

@@ -3,21 +3,44 @@
 use std::fmt;
 
 use super::kind;
+use super::memory::formatted;
 use super::object::Error;
 use super::raised::take_raised;
 use crate::abi::TypeIndex;
 use crate::heap::alloc::drop_payload;
 use crate::type_info;
 
+/// An error with a formatted message.
+#[track_caller]
+#[cold]
+fn error(kind: &str, message: fmt::Arguments<'_>) -> Error {
+    match formatted(message) {
+        Some(message) => Error::new(kind, &message),
+        None => memory_error(),
+    }
+}
+
+/// The error of a failed allocation, which is made without memory where there is none.
+#[track_caller]
+#[cold]
+pub(crate) fn memory_error() -> Error {
+    Error::new(kind::MEMORY_ERROR, "out of memory")
+}
+
+/// The error of a failed allocation of that many bytes.
+#[track_caller]
+#[cold]
+pub(crate) fn no_memory_for(size: usize, what: &str) -> Error {
+    error(kind::MEMORY_ERROR, format_args!("cannot allocate {size} bytes for {what}"))
+}
+
 /// The error of a value whose type differs from what is expected.
 #[track_caller]
 #[cold]
 pub(crate) fn type_mismatch(expected: &str, got: TypeIndex) -> Error {
-    let mut got = type_info::key_of(got);
-    if got == expected {
-        got.push_str(" that is NULL or laid out by another implementation");
-    }
-    Error::new(kind::TYPE_ERROR, &format!("expected {expected}, got {got}"))
+    let got = type_info::key_of(got);
+    let more = if got == expected { " that is NULL or laid out by another implementation" } else { "" };
+    error(kind::TYPE_ERROR, format_args!("expected {expected}, got {got}{more}"))
 }
 
 /// An error of kind `TypeError`.
@@ -45,43 +68,30 @@ pub(crate) fn runtime_error(message: &str) -> Error {
 #[track_caller]
 #[cold]
 pub(crate) fn check_failed(condition: &str, message: &str) -> Error {
-    Error::new(kind::INTERNAL_ERROR, &format!("Check failed: ({condition}) is false: {message}"))
+    error(kind::INTERNAL_ERROR, format_args!("Check failed: ({condition}) is false: {message}"))
 }
 
 /// The error that stands for a panic: kind `InternalError`, the panic's message.
 #[cold]
 pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "(no message)".to_owned());
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = formatted(format_args!("panic: {}", text.unwrap_or("(no message)")));
     drop_payload(payload);
-    Error::from_parts(kind::INTERNAL_ERROR, &format!("panic: {text}"), "", None, None)
-}
-
-/// The error of an external runtime that isn't there.
-#[cfg(feature = "external")]
-impl From<crate::external::Unavailable> for Error {
-    #[track_caller]
-    #[cold]
-    fn from(why: crate::external::Unavailable) -> Self {
-        runtime_error(&why.to_string())
-    }
+    message.map_or_else(memory_error, |message| Error::from_parts(kind::INTERNAL_ERROR, &message, "", None, None))
 }
 
 /// The error of an index that is out of bounds.
 #[track_caller]
 #[cold]
 pub(crate) fn index_error(index: impl fmt::Display, len: impl fmt::Display) -> Error {
-    Error::new(kind::INDEX_ERROR, &format!("Index {index} out of bounds {len}"))
+    error(kind::INDEX_ERROR, format_args!("Index {index} out of bounds {len}"))
 }
 
 /// The error of a range that is out of bounds.
 #[track_caller]
 #[cold]
 pub(crate) fn range_error(start: impl fmt::Display, end: impl fmt::Display, len: usize) -> Error {
-    Error::new(kind::INDEX_ERROR, &format!("Erase range [{start}, {end}) out of bounds {len}"))
+    error(kind::INDEX_ERROR, format_args!("Erase range [{start}, {end}) out of bounds {len}"))
 }
 
 /// The error behind a return code that is not zero.
@@ -92,7 +102,7 @@ pub(crate) fn raised_error(code: i32) -> Error {
         if code == -1 {
             runtime_error("the function failed with code -1 but raised no error")
         } else {
-            runtime_error(&format!("the function failed with code {code}"))
+            error(kind::RUNTIME_ERROR, format_args!("the function failed with code {code}"))
         }
     })
 }

@@ -8,9 +8,10 @@ use std::panic::Location;
 use std::ptr::NonNull;
 
 use super::backtrace::capture;
+use super::memory::{copied, out_of_memory};
 use super::wrapper::object_wrapper;
 use crate::abi::*;
-use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, release, try_make_object};
 
 /// Result with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -28,7 +29,8 @@ unsafe impl ObjectLayout for ErrorObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::ERROR;
 
     unsafe fn drop_fields(object: *mut Self) {
-        // SAFETY: a handle in the cell, which C code may have filled since, is NULL or owns a strong reference; each is given up here, once.
+        // SAFETY: a handle in the cell, which C code may have filled since, is NULL or owns a strong reference; each is
+        // given up here, once.
         let objects = unsafe {
             (&raw mut (*object).backtrace).drop_in_place();
             let cell = (*object).cell;
@@ -40,6 +42,8 @@ unsafe impl ObjectLayout for ErrorObject {
 }
 
 /// An error: kind, message, backtrace, and maybe a cause. Cloning adds a reference.
+///
+/// **Without memory** for an error, a `MemoryError` "out of memory" is in its place, which is there from the start.
 ///
 /// **Backtrace.** Making an error is cheap by default: `backtrace()` then holds the line of the
 /// Rust caller that made it (nothing for errors that come from C). When the environment variable
@@ -86,9 +90,9 @@ impl Error {
         cause: Option<ObjectRef>,
         context: Option<ObjectRef>,
     ) -> Self {
-        let backtrace = backtrace.to_vec();
+        let Some(backtrace) = copied(backtrace) else { return Self(out_of_memory()) };
         let handle = |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), |o| o.into_raw().cast::<c_void>());
-        let object = make_object(kind.len() + message.len(), |header, tail| {
+        let object = try_make_object(kind.len() + message.len(), |header, tail| {
             let text = |bytes: &[u8], place: *mut u8| {
                 // SAFETY: the tail is new and has room for both texts, one behind the other.
                 unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -104,8 +108,8 @@ impl Error {
             };
             ErrorObject { header, cell, backtrace }
         });
-        // SAFETY: `make_object` hands out the object's one strong reference.
-        Self(unsafe { ObjectRef::from_non_null(object) })
+        // SAFETY: `try_make_object` hands out the object's one strong reference.
+        Self(object.map_or_else(out_of_memory, |object| unsafe { ObjectRef::from_non_null(object) }))
     }
 
     fn cell_ptr(&self) -> NonNull<TVMFFIErrorCell> {
@@ -152,16 +156,25 @@ impl Error {
     }
 
     /// The same error with `cause` as its cause.
+    #[must_use]
     pub fn with_cause(self, cause: Error) -> Self {
-        Self::from_parts(self.kind(), self.message(), &self.backtrace(), Some(cause), self.extra_context())
+        self.copy_with(Some(cause.into_object()), self.extra_context())
     }
 
-    /// The same error with further context: an object for whoever catches the error, such as a string with the error's parts.
+    /// The same error with further context: an object for the code that catches the error, such as a string with the
+    /// error's parts.
+    #[must_use]
     pub fn with_extra_context(self, context: ObjectRef) -> Self {
-        Self::from_parts(self.kind(), self.message(), &self.backtrace(), self.cause(), Some(context))
+        self.copy_with(self.cause().map(AsObject::into_object), Some(context))
     }
 
-    /// Replaces the backtrace. An error that others share is copied first, so that none of them
+    fn copy_with(&self, cause: Option<ObjectRef>, context: Option<ObjectRef>) -> Self {
+        let (kind, message) = (self.kind().as_bytes(), self.message().as_bytes());
+        // SAFETY: as for `backtrace`.
+        Self::from_bytes(kind, message, unsafe { self.cell().backtrace.as_slice() }, cause, context)
+    }
+
+    /// Replaces the backtrace. An error that others share is copied first, so none of them
     /// sees the change.
     pub fn update_backtrace(&mut self, text: &str) {
         self.change_backtrace(text, kTVMFFIBacktraceUpdateModeReplace);
@@ -174,8 +187,7 @@ impl Error {
 
     fn change_backtrace(&mut self, text: &str, mode: i32) {
         if !self.0.is_unique() {
-            *self =
-                Self::from_parts(self.kind(), self.message(), &self.backtrace(), self.cause(), self.extra_context());
+            *self = self.copy_with(self.cause().map(AsObject::into_object), self.extra_context());
         }
         if let Some(update) = self.cell().update_backtrace {
             let text = TVMFFIByteArray::from_slice(text.as_bytes());
@@ -195,11 +207,12 @@ unsafe extern "C" fn update_backtrace(error: TVMFFIObjectHandle, backtrace: *con
     // leaves it to the caller that nobody reads the text meanwhile. The new text may be the old
     // one, so it is copied before anything changes.
     unsafe {
-        let text = (*backtrace).as_slice().to_vec();
         let stored = &mut (*error).backtrace;
+        // Without memory the text stays as it is.
+        let Some(text) = copied((*backtrace).as_slice()) else { return };
         if update_mode == kTVMFFIBacktraceUpdateModeReplace {
             *stored = text;
-        } else {
+        } else if stored.try_reserve(text.len()).is_ok() {
             stored.extend_from_slice(&text);
         }
         (*error).cell.backtrace = TVMFFIByteArray::from_slice(stored);

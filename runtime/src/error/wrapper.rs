@@ -2,8 +2,8 @@
 
 /// Implements [`AsObject`] and the conversions of a `repr(transparent)` wrapper of `ObjectRef`.
 ///
-/// Where the header leaves the layout open, a third argument tells this crate's objects apart. The name of a container is followed by
-/// the marker of its elements' types: the handle of elements of any type is meant.
+/// Where the header leaves the layout open, a third argument tells this crate's objects apart. The name of a container
+/// is followed by the marker of its elements' types: the handle of elements of any type is meant.
 macro_rules! object_wrapper {
     ($name:ident $([$marker:expr])?, $index:expr $(, $has_layout:path)?) => {
         // SAFETY: the wrapper is repr(transparent) over ObjectRef, and objects of this type index

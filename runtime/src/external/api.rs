@@ -1,4 +1,4 @@
-//! The table of function pointers.
+//! The table of the external runtime's function pointers.
 
 #![allow(non_snake_case)]
 
@@ -6,9 +6,12 @@ use std::ffi::{CStr, c_int, c_void};
 
 use crate::abi::*;
 
-/// Declares the table: each symbol with its prototype. Those behind `optional` may be missing in an older library.
+/// Declares the table: each symbol with its prototype. Older libraries may lack the symbols after `optional`.
 macro_rules! api {
-    (required { $($name:ident: fn($($arg:ty),*) $(-> $result:ty)?;)* } optional { $($maybe:ident: fn($($opt_arg:ty),*) $(-> $opt_result:ty)?;)* }) => {
+    (
+        required { $($name:ident: fn($($arg:ty),*) $(-> $result:ty)?;)* }
+        optional { $($maybe:ident: fn($($opt_arg:ty),*) $(-> $opt_result:ty)?;)* }
+    ) => {
         /// The functions of an external runtime that this crate calls.
         pub(crate) struct Api {
             $(pub(crate) $name: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
@@ -16,15 +19,15 @@ macro_rules! api {
         }
 
         impl Api {
-            /// Fills the table by `find`, or names what is missing.
+            /// Fills the table with `find`, or returns the names of the missing functions.
             ///
             /// # Safety
-            /// `find` must give NULL, or the function of that name with the prototype of the C header.
+            /// `find` must return NULL, or the function of that name with the prototype in the C header.
             pub(super) unsafe fn load(find: impl Fn(&CStr) -> *mut c_void) -> Result<Self, Vec<&'static str>> {
                 let mut missing = Vec::new();
                 $(
-                    // SAFETY: a pointer and an optional function pointer have the same size, and NULL is None; the caller promises
-                    // the prototype.
+                    // SAFETY: a pointer and an optional function pointer have the same size, and NULL is None; the
+                    // caller promises the prototype.
                     let $name = unsafe {
                         std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn($($arg),*) $(-> $result)?>>(
                             find(c_name(concat!(stringify!($name), "\0"))))
@@ -36,8 +39,11 @@ macro_rules! api {
                 $(
                     // SAFETY: as above.
                     let $maybe = unsafe {
-                        std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn($($opt_arg),*) $(-> $opt_result)?>>(
-                            find(c_name(concat!(stringify!($maybe), "\0"))))
+                        let found = find(c_name(concat!(stringify!($maybe), "\0")));
+                        std::mem::transmute::<
+                            *mut c_void,
+                            Option<unsafe extern "C" fn($($opt_arg),*) $(-> $opt_result)?>,
+                        >(found)
                     };
                 )*
                 match ($($name,)*) {
@@ -49,7 +55,7 @@ macro_rules! api {
     };
 }
 
-/// A name that ends with NUL.
+/// Converts a NUL-terminated name.
 fn c_name(text: &'static str) -> &'static CStr {
     CStr::from_bytes_until_nul(text.as_bytes()).unwrap_or_default()
 }
@@ -77,6 +83,10 @@ api! {
         TVMFFIGetCustomAllocator: fn() -> *mut TVMFFICustomAllocator;
         TVMFFISetCustomAllocator: fn(*mut TVMFFICustomAllocator) -> c_int;
         TVMFFIEnvGetDLPackManagedTensorAllocator: fn() -> Option<DLPackManagedTensorAllocator>;
-        TVMFFIEnvSetDLPackManagedTensorAllocator: fn(Option<DLPackManagedTensorAllocator>, c_int, *mut Option<DLPackManagedTensorAllocator>) -> c_int;
+        TVMFFIEnvSetDLPackManagedTensorAllocator: fn(
+            Option<DLPackManagedTensorAllocator>,
+            c_int,
+            *mut Option<DLPackManagedTensorAllocator>
+        ) -> c_int;
     }
 }

@@ -1,4 +1,4 @@
-//! Which library has the C symbols: the one that the process has, or else one that is opened.
+//! Finds the library that has the C symbols: one already loaded in the process, or else one opened here.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -7,17 +7,17 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::api::Api;
 use crate::process::{self, Runtime};
 
-/// Names the file of the library, where the process has none yet.
+/// The environment variable that names the library file, for processes that have not loaded one.
 const LIBRARY: &str = "TVM_FFI_LIBRARY";
 
-/// Why there is no external runtime.
+/// Why no external runtime is available.
 #[derive(Clone, Debug)]
 pub(crate) enum Unavailable {
-    /// The process has none, and none could be opened, for these reasons.
+    /// The process has not loaded one, and none could be opened, for these reasons.
     Missing(Vec<String>),
-    /// The process has several, none of which libraries find by themselves.
+    /// The process has loaded several, and libraries resolve their symbols to none of them by default.
     Several(Vec<String>),
-    /// A library lacks functions.
+    /// The library lacks these functions.
     Old { file: String, missing: Vec<&'static str> },
 }
 
@@ -26,15 +26,16 @@ impl fmt::Display for Unavailable {
         match self {
             Self::Missing(reasons) => write!(
                 f,
-                "no TVM FFI runtime: this program was built to use an external one (feature `external` of `tvm-ffi-runtime`), and the \
-                 process has none. Load a `libtvm_ffi` first (in Python, `import tvm_ffi`), or name its file in the environment variable \
-                 `{LIBRARY}`. Tried to open: {}",
+                "no TVM FFI runtime: this program was built to use an external one (feature `external` of \
+                 `tvm-ffi-runtime`), and the process has none. Load a `libtvm_ffi` first (in Python, `import \
+                 tvm_ffi`), or name its file in the environment variable `{LIBRARY}`. Tried to open: {}",
                 reasons.join("; ")
             ),
             Self::Several(files) => write!(
                 f,
-                "this process has several TVM FFI runtimes, and nothing says which one to use: {}. Build what brings one of them with the \
-                 feature `external` or `hidden` of `tvm-ffi-runtime`, or load the one to use with RTLD_GLOBAL",
+                "this process has several TVM FFI runtimes, and nothing says which one to use: {}. Build what brings \
+                 one of them with the feature `external` or `hidden` of `tvm-ffi-runtime`, or load the one to use with \
+                 RTLD_GLOBAL",
                 files.join(", ")
             ),
             Self::Old { file, missing } => {
@@ -49,15 +50,15 @@ struct External {
     api: Api,
 }
 
-/// The functions of the process's runtime, looked for until they are found.
+/// The functions of the process's runtime. The search is repeated until it succeeds.
 ///
 /// # Errors
-/// Why there are none.
+/// The reason why no runtime is available.
 pub(crate) fn api() -> Result<&'static Api, Unavailable> {
     external().map(|external| &external.api)
 }
 
-/// The address of one of the runtime's C symbols; NULL where it lacks that symbol.
+/// The address of one of the runtime's C symbols; NULL if the runtime lacks it.
 ///
 /// # Errors
 /// As [`api`].
@@ -76,7 +77,7 @@ fn external() -> Result<&'static External, Unavailable> {
 
 #[cold]
 fn look(place: &'static OnceLock<External>) -> Result<&'static External, Unavailable> {
-    /// The last failure, good until a library is loaded.
+    /// The last failure, valid until a library is loaded.
     static FAILED: Mutex<Option<(u64, Unavailable)>> = Mutex::new(None);
 
     let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +93,7 @@ fn look(place: &'static OnceLock<External>) -> Result<&'static External, Unavail
     match load() {
         Ok(external) => Ok(place.get_or_init(|| external)),
         Err(why) => {
-            // What was opened in vain counts, too.
+            // The failed search may have opened libraries too, so the changes are counted after it.
             *failed = process::changes().map(|changes| (changes, why.clone()));
             Err(why)
         }
@@ -101,7 +102,7 @@ fn look(place: &'static OnceLock<External>) -> Result<&'static External, Unavail
 
 fn load() -> Result<External, Unavailable> {
     let runtime = find()?;
-    // SAFETY: the symbols of a runtime are of the prototypes that the C header gives them.
+    // SAFETY: a runtime's symbols have the prototypes in the C header.
     let api = unsafe { Api::load(|name| runtime.symbol(name)) };
     match api {
         Ok(api) => Ok(External { runtime, api }),
@@ -110,17 +111,17 @@ fn load() -> Result<External, Unavailable> {
 }
 
 fn find() -> Result<Runtime, Unavailable> {
-    let mut found = process::runtimes();
-    if let Some(global) = found.iter().position(|runtime| runtime.is_global) {
-        return Ok(found.swap_remove(global));
+    if let Some(global) = process::global_runtime() {
+        return Ok(global);
     }
+    let mut found = process::runtimes();
     if found.len() > 1 {
         return Err(Unavailable::Several(found.into_iter().map(|runtime| runtime.file).collect()));
     }
     found.pop().map_or_else(open, Ok)
 }
 
-/// Opens the library that the environment names, or else one where the system looks for libraries.
+/// Opens the library that the environment variable names, or else one on the system's library search path.
 fn open() -> Result<Runtime, Unavailable> {
     let files = match std::env::var(LIBRARY) {
         Ok(file) if !file.is_empty() => vec![file],

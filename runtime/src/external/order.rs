@@ -1,4 +1,4 @@
-//! One thread at a time, in calls that read or change the tables of an external runtime.
+//! Serializes the calls that read or change the tables of an external runtime.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that this thread has left, also where `call` unwinds.
+/// Resets the flag of this thread on drop, including when `call` unwinds.
 struct Inside;
 
 impl Drop for Inside {
@@ -18,8 +18,8 @@ impl Drop for Inside {
     }
 }
 
-/// Makes a call that uses the runtime's table of types or functions. Upstream's have no locks of their own, and leave it to their users
-/// that one thread at a time registers. A destructor that runs in such a call may make another.
+/// Makes a call that uses the runtime's table of types or functions. Upstream's tables have no locks, and its users
+/// must ensure that only one thread registers at a time. A destructor that runs in such a call may make a nested call.
 pub(crate) fn in_turn<R>(call: impl FnOnce() -> R) -> R {
     if IS_INSIDE.replace(true) {
         return call();

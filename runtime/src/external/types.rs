@@ -1,4 +1,4 @@
-//! The infos of an external runtime's types. Upstream ends the process where it is asked for one that isn't registered.
+//! The infos of an external runtime's types. Upstream aborts the process when asked for a type that isn't registered.
 
 use std::ffi::c_void;
 
@@ -7,7 +7,7 @@ use super::load::api;
 use super::order::in_turn;
 use crate::abi::*;
 
-/// Keeps an info that was found, for whoever asks next.
+/// Stores an info that was found, for later lookups.
 type Publish = fn(i32, *mut TVMFFITypeInfo);
 
 /// The info of a type, if it is registered.
@@ -17,7 +17,7 @@ pub(crate) fn type_info(index: i32, publish: Publish) -> Option<*mut TVMFFITypeI
     in_turn(|| is_registered(api, index).then(|| unsafe { fetch(api, index, publish) })).flatten()
 }
 
-/// The info of a type that is registered, as an object's is.
+/// The info of a type that is known to be registered, such as an object's type.
 pub(crate) fn registered_type_info(index: i32, publish: Publish) -> Option<*mut TVMFFITypeInfo> {
     let api = api().ok()?;
     // SAFETY: the index is registered.
@@ -36,8 +36,8 @@ unsafe fn fetch(api: &Api, index: i32, publish: Publish) -> Option<*mut TVMFFITy
     Some(info)
 }
 
-/// Whether the global function that lists the types' keys has one of that index. A library without that function has the types that it
-/// needs itself.
+/// Whether one of the keys that the global function `ffi.GetRegisteredTypeKeys` lists has this type index. A library
+/// without that function registers the static types that it needs itself.
 fn is_registered(api: &Api, index: i32) -> bool {
     let Some(keys) = Owned::global(api, c"ffi.GetRegisteredTypeKeys".to_bytes()).and_then(|list| list.call()) else {
         return TypeIndex(index).static_type_key().is_some() && (0..TypeIndex::OPAQUE_PY_OBJECT.0).contains(&index);
@@ -45,7 +45,7 @@ fn is_registered(api: &Api, index: i32) -> bool {
     if keys.value.type_index != TypeIndex::ARRAY.0 {
         return false;
     }
-    // SAFETY: the cell follows the header of an array, which is alive, and has `size` values that are strings.
+    // SAFETY: the cell follows the header of an array that is alive, and has `size` values, which are strings.
     unsafe {
         let cell = &*keys.value.ptr().cast::<TVMFFIObject>().add(1).cast::<TVMFFISeqCell>();
         let elements: &[TVMFFIAny] = match usize::try_from(cell.size) {
@@ -67,7 +67,7 @@ fn is_registered(api: &Api, index: i32) -> bool {
     }
 }
 
-/// A value that owns a reference of its object, by the library's own functions.
+/// A value that owns a reference to its object and uses the library's own functions.
 struct Owned<'a> {
     api: &'a Api,
     value: TVMFFIAny,
@@ -77,17 +77,18 @@ impl<'a> Owned<'a> {
     fn global(api: &'a Api, name: &[u8]) -> Option<Self> {
         let name = TVMFFIByteArray::from_slice(name);
         let mut function: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the name is alive, and the place writable.
+        // SAFETY: the name is alive, and the variable is writable.
         let code = unsafe { (api.TVMFFIFunctionGetGlobal)(&raw const name, &raw mut function) };
         let value = TVMFFIAny::from_ptr(TypeIndex::FUNCTION, function);
         (code == 0 && !function.is_null()).then_some(Self { api, value })
     }
 
-    /// What a function returns that takes nothing.
+    /// Calls a function without arguments and returns its result.
     fn call(&self) -> Option<Self> {
         let function = self.value.ptr();
         let mut value = TVMFFIAny::none();
-        // SAFETY: the value is a function, whose cell follows its header; it takes no arguments, and the result is None.
+        // SAFETY: the value is a function, and its cell follows its header. The call passes no arguments, and the
+        // result starts as None.
         let code = unsafe {
             let cell = &*function.cast::<TVMFFIObject>().add(1).cast::<TVMFFIFunctionCell>();
             cell.safe_call?(function, std::ptr::null(), 0, &raw mut value)
@@ -99,7 +100,7 @@ impl<'a> Owned<'a> {
 impl Drop for Owned<'_> {
     fn drop(&mut self) {
         if TypeIndex(self.value.type_index).is_object() {
-            // SAFETY: the value owns a reference, given up here, once.
+            // SAFETY: the value owns a reference, which is released here, once.
             unsafe { (self.api.TVMFFIObjectDecRef)(self.value.ptr()) };
         }
     }

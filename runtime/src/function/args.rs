@@ -6,6 +6,12 @@ use crate::any::{AnyView, ToAnyView};
 use crate::error::Result;
 
 /// A list of arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of arguments",
+    label = "expected a tuple of arguments",
+    note = "one argument is a tuple with a comma: `(x,)`",
+    note = "each argument implements `ToAnyView`"
+)]
 pub trait CallArgs {
     /// Runs `call` with the arguments as views.
     ///

@@ -1,6 +1,6 @@
 //! The counting protocol of `TVMFFIObject::combined_ref_count`.
-//! Strong references are counted in the low half, weak ones in the high half; all strong
-//! references together hold one weak reference. Follows `object.h` of upstream.
+//! Strong references are counted in the low half, weak ones in the high half. All strong references together hold one
+//! weak reference. Follows upstream's `object.h`.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -11,16 +11,17 @@ use crate::abi::*;
 pub(crate) const STRONG_ONE: u64 = 1;
 /// One weak reference.
 pub(crate) const WEAK_ONE: u64 = 1 << 32;
-/// The counts of a new object: one strong reference and the weak one that strong ones share.
+/// The counts of a new object: one strong reference and the weak reference that strong ones share.
 pub(crate) const BOTH_ONE: u64 = STRONG_ONE | WEAK_ONE;
 /// The half that counts strong references.
 pub(crate) const STRONG_MASK: u64 = (1 << 32) - 1;
 
-/// Most references of either kind. Half of what the count holds is left for threads that add one at the same time.
+/// Maximum number of references of either kind. The other half of the counter's range is headroom for threads that add
+/// references concurrently.
 const MAX_COUNT: u64 = u32::MAX as u64 / 2;
 
-/// Ends the process, as `Arc` does: a count that wraps would free an object that is in use. Only a program that forgets references
-/// without end comes here.
+/// Aborts the process, as `Arc` does: a count that wraps around would free an object in use. Only a program that leaks
+/// references without end reaches this.
 #[cold]
 #[inline(never)]
 fn too_many_references() -> ! {
@@ -41,7 +42,7 @@ pub(crate) unsafe fn inc_ref(object: *mut TVMFFIObject) {
     }
 }
 
-/// Gives up a strong reference, and destroys the object when it was the last one.
+/// Releases a strong reference, and destroys the object if it was the last one.
 ///
 /// # Safety
 /// The caller must own a strong reference, which this call consumes.
@@ -49,10 +50,10 @@ pub(crate) unsafe fn inc_ref(object: *mut TVMFFIObject) {
 pub(crate) unsafe fn dec_ref(object: *mut TVMFFIObject) {
     // SAFETY: the caller's reference keeps the object alive up to the subtraction.
     let counts = unsafe { &(*object).combined_ref_count };
-    // Acquire pairs with the releases of all references that are gone.
+    // Acquire pairs with the releases of all earlier references.
     if counts.load(Ordering::Acquire) == BOTH_ONE {
-        // No other reference of either kind is left from which another thread could make one, so this needs no exchange. Whoever looks at
-        // the counts from the destructor finds them as a subtraction leaves them.
+        // No reference is left from which another thread could make one, so this needs no exchange. Code that reads the
+        // counts from the destructor finds them as after a subtraction.
         counts.store(WEAK_ONE, Ordering::Relaxed);
         // SAFETY: no reference of either kind is left.
         unsafe { call_deleter(object, kTVMFFIObjectDeleterFlagBitMaskBoth) };
@@ -61,18 +62,18 @@ pub(crate) unsafe fn dec_ref(object: *mut TVMFFIObject) {
     // Release makes this thread's uses of the object happen before its destruction.
     let before = counts.fetch_sub(STRONG_ONE, Ordering::Release);
     if before & STRONG_MASK == STRONG_ONE {
-        // SAFETY: the last strong reference is gone and this thread alone saw the count reach zero.
+        // SAFETY: the last strong reference is gone, and only this thread saw the count reach zero.
         unsafe { drop_last_strong(object, before) };
     }
 }
 
 /// # Safety
-/// The caller took the strong count to zero, from the counts `before`.
+/// The caller has decremented the strong count to zero; `before` are the counts before that.
 #[cold]
 #[inline(never)]
 unsafe fn drop_last_strong(object: *mut TVMFFIObject, before: u64) {
-    // Acquire pairs with the releases of all other strong references. A load, since ThreadSanitizer knows no fences; the
-    // subtraction that came before it is no Acquire, for which every other call would pay.
+    // Acquire pairs with the releases of all other strong references. This is a load because ThreadSanitizer doesn't
+    // support fences. The preceding subtraction doesn't use Acquire, because every other call would pay for it.
     // SAFETY: the weak reference that strong ones share keeps the counts alive.
     unsafe { &*object }.combined_ref_count.load(Ordering::Acquire);
     if before == BOTH_ONE {
@@ -100,7 +101,7 @@ pub(crate) unsafe fn inc_weak(object: *mut TVMFFIObject) {
     }
 }
 
-/// Gives up a weak reference, and frees the storage when nothing is left.
+/// Releases a weak reference, and frees the storage if no reference is left.
 ///
 /// # Safety
 /// The caller must own a weak reference, which this call consumes.
@@ -108,15 +109,14 @@ pub(crate) unsafe fn dec_weak(object: *mut TVMFFIObject) {
     // SAFETY: the caller's reference keeps the storage alive up to this subtraction.
     let before = unsafe { &(*object).combined_ref_count }.fetch_sub(WEAK_ONE, Ordering::Release);
     if before == WEAK_ONE {
-        // SAFETY: this thread alone frees the storage, below.
+        // SAFETY: only this thread frees the storage, below.
         unsafe { &*object }.combined_ref_count.load(Ordering::Acquire);
-        // SAFETY: no reference of either kind is left, and the destructor ran when the last strong
-        // one went.
+        // SAFETY: no reference of either kind is left, and the destructor ran when the last strong one was released.
         unsafe { call_deleter(object, kTVMFFIObjectDeleterFlagBitMaskWeak) };
     }
 }
 
-/// Turns a weak reference into one more strong reference, unless the object is destroyed.
+/// Adds a strong reference to an object that the caller holds weakly, unless the object has been destroyed.
 ///
 /// # Safety
 /// The caller has, or borrows, a weak reference.
@@ -132,7 +132,7 @@ pub(crate) unsafe fn try_upgrade(object: *mut TVMFFIObject) -> bool {
     before.is_ok()
 }
 
-/// The counts right now, strong and weak (without the weak one that strong references share).
+/// The current counts, strong and weak (without the weak one that strong references share).
 ///
 /// # Safety
 /// The caller has, or borrows, a reference of either kind.
@@ -145,7 +145,7 @@ pub(crate) unsafe fn counts(object: *mut TVMFFIObject) -> (u32, u32) {
 }
 
 /// # Safety
-/// As the flags say: no strong reference, or no reference at all, is left.
+/// No strong reference, or no reference at all, is left, as the flags say.
 #[inline]
 unsafe fn call_deleter(object: *mut TVMFFIObject, flags: c_int) {
     // SAFETY: the storage is alive until the deleter has seen the weak flag.

@@ -1,4 +1,4 @@
-//! Which objects there are, in builds with debug assertions: those that a test finds at its end were leaked.
+//! Tracks the live objects in builds with debug assertions, so that a test can detect leaked objects at its end.
 //! No header section: this is for tests.
 
 #[cfg(all(debug_assertions, not(miri)))]
@@ -8,14 +8,14 @@ mod record {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-    /// Addresses of objects, with the numbers of the threads that made them.
+    /// Addresses of live objects, with the numbers of the threads that made them.
     static LIVE: LazyLock<Mutex<HashMap<usize, usize>>> = LazyLock::new(Mutex::default);
 
     fn live() -> MutexGuard<'static, HashMap<usize, usize>> {
         LIVE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of this thread, which no other one has or gets.
+    /// The unique number of this thread.
     fn thread() -> usize {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
@@ -30,7 +30,11 @@ mod record {
     }
 
     pub(super) fn add(address: usize) {
-        live().insert(address, thread());
+        let mut live = live();
+        // When out of memory for the record, the object isn't counted.
+        if live.try_reserve(1).is_ok() {
+            live.insert(address, thread());
+        }
     }
 
     pub(super) fn remove(address: usize) {
@@ -47,7 +51,7 @@ mod record {
     }
 }
 
-// Miri finds what is leaked by itself.
+// Miri detects leaks on its own.
 #[cfg(not(all(debug_assertions, not(miri))))]
 mod record {
     #[inline]
@@ -65,27 +69,29 @@ mod record {
     }
 }
 
-/// An object was made.
+/// Records that an object was made.
 #[inline]
 pub(super) fn made<T>(object: *mut T) {
     record::add(object.addr());
 }
 
-/// An object is freed, and its address soon another's; or something holds it for as long as the process lives, so that it is no leak.
+/// Records that an object no longer counts. Either it is freed and its address may be reused, or something holds it for
+/// the life of the process, so it is not a leak.
 #[inline]
 pub(crate) fn gone<T>(object: *mut T) {
     record::remove(object.addr());
 }
 
-/// The number of objects that this runtime has made and that are still there; `None` in builds without debug assertions.
+/// The number of live objects made by this runtime; `None` in builds without debug assertions.
 ///
-/// Global functions are among them. Those that the runtime made for itself are not, nor are methods and attributes of types, which nothing
-/// takes out of the type table.
+/// Global functions are included. Functions that the runtime made for itself are not, and neither are methods and
+/// attributes of types, which are never removed from the type table.
 pub fn live_objects() -> Option<usize> {
     record::count()
 }
 
-/// The number of objects that this thread has made and that are still there, otherwise as [`live_objects`]: for tests that run beside others.
+/// The number of live objects made by this thread, otherwise as [`live_objects`]. For tests that run in parallel with
+/// others.
 pub fn live_objects_of_thread() -> Option<usize> {
     record::count_of_thread()
 }

@@ -1,4 +1,4 @@
-//! Owning handles over any object: [`ObjectRef`] (strong) and [`WeakRef`].
+//! Owning handles to any object: [`ObjectRef`] (strong) and [`WeakRef`].
 //! Typed handles wrap an `ObjectRef`.
 //! Header sections: `TVMFFIObject`, "Basic object API".
 
@@ -9,23 +9,23 @@ use std::ptr::NonNull;
 use super::count;
 use crate::abi::*;
 
-/// A strong reference to an object of any type. Cloning adds a reference, dropping gives it up.
+/// A strong reference to an object of any type. Cloning adds a reference, dropping releases it.
 #[repr(transparent)]
 pub struct ObjectRef(NonNull<TVMFFIObject>);
 
-// SAFETY: counts are atomic, and the TVM FFI contract makes every object usable and destroyable on
-// any thread: whoever creates one (a closure must be Send + Sync; a C callback comes through an
-// unsafe constructor) promises that. A handle gives no access to the contents beyond the header.
+// SAFETY: counts are atomic, and the TVM FFI contract makes every object usable and destroyable on any thread. The code
+// that creates an object promises that: a closure must be `Send + Sync`, and a C callback needs an unsafe constructor.
+// A handle gives no access to the contents beyond the header.
 unsafe impl Send for ObjectRef {}
 // SAFETY: as for Send; a shared handle only reads the immutable header and changes atomic counts.
 unsafe impl Sync for ObjectRef {}
 
 impl ObjectRef {
-    /// Takes over a strong reference; `None` for NULL.
+    /// Takes ownership of a strong reference; `None` for NULL.
     ///
     /// # Safety
-    /// A non-NULL `object` must point at an object of which the caller owns a strong reference,
-    /// which moves into the result.
+    /// A non-NULL `object` must point to an object. The caller must own a strong reference to it, which moves into the
+    /// result.
     #[inline]
     pub unsafe fn from_raw(object: *mut TVMFFIObject) -> Option<Self> {
         NonNull::new(object).map(Self)
@@ -34,7 +34,7 @@ impl ObjectRef {
     /// Adds a strong reference to a borrowed object; `None` for NULL.
     ///
     /// # Safety
-    /// A non-NULL `object` must point at an object that is alive during this call.
+    /// A non-NULL `object` must point to an object that is alive during this call.
     #[inline]
     pub unsafe fn clone_from_raw(object: *mut TVMFFIObject) -> Option<Self> {
         let object = NonNull::new(object)?;
@@ -50,13 +50,13 @@ impl ObjectRef {
         Self(object.cast())
     }
 
-    /// Gives the strong reference away as a raw pointer.
+    /// Releases ownership of the strong reference and returns it as a raw pointer.
     #[inline]
     pub fn into_raw(self) -> *mut TVMFFIObject {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
-    /// The object's address; the reference stays with `self`.
+    /// The object's address; `self` keeps the reference.
     #[inline]
     pub fn as_ptr(&self) -> *mut TVMFFIObject {
         self.0.as_ptr()
@@ -74,19 +74,19 @@ impl ObjectRef {
         crate::type_info::key_of(self.type_index())
     }
 
-    /// Number of strong references at this moment.
+    /// The current number of strong references.
     pub fn strong_count(&self) -> u32 {
         // SAFETY: the reference keeps the object alive.
         unsafe { count::counts(self.as_ptr()) }.0
     }
 
-    /// Number of weak references at this moment.
+    /// The current number of weak references.
     pub fn weak_count(&self) -> u32 {
         // SAFETY: the reference keeps the object alive.
         unsafe { count::counts(self.as_ptr()) }.1
     }
 
-    /// Whether this is the only reference of either kind. With `&mut self` it then stays so.
+    /// Whether this is the only reference of either kind. While you hold `&mut self`, it stays the only one.
     pub fn is_unique(&self) -> bool {
         // SAFETY: the reference keeps the object alive.
         unsafe { count::counts(self.as_ptr()) == (1, 0) }
@@ -104,11 +104,10 @@ impl ObjectRef {
         self.0 == other.0
     }
 
-    /// Converts to a typed handle, or gives the reference back when the type differs.
+    /// Converts to a typed handle, or returns the reference unchanged when the type differs.
     ///
     /// # Errors
-    /// `self`, when the object's type index is not the one of `T`, or its layout is not
-    /// ([`AsObject::has_layout`]).
+    /// `self`, when the object's type index is not that of `T`, or its layout is not `T`'s ([`AsObject::has_layout`]).
     pub fn downcast<T: AsObject>(self) -> Result<T, ObjectRef> {
         if T::is_object(&self) {
             // SAFETY: both conditions were checked.
@@ -131,7 +130,7 @@ impl Clone for ObjectRef {
 impl Drop for ObjectRef {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `self` owns a strong reference and gives it up here, once.
+        // SAFETY: `self` owns a strong reference, which is released here, once.
         unsafe { count::dec_ref(self.as_ptr()) };
     }
 }
@@ -142,7 +141,7 @@ impl fmt::Debug for ObjectRef {
     }
 }
 
-/// A weak reference: it keeps the storage, not the object.
+/// A weak reference: it keeps the storage but not the object alive.
 pub struct WeakRef(NonNull<TVMFFIObject>);
 
 // SAFETY: as for `ObjectRef`: counts are atomic, and objects may be used on any thread.
@@ -151,11 +150,11 @@ unsafe impl Send for WeakRef {}
 unsafe impl Sync for WeakRef {}
 
 impl WeakRef {
-    /// A strong reference, unless the object is destroyed.
+    /// Returns a strong reference, unless the object has been destroyed.
     pub fn upgrade(&self) -> Option<ObjectRef> {
         // SAFETY: the weak reference keeps the counts alive.
         let upgraded = unsafe { count::try_upgrade(self.0.as_ptr()) };
-        // Lazily: an `ObjectRef` that is made and dropped would give up a reference.
+        // Lazily: creating and then dropping an `ObjectRef` would release a reference.
         upgraded.then(|| ObjectRef(self.0))
     }
 }
@@ -170,7 +169,7 @@ impl Clone for WeakRef {
 
 impl Drop for WeakRef {
     fn drop(&mut self) {
-        // SAFETY: `self` owns a weak reference and gives it up here, once.
+        // SAFETY: `self` owns a weak reference, which is released here, once.
         unsafe { count::dec_weak(self.0.as_ptr()) };
     }
 }
@@ -181,7 +180,7 @@ impl fmt::Debug for WeakRef {
     }
 }
 
-/// A typed handle: an [`ObjectRef`] whose object is known to have one type.
+/// A typed handle: an [`ObjectRef`] to an object of one known type.
 ///
 /// # Safety
 /// The type must be `repr(transparent)` over [`ObjectRef`], and objects of `TYPE_INDEX` for which
@@ -190,25 +189,25 @@ pub unsafe trait AsObject: Sized {
     /// The type index of its objects.
     const TYPE_INDEX: TypeIndex;
 
-    /// The untyped handle.
+    /// Borrows the untyped handle.
     fn as_object(&self) -> &ObjectRef;
 
-    /// The untyped handle, moved out.
+    /// Converts into the untyped handle.
     fn into_object(self) -> ObjectRef;
 
-    /// Whether an object of `TYPE_INDEX` has that layout: always where the header fixes it.
+    /// Whether an object of `TYPE_INDEX` has the layout of this type; always true where the header fixes the layout.
     fn has_layout(_object: &ObjectRef) -> bool {
         true
     }
 
-    /// The test whether an object is of this type: its type index is `TYPE_INDEX`, and its layout is this type's.
+    /// Whether an object is of this type: its type index is `TYPE_INDEX` and its layout is this type's.
     fn is_object(object: &ObjectRef) -> bool {
         object.type_index() == Self::TYPE_INDEX && Self::has_layout(object)
     }
 
-    /// The typed handle of an object.
+    /// Converts an untyped handle to this type.
     ///
     /// # Safety
-    /// The object's type index must be `TYPE_INDEX`, and [`AsObject::has_layout`] hold for it.
+    /// The object's type index must be `TYPE_INDEX`, and [`AsObject::has_layout`] must hold for it.
     unsafe fn from_object_unchecked(object: ObjectRef) -> Self;
 }

@@ -1,12 +1,12 @@
-//! Dropping the objects that an object holds, without one stack frame for every level of nesting.
-//! From some depth on, objects wait in a queue of the thread that its outermost drop empties.
+//! Drops the objects that an object holds, without one stack frame per level of nesting.
+//! Beyond a certain depth, objects wait in a per-thread queue, which the outermost drop empties.
 //! No header section: upstream recurses.
 
 use std::cell::{Cell, RefCell};
 
 use super::reference::ObjectRef;
 
-/// Levels of nested objects that are dropped by recursion, which is the faster way.
+/// Levels of nested objects that are dropped by recursion, which is faster.
 const MAX_DEPTH: usize = 32;
 
 thread_local! {
@@ -30,12 +30,13 @@ impl Drop for Level {
     }
 }
 
-/// Drops the objects in a container, the imports of a module, the cause of an error and the like, now or later in the drop of an outer one.
+/// Drops the objects in a container, the imports of a module, the cause of an error and so on. This happens now, or
+/// later during the drop of an outer object.
 pub(crate) fn release(objects: impl Iterator<Item = ObjectRef>) {
     let depth = DEPTH.get();
     if depth >= MAX_DEPTH {
         let objects: Vec<ObjectRef> = objects.collect();
-        // A thread that is ending has no queue any more: the objects then drop with the closure.
+        // A terminating thread has no queue any more, so the objects are dropped with the closure.
         let _queued = WAITING.try_with(move |queue| queue.borrow_mut().extend(objects));
         return;
     }

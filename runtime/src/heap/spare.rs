@@ -1,30 +1,30 @@
-//! Blocks of memory for objects. Each thread keeps some of those that it frees, for its next objects.
-//! No header section: upstream leaves this to C's allocator, which takes longer.
+//! Memory blocks for objects. Each thread keeps some of the blocks that it frees and reuses them for its next objects.
+//! No header section: upstream uses C's allocator for this, which takes longer.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 
-/// The alignment of blocks: what C's allocator gives anyway. Sizes are multiples of it.
+/// The alignment of blocks, which C's allocator provides anyway. Block sizes are multiples of it.
 pub(super) const ALIGN: usize = 16;
-/// The size of the largest blocks that threads keep.
+/// The size of the largest blocks that a thread keeps.
 const LARGEST: usize = 512;
 const SIZES: usize = LARGEST / ALIGN;
-/// Most bytes in blocks of one size that a thread keeps: 64 KiB altogether.
+/// Maximum bytes that a thread keeps in blocks of one size; 64 KiB for all sizes together.
 const MOST: usize = 2048;
 
-/// Debug builds give every block back at once, so that the tools that look for uses of freed memory see them.
+/// Debug builds free every block immediately, so that tools that detect use after free see it.
 const KEEPS: bool = !cfg!(debug_assertions);
 
-/// What a kept block holds.
+/// The contents of a kept block.
 struct Spare {
     next: *mut Spare,
-    /// The bytes in blocks from here to the end of the list.
+    /// The total bytes of the blocks from this one to the end of the list.
     bytes: usize,
 }
 
 const _: () = assert!(size_of::<Spare>() <= ALIGN && align_of::<Spare>() <= ALIGN);
 
-/// The kept blocks, in a list for each size.
+/// The kept blocks, in one list per size.
 struct Lists([Cell<*mut Spare>; SIZES]);
 
 thread_local! {
@@ -32,28 +32,28 @@ thread_local! {
 }
 
 impl Lists {
-    /// The list of blocks of `size` bytes, which is not zero.
+    /// The list of blocks of `size` bytes; the size must not be zero.
     #[inline]
     fn of(&self, size: usize) -> Option<&Cell<*mut Spare>> {
         self.0.get(size / ALIGN - 1)
     }
 
-    /// A kept block, NULL where there is none.
+    /// Removes and returns a kept block; NULL if there is none.
     #[inline]
     fn take(&self, size: usize) -> *mut u8 {
         let Some(list) = self.of(size) else { return std::ptr::null_mut() };
         let block = list.get();
         if !block.is_null() {
-            // SAFETY: a block in a list is nobody else's, and holds a `Spare`.
+            // SAFETY: the list owns its blocks, and each holds a `Spare`.
             list.set(unsafe { (*block).next });
         }
         block.cast()
     }
 
-    /// Keeps a block, unless there are enough of them.
+    /// Keeps a block, unless the list is full. Returns whether it was kept.
     ///
     /// # Safety
-    /// The block must be of [`allocate`] with that size, and nobody use it any more.
+    /// The block must come from [`allocate`] with this size, and must not be used any more.
     #[inline]
     unsafe fn keep(&self, block: *mut u8, size: usize) -> bool {
         let Some(list) = self.of(size) else { return false };
@@ -64,7 +64,7 @@ impl Lists {
             return false;
         }
         let block = block.cast::<Spare>();
-        // SAFETY: the block is the caller's, of at least this size and alignment.
+        // SAFETY: the caller owns the block, which has at least this size and alignment.
         unsafe { block.write(Spare { next, bytes }) };
         list.set(block);
         true
@@ -79,14 +79,14 @@ impl Drop for Lists {
                 if block.is_null() {
                     break;
                 }
-                // SAFETY: only blocks of this size are in the list.
+                // SAFETY: the list only holds blocks of this size.
                 unsafe { give_back(block, size) };
             }
         }
     }
 }
 
-/// The size of the block for so many bytes, 0 where it is no number.
+/// The block size for a request of `size` bytes; 0 if it overflows.
 #[inline]
 pub(super) const fn size_of_block(size: usize) -> usize {
     match size.checked_next_multiple_of(ALIGN) {
@@ -96,7 +96,7 @@ pub(super) const fn size_of_block(size: usize) -> usize {
     }
 }
 
-/// A block of at least `size` bytes, NULL where there is no memory, and its own size.
+/// A block of at least `size` bytes and its actual size; NULL when out of memory.
 #[inline]
 pub(super) fn allocate(size: usize) -> (*mut u8, usize) {
     let size = size_of_block(size);
@@ -121,10 +121,10 @@ fn from_system(size: usize) -> *mut u8 {
 /// Frees a block.
 ///
 /// # Safety
-/// Block and size must be those of one [`allocate`], and nobody use the block any more.
+/// Block and size must come from the same call of [`allocate`], and the block must not be used any more.
 #[inline]
 pub(super) unsafe fn free(block: *mut u8, size: usize) {
-    // SAFETY: promised by the caller. A thread that is ending keeps nothing any more.
+    // SAFETY: promised by the caller. A terminating thread no longer keeps blocks.
     let kept = KEEPS && size <= LARGEST && LISTS.try_with(|lists| unsafe { lists.keep(block, size) }).unwrap_or(false);
     if !kept {
         // SAFETY: promised by the caller.
@@ -152,7 +152,7 @@ mod tests {
         assert!(lists.take(32).is_null());
         let blocks: Vec<*mut u8> = (0..NUMBER + 1).map(|_| from_system(32)).collect();
         for (i, &block) in blocks.iter().enumerate() {
-            // SAFETY: each block is a new one of this size.
+            // SAFETY: each block is new and of this size.
             assert_eq!(unsafe { lists.keep(block, 32) }, i < NUMBER);
         }
         assert!(lists.take(16).is_null() && lists.take(48).is_null() && lists.take(LARGEST + ALIGN).is_null());
@@ -162,7 +162,7 @@ mod tests {
             // SAFETY: these blocks are in no list.
             unsafe { give_back(block, 32) };
         }
-        // Those that are left are freed with the lists, which Miri and AddressSanitizer see.
+        // The remaining blocks are freed with the lists. Miri and AddressSanitizer check that.
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         for size in [0, 1, 16, 17, LARGEST, LARGEST + 1] {
             let (block, whole) = allocate(size);
             assert!(!block.is_null() && whole >= size && whole.is_multiple_of(ALIGN));
-            // SAFETY: both are of one call.
+            // SAFETY: both come from the same call.
             unsafe { free(block, whole) };
         }
         assert!(allocate(usize::MAX).0.is_null() && allocate(usize::MAX - 31).0.is_null());

@@ -1,4 +1,5 @@
-//! Reading: every bound, index and length is checked, and nothing is allocated for a length before as many bytes are seen to be there.
+//! Reading. The input is untrusted: every bound, index and length is checked, and memory is allocated only after
+//! checking that the input has enough bytes.
 
 use super::error::LibraryBinError;
 use super::format::{LIBRARY_KIND, MAX_LEN, WORD};
@@ -13,12 +14,12 @@ pub enum Node<'a> {
     Module {
         /// Its kind, which names its loader.
         kind: &'a str,
-        /// What its loader takes.
+        /// The bytes that its loader takes.
         payload: &'a [u8],
     },
 }
 
-/// A `library_bin` that has been read: a tree of nodes whose payloads lie in the bytes that were given.
+/// A parsed `library_bin`: a tree of nodes. Their payloads borrow from the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryBin<'a> {
     nodes: Vec<Node<'a>>,
@@ -26,17 +27,17 @@ pub struct LibraryBin<'a> {
 }
 
 impl<'a> LibraryBin<'a> {
-    /// Reads bytes that begin with the `nbytes` header; what lies behind the `nbytes` bytes is not looked at.
+    /// Parses bytes that begin with the `nbytes` header. Bytes after those that `nbytes` counts are ignored.
     ///
     /// # Errors
-    /// Where the bytes break a rule of the format; the module's documentation has them.
+    /// If the bytes break a rule of the format. The module's documentation describes it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, LibraryBinError> {
         let mut cursor = Cursor { bytes, offset: 0 };
         let nbytes = cursor.word("nbytes")?;
         cursor.bytes = Cursor { ..cursor }.take("what nbytes counts", nbytes)?;
         let (indptr, children) = (cursor.words("indptr")?, cursor.words("child_indices")?);
         let tree = Tree::new(&indptr, &children)?;
-        // A node takes 8 bytes at least: no more than those are allocated for.
+        // A node takes at least 8 bytes, so the remaining input limits the allocation.
         let mut nodes = Vec::with_capacity(tree.len().min(cursor.bytes.len() / WORD as usize));
         let mut library = None;
         for node in 0..tree.len() as u64 {
@@ -61,14 +62,14 @@ impl<'a> LibraryBin<'a> {
         }
     }
 
-    /// Reads from the address of an `nbytes` header, such as that of the symbol `__tvm_ffi__library_bin`.
+    /// Parses from the address of an `nbytes` header, such as that of the symbol `__tvm_ffi__library_bin`.
     ///
     /// # Errors
-    /// As [`LibraryBin::parse`], and where as many bytes can't be at that address.
+    /// As [`LibraryBin::parse`], and if that many bytes can't be at that address.
     ///
     /// # Safety
-    /// `start` must be the address of 8 bytes and of as many more as they say, readable and unchanged for `'a`. (That can't be checked: a
-    /// symbol has no size once its library is loaded.)
+    /// `start` must be the address of 8 bytes that hold `nbytes`, followed by `nbytes` more. All of them must be
+    /// readable and unchanged for `'a`. This function can't check that, since a loaded library's symbols have no sizes.
     pub unsafe fn from_ptr(start: *const u8) -> Result<Self, LibraryBinError> {
         // SAFETY: the header is readable by contract, at any alignment.
         let nbytes = u64::from_le_bytes(unsafe { start.cast::<[u8; 8]>().read_unaligned() });
@@ -79,18 +80,18 @@ impl<'a> LibraryBin<'a> {
         Self::parse(unsafe { std::slice::from_raw_parts(start, len) })
     }
 
-    /// The nodes; the first is the root. There is at least one.
+    /// The nodes, at least one. The first is the root.
     pub fn nodes(&self) -> &[Node<'a>] {
         &self.nodes
     }
 
-    /// The indices of the nodes that a node imports, in order; none for a node that isn't there.
+    /// The indices of the nodes that a node imports, in order; empty if `node` is out of range.
     pub fn children(&self, node: usize) -> &[usize] {
         self.tree.children(node)
     }
 }
 
-/// The bytes that are left, and the offset of the first.
+/// The unread bytes, and the offset of the first.
 struct Cursor<'a> {
     bytes: &'a [u8],
     offset: u64,

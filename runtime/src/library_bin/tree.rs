@@ -1,30 +1,31 @@
-//! The import tree in CSR form, and its rules, which reader and writer share.
+//! The import tree in CSR form, and the rules for it that reader and writer share.
 
 use super::error::LibraryBinError;
 use super::format::WORD;
 
-/// Who imports whom: as in the format, and checked.
+/// The imports between nodes, as in the format. The values have been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
     indptr: Vec<usize>,
     children: Vec<usize>,
 }
 
-/// Where `indptr` begins: behind `nbytes`.
+/// The offset of `indptr`: right after `nbytes`.
 pub(super) const TREE_OFFSET: u64 = WORD;
 
-/// Where entry `index` of `indptr` is.
+/// The offset of entry `index` of `indptr`.
 fn indptr_offset(index: u64) -> u64 {
     TREE_OFFSET + WORD + index * WORD
 }
 
-/// Where entry `index` of `child_indices` is, for an `indptr` of `len` entries.
+/// The offset of entry `index` of `child_indices`, for an `indptr` of `len` entries.
 fn child_offset(len: u64, index: u64) -> u64 {
     indptr_offset(len) + WORD + index * WORD
 }
 
 impl Tree {
-    /// Checks a tree: at least one node; `indptr` from 0, never falling, to the number of children; children that are nodes; no cycle.
+    /// Checks a tree: it must have at least one node and no cycle, and all children must be nodes. `indptr` must start
+    /// at 0, never decrease, and end at the number of children.
     pub(super) fn new(indptr: &[u64], children: &[u64]) -> Result<Self, LibraryBinError> {
         let len = indptr.len() as u64;
         let nodes = match len {
@@ -51,7 +52,7 @@ impl Tree {
                 return Err(LibraryBinError::Child { offset: child_offset(len, index), index, value, nodes });
             }
         }
-        // Every value is now at most the length of a slice.
+        // This can't truncate: every checked value is at most the length of a slice.
         let usizes = |values: &[u64]| values.iter().map(|&value| value as usize).collect();
         let tree = Self { indptr: usizes(indptr), children: usizes(children) };
         match tree.node_of_a_cycle() {
@@ -65,7 +66,7 @@ impl Tree {
         self.indptr.len() - 1
     }
 
-    /// The nodes that a node imports; none for one that isn't there.
+    /// The nodes that a node imports; empty if `node` is out of range.
     pub(super) fn children(&self, node: usize) -> &[usize] {
         match self.indptr.get(node..).and_then(|rest| rest.first_chunk()) {
             Some(&[start, end]) => &self.children[start..end],
@@ -73,7 +74,7 @@ impl Tree {
         }
     }
 
-    /// The words of the tree as the format has them, with their two lengths.
+    /// The words of the tree in the format: both vectors, each with its length first.
     pub(super) fn words(&self) -> impl Iterator<Item = u64> {
         let vec = |values: &[usize]| {
             let len = values.len() as u64;
@@ -83,7 +84,8 @@ impl Tree {
         vec(&self.indptr).chain(vec(&self.children))
     }
 
-    /// Takes away nodes that nobody imports until none is left; what can't be taken away hangs on a cycle.
+    /// Finds a node that is part of a cycle. Repeatedly removes nodes without importers. The remaining nodes are on a
+    /// cycle, or imported directly or indirectly by one.
     fn node_of_a_cycle(&self) -> Option<usize> {
         let mut importers = vec![0usize; self.len()];
         self.children.iter().for_each(|&child| importers[child] += 1);
@@ -96,7 +98,8 @@ impl Tree {
                 }
             }
         }
-        // A node that is left has an importer that is left: walking up as many steps as there are nodes ends on a cycle.
+        // Each remaining node has a remaining importer. So following importers for as many steps as there are nodes
+        // ends on a cycle.
         let left = |node: &usize| importers[*node] > 0;
         let mut node = (0..self.len()).find(left)?;
         let mut importer = vec![None; self.len()];

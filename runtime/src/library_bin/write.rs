@@ -1,4 +1,4 @@
-//! Writing: only the lengths of payloads are asked for, so that a caller streams them from wherever they are.
+//! Writing. The layout needs only the lengths of payloads, so the caller can stream their bytes.
 
 use super::error::LibraryBinError;
 use super::format::{LIBRARY_KIND, MAX_LEN, WORD};
@@ -21,21 +21,21 @@ pub enum NodeSpec<'a> {
 /// A piece of a `library_bin`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment<'a> {
-    /// These bytes.
+    /// Bytes of the format itself.
     Bytes(&'a [u8]),
-    /// The payload of a node, which the caller has.
+    /// The payload of a node. The caller writes it.
     Payload {
         /// The node.
         node: usize,
-        /// The size of the payload in bytes, as stated.
+        /// The size of the payload in bytes, as in [`NodeSpec::Module`].
         len: u64,
     },
 }
 
-/// The layout of a `library_bin`: pieces of bytes with the payloads between them.
+/// The layout of a `library_bin`: segments of bytes, with the payloads between them.
 ///
 /// ```
-/// use tvm_ffi_runtime::library_bin::{Layout, LibraryBin, Node, NodeSpec, Segment};
+/// use tvm_ffi_runtime::unstable::library_bin::{Layout, LibraryBin, Node, NodeSpec, Segment};
 ///
 /// // The library imports one module of kind `my.weights`.
 /// let weights = b"numbers";
@@ -55,13 +55,13 @@ pub enum Segment<'a> {
 /// let read = LibraryBin::parse(&blob)?;
 /// assert_eq!(read.nodes(), [Node::Library, Node::Module { kind: "my.weights", payload: weights }]);
 /// assert_eq!(read.children(0), [1]);
-/// # Ok::<(), tvm_ffi_runtime::library_bin::LibraryBinError>(())
+/// # Ok::<(), tvm_ffi_runtime::unstable::library_bin::LibraryBinError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// All bytes but those of payloads.
+    /// All bytes except those of payloads.
     bytes: Vec<u8>,
-    /// For each payload: where in `bytes` it comes, its node, its length.
+    /// For each payload: the offset in `bytes` before which it is inserted, its node, and its length.
     payloads: Vec<(usize, usize, u64)>,
     total_len: u64,
 }
@@ -70,8 +70,8 @@ impl Layout {
     /// Lays out `nodes`, the root first; `children[i]` are the indices of the nodes that node `i` imports.
     ///
     /// # Errors
-    /// What [`LibraryBin::parse`](super::LibraryBin::parse) would refuse to read; a module of kind `_lib`; a number of lists in `children`
-    /// that isn't the number of nodes.
+    /// If [`LibraryBin::parse`](super::LibraryBin::parse) would refuse the result, a module has the kind `_lib`, or
+    /// `children` doesn't have one list per node.
     pub fn new(nodes: &[NodeSpec<'_>], children: &[Vec<usize>]) -> Result<Self, LibraryBinError> {
         if nodes.len() != children.len() {
             return Err(LibraryBinError::ChildLists { lists: children.len() as u64, nodes: nodes.len() as u64 });
@@ -83,7 +83,7 @@ impl Layout {
         }));
         let children: Vec<u64> = children.iter().flatten().map(|&child| child as u64).collect();
         let tree = Tree::new(&indptr, &children)?;
-        // The header is filled in last.
+        // The `nbytes` header is set last.
         let mut layout = Self { bytes: vec![0; WORD as usize], payloads: Vec::new(), total_len: 0 };
         tree.words().for_each(|word| layout.word(word));
         let (mut library, mut payload_len) = (None, 0u64);
@@ -115,12 +115,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The size of the whole in bytes, with the `nbytes` header.
+    /// The total size in bytes, including the `nbytes` header.
     pub fn total_len(&self) -> u64 {
         self.total_len
     }
 
-    /// The pieces in order, the `nbytes` header in the first. A payload of no bytes is a piece too.
+    /// The segments in order; the first contains the `nbytes` header. An empty payload has a segment too.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let starts = std::iter::once(0).chain(self.payloads.iter().map(|&(end, ..)| end));
         let between = starts.zip(&self.payloads).flat_map(|(start, &(end, node, len))| {

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::function::Function;
 
 /// Collects the functions of a [`Module`].
+#[must_use = "a builder makes no module before `build`"]
 pub struct ModuleBuilder {
     kind: String,
     functions: BTreeMap<String, Function>,
@@ -23,21 +24,19 @@ impl ModuleBuilder {
     }
 
     /// Adds a function; a later one of the same name wins.
-    #[must_use]
     pub fn function(mut self, name: &str, function: Function) -> Self {
         self.functions.insert(name.to_owned(), function);
         self
     }
 
-    /// Keeps a value, such as the memory of the code, for as long as the module or a function that was got from it lives. It is dropped after
-    /// the functions, which then call those that were added.
-    #[must_use]
+    /// Keeps a value, such as the memory of the code, for as long as the module or a function obtained from it lives.
+    /// The value is dropped after the functions. To keep it, each function becomes a wrapper that calls the added one.
     pub fn keep_alive(mut self, value: impl Send + Sync + 'static) -> Self {
         self.keep_alive.push(Box::new(value));
         self
     }
 
-    /// The module.
+    /// Builds the module.
     pub fn build(mut self) -> Module {
         if !self.keep_alive.is_empty() {
             let owners = Arc::new(std::mem::take(&mut self.keep_alive));

@@ -1,12 +1,15 @@
-//! Modules of an external runtime: C++ objects, whose methods are global functions.
+//! Modules of an external runtime: C++ objects with global functions as methods.
 //! No header section: upstream registers the functions in `extra/module.cc`.
+
+mod property;
+
+pub use property::PropertyMask;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::property::PropertyMask;
 use crate::abi::TypeIndex;
 use crate::any::{Any, exact_objects};
 use crate::container::{Array, ContainerItem};
@@ -18,7 +21,8 @@ use crate::string::Bytes;
 
 /// A set of functions, `ffi.Module`. Cloning adds a reference.
 ///
-/// This one is the external runtime's. Modules can't be made in Rust there, since what they do are virtual functions of a C++ class.
+/// This one belongs to the external runtime. You can't implement such a module in Rust, since its methods are virtual
+/// functions of a C++ class.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Module(ObjectRef);
@@ -38,23 +42,39 @@ fn call(name: &str, args: impl CallArgs) -> Result<Any> {
 }
 
 impl Module {
-    /// Loads a file, as upstream's `Module::LoadFromFile`: the global function `ffi.Module.load_from_file.<extension>` does it.
+    /// Loads a file, as upstream's `Module::LoadFromFile`, using the global function
+    /// `ffi.Module.load_from_file.<extension>`.
     ///
     /// # Errors
     /// `RuntimeError` without a runtime; the errors of the external runtime.
     ///
     /// # Safety
-    /// As for any library: what its initialisers do, its functions with any arguments, and its symbols that begin with `__tvm_ffi_`, must be
-    /// as upstream's documents for compilers say. Upstream closes the library with its module: no value that its code has made, and no
-    /// thread that it has started, may outlive the module and its functions.
+    /// As for any library, its initialisers must be sound to run, and its functions must be sound to call with any
+    /// arguments. Its symbols that begin with `__tvm_ffi_` must follow upstream's documents for compilers. Upstream
+    /// closes the library with its module: no value that its code has made, and no thread that it has started, may
+    /// outlive the module and its functions.
     pub unsafe fn load_from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {}", path.display())))?;
         call(LOAD_FROM_FILE, (file,))?.cast()
     }
 
-    /// The module of the functions that this process has registered as its system library, of those names that begin with `__tvm_ffi_`,
-    /// then maybe `prefix`.
+    /// Loads a shared library, as [`load_from_file`](Self::load_from_file), but ignores the path's extension. The path
+    /// of an image in memory has none.
+    ///
+    /// # Errors
+    /// As `load_from_file`.
+    ///
+    /// # Safety
+    /// As `load_from_file`.
+    pub unsafe fn load_library(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {}", path.display())))?;
+        call("ffi.Module.load_from_file.so", (file, "so"))?.cast()
+    }
+
+    /// The module of this process's system library: the functions registered under names that begin with
+    /// `__tvm_ffi_`, optionally followed by `prefix`.
     ///
     /// # Errors
     /// `RuntimeError` without a runtime; the errors of the external runtime.
@@ -62,9 +82,9 @@ impl Module {
         call("ffi.SystemLib", (prefix,))?.cast()
     }
 
-    /// The kind, such as `library`; empty where the runtime doesn't tell.
+    /// The kind, such as `library`; empty if the runtime doesn't report one.
     pub fn kind(&self) -> &str {
-        /// The kinds that were asked for, which are few, and never freed.
+        /// The kinds that were queried. They are few, and never freed.
         static KINDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         let kind: String = call("ffi.ModuleGetKind", (self,)).and_then(|kind| kind.cast()).unwrap_or_default();
         let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +102,7 @@ impl Module {
         mask.map_or(PropertyMask::NONE, PropertyMask)
     }
 
-    /// The names of all functions: an external runtime doesn't know them.
+    /// Always `None`: an external runtime doesn't list the names of a module's functions.
     pub fn function_names(&self) -> Option<Vec<String>> {
         None
     }
@@ -95,7 +115,7 @@ impl Module {
         self.get_function_from(name, false)
     }
 
-    /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    /// The function of that name in this module or, if `query_imports`, in its imports, searched depth-first.
     ///
     /// # Errors
     /// The error that a module raises.
@@ -103,7 +123,8 @@ impl Module {
         call("ffi.ModuleGetFunction", (self, name, query_imports))?.cast()
     }
 
-    /// A query whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
+    /// Whether there is a function of that name. The search is that of
+    /// [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
     /// The error that a module raises.
@@ -111,7 +132,8 @@ impl Module {
         call("ffi.ModuleImplementsFunction", (self, name, query_imports))?.cast()
     }
 
-    /// The metadata of a function, a JSON text, looked for as by [`get_function_from`](Self::get_function_from).
+    /// The metadata of a function as a JSON string. The search is that of
+    /// [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
     /// The error that a module raises.
@@ -119,7 +141,7 @@ impl Module {
         call("ffi.ModuleGetFunctionMetadata", (self, name, query_imports))?.cast()
     }
 
-    /// The doc text of a function, looked for as by [`get_function_from`](Self::get_function_from).
+    /// The documentation of a function. The search is that of [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
     /// The error that a module raises.
@@ -127,15 +149,16 @@ impl Module {
         call("ffi.ModuleGetFunctionDoc", (self, name, query_imports))?.cast()
     }
 
-    /// The module as bytes: the external runtime has no function that gives them.
+    /// Always fails: the external runtime has no function that returns a module as bytes.
     ///
     /// # Errors
     /// Always a `RuntimeError`.
     pub fn save_to_bytes(&self) -> Result<Option<Bytes>> {
-        Err(runtime_error("an external runtime gives no bytes of its modules"))
+        Err(runtime_error("an external runtime can't save its modules as bytes"))
     }
 
-    /// The source in some format, the module's usual one if that is empty; empty where there is none.
+    /// Returns the source in `format`, or in the module's default format if `format` is empty. The result is empty if
+    /// the module has no source.
     ///
     /// # Errors
     /// The error that the module raises.
@@ -157,7 +180,7 @@ impl Module {
         call("ffi.ModuleWriteToFile", (self, file_name, format)).map(drop)
     }
 
-    /// The imported modules, in the order of their import; none where the runtime doesn't show them.
+    /// The imported modules, in the order of their import; empty if the runtime doesn't expose them.
     pub fn imports(&self) -> Vec<Module> {
         self.try_imports().unwrap_or_default()
     }
@@ -165,7 +188,8 @@ impl Module {
     fn try_imports(&self) -> Result<Vec<Module>> {
         let info = crate::type_info::of_registered(TypeIndex::MODULE.0);
         let info = info.ok_or_else(|| runtime_error("no type ffi.Module"))?;
-        // SAFETY: infos are never freed, and have as many fields as they say. A getter takes the address of a field of this object.
+        // SAFETY: infos are never freed, and `num_fields` is their number of fields. The getter gets the address of a
+        // field of this object.
         let imports = unsafe {
             let fields = (*info).fields;
             let mut all = (0..(*info).num_fields.max(0) as usize).map(|index| &*fields.add(index));
@@ -182,15 +206,15 @@ impl Module {
         imports.cast::<Array>()?.iter().map(|module| module.cast()).collect()
     }
 
-    /// Imports a module, after those that are imported already.
+    /// Appends a module to the imports.
     ///
     /// # Errors
-    /// `RuntimeError` where `other` is this module, or imports it, maybe through others.
+    /// `RuntimeError` if `other` is this module, or imports it directly or through other modules.
     pub fn import_module(&self, other: &Module) -> Result<()> {
         call("ffi.ModuleImportModule", (self, other)).map(drop)
     }
 
-    /// Takes back all imports.
+    /// Removes all imports.
     pub fn clear_imports(&self) {
         drop(call("ffi.ModuleClearImports", (self,)));
     }

@@ -1,4 +1,4 @@
-//! The global functions of modules, through which C and Python load and use them.
+//! The global functions through which C and Python load and use modules.
 //! No header section: upstream registers them in `extra/module.cc` and `extra/library_module_*.cc`.
 
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ pub(crate) fn globals(globals: &mut Globals) {
     globals.fixed("ffi.ModuleGlobalsAdd", |[module]| {
         let module: Module = module.cast()?;
         let old = kept().lock().unwrap_or_else(PoisonError::into_inner).insert(module.address(), module);
-        // After the lock: a destructor may use the table.
+        // Dropped without the lock: a destructor may use the table.
         drop(old);
         Ok(Any::none())
     });
@@ -60,7 +60,7 @@ pub(crate) fn globals(globals: &mut Globals) {
     });
 }
 
-/// Those that look something up by a function's name.
+/// The global functions that look up a module's function by its name.
 fn functions(globals: &mut Globals) {
     globals.fixed("ffi.ModuleGetFunction", |[module, name, query_imports]| {
         let function = borrowed(module)?.get_function_from(text(name)?, query_imports.cast()?)?;
@@ -79,12 +79,13 @@ fn functions(globals: &mut Globals) {
     });
 }
 
-/// The module in an argument, which keeps it.
+/// Borrows the module in an argument; the argument keeps it alive.
 fn borrowed(module: &AnyView<'_>) -> Result<ManuallyDrop<Module>> {
     module.borrow().ok_or_else(|| type_mismatch("ffi.Module", module.inner_type_index()))
 }
 
-/// Modules that stay until they are removed. Never dropped at exit, when others may still use what their libraries hold.
+/// Modules that stay until they are removed. They aren't dropped at exit, since other code may still use their
+/// libraries then.
 fn kept() -> &'static Mutex<HashMap<usize, Module>> {
     static KEPT: OnceLock<Mutex<HashMap<usize, Module>>> = OnceLock::new();
     KEPT.get_or_init(Mutex::default)

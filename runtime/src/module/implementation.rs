@@ -1,11 +1,11 @@
-//! What a kind of module does: the methods of upstream's `ModuleObj`, as a trait.
+//! The behaviour of a kind of module: the methods of upstream's `ModuleObj`, as a trait.
 
 use super::property::PropertyMask;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Bytes;
 
-/// A kind of module. A [`Module`](super::Module) adds imports to it, and calls it from any thread.
+/// A kind of module. [`Module`](super::Module) adds the imports, and may call the methods from any thread.
 ///
 /// ```
 /// use tvm_ffi_runtime::module::{ModuleImpl, PropertyMask, register_module_loader};
@@ -43,10 +43,10 @@ pub trait ModuleImpl: Send + Sync {
 
     /// The function of that name.
     ///
-    /// A function that uses what the module owns has to keep it alive itself.
+    /// A function that uses data of the module must keep that data alive itself.
     ///
     /// # Errors
-    /// Where the function is there but can't be had. That there is none is no error.
+    /// If the function exists but can't be returned. A missing function isn't an error.
     fn get_function(&self, name: &str) -> Result<Option<Function>>;
 
     /// Whether there is a function of that name, even one that can't be called before further compilation.
@@ -57,23 +57,23 @@ pub trait ModuleImpl: Send + Sync {
         Ok(self.get_function(name)?.is_some())
     }
 
-    /// The metadata of a function, a JSON text.
+    /// The metadata of a function as a JSON string.
     ///
     /// # Errors
-    /// Where it is there but can't be had.
+    /// If the metadata exists but can't be returned.
     fn function_metadata(&self, _name: &str) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// The doc text of a function.
+    /// The documentation of a function.
     ///
     /// # Errors
-    /// Where it is there but can't be had.
+    /// If the documentation exists but can't be returned.
     fn function_doc(&self, _name: &str) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// The names of all functions, where they are known.
+    /// The names of all functions, if the module can list them.
     fn function_names(&self) -> Option<Vec<String>> {
         None
     }
@@ -83,18 +83,19 @@ pub trait ModuleImpl: Send + Sync {
         PropertyMask::NONE
     }
 
-    /// The module as bytes, which the loader of its kind takes.
+    /// Serializes the module to the bytes that the loader of its kind takes.
     ///
     /// # Errors
-    /// Where the bytes can't be made. That the kind has none is no error.
+    /// If serializing fails. If the kind has no serialized form, return `Ok(None)` instead.
     fn save_to_bytes(&self) -> Result<Option<Bytes>> {
         Ok(None)
     }
 
-    /// The source in some format, the usual one if that is empty; empty where there is none.
+    /// Returns the source in `format`, or in the default format if `format` is empty. The result is empty if the module
+    /// has no source.
     ///
     /// # Errors
-    /// Where the source can't be had.
+    /// If the source exists but can't be returned.
     fn inspect_source(&self, _format: &str) -> Result<String> {
         Ok(String::new())
     }
@@ -107,12 +108,12 @@ pub trait ModuleImpl: Send + Sync {
     /// Writes the module to a file, for further compilation.
     ///
     /// # Errors
-    /// Where that fails or, as by default, isn't possible.
+    /// If writing fails. The default implementation always fails.
     fn write_to_file(&self, _file_name: &str, _format: &str) -> Result<()> {
         Err(runtime_error(&format!("Module[{}] does not support WriteToFile", self.kind())))
     }
 
-    /// Lets what the module has loaded be unloaded with the last that uses it, and says whether there is such a thing.
+    /// Allows unloading the module's code after its last use, and returns whether the module has anything to unload.
     ///
     /// # Safety
     /// As [`Module::unload_when_unused`](super::Module::unload_when_unused).

@@ -1,4 +1,4 @@
-//! The graph of imports: never a cycle, and walked without one stack frame for every level.
+//! The graph of imports. It has no cycles, and walking it doesn't recurse.
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
@@ -9,7 +9,8 @@ use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::heap::release;
 
-/// Held while an import is checked and added: two threads that import each other's module would else make a cycle.
+/// Held while an import is checked and added. Without it, two threads that import each other's module could make a
+/// cycle.
 static ADDING: Mutex<()> = Mutex::new(());
 
 impl Module {
@@ -18,17 +19,17 @@ impl Module {
         self.body().imports.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Imports a module, after those that are imported already.
+    /// Appends a module to the imports.
     ///
     /// # Errors
-    /// `RuntimeError` where `other` is this module, or imports it, maybe through others.
+    /// `RuntimeError` if `other` is this module, or imports it directly or through other modules.
     pub fn import_module(&self, other: &Module) -> Result<()> {
-        // Dropped after the lock: a destructor may import.
+        // Declared before the lock guard to drop after it, since a destructor may import modules.
         let mut seen: HashMap<usize, Module> = HashMap::new();
         let adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = vec![other.clone()];
         while let Some(module) = waiting.pop() {
-            // What was seen before is dropped here, which is not its last reference.
+            // A module that was seen before is dropped here. `seen` has another reference to it.
             if let Entry::Vacant(place) = seen.entry(module.address()) {
                 waiting.extend(module.imports());
                 place.insert(module);
@@ -38,19 +39,19 @@ impl Module {
         if !is_cycle {
             self.push_import(other.clone());
         }
-        // An error is made without the lock: its allocator may be somebody's code.
+        // Make the error without the lock, since its allocator may run a user's code.
         drop(adding);
         if is_cycle { Err(runtime_error("Cyclic dependency detected during import")) } else { Ok(()) }
     }
 
-    /// Takes back all imports. Functions that were looked up stay.
+    /// Removes all imports. Functions that were looked up stay.
     pub fn clear_imports(&self) {
         let old = std::mem::take(&mut *self.body().imports.write().unwrap_or_else(PoisonError::into_inner));
-        // After the lock, and however long a chain of imports is.
+        // After the lock, and without recursion, so a long chain of imports doesn't overflow the stack.
         release(old.into_iter().map(Into::into));
     }
 
-    /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    /// The function of that name in this module or, if `query_imports`, in its imports, searched depth-first.
     ///
     /// # Errors
     /// The error that an implementation raises.
@@ -58,7 +59,8 @@ impl Module {
         self.first_of(query_imports, |module| module.get_function(name))
     }
 
-    /// A query whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
+    /// Whether there is a function of that name, even one that can't be called before further compilation. The search
+    /// is that of [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
     /// The error that an implementation raises.
@@ -68,7 +70,8 @@ impl Module {
         Ok(found.is_some())
     }
 
-    /// The metadata of a function, a JSON text, looked for as by [`get_function_from`](Self::get_function_from).
+    /// The metadata of a function as a JSON string. The search is that of
+    /// [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
     /// The error that an implementation raises.
@@ -76,7 +79,7 @@ impl Module {
         self.first_of(query_imports, |module| module.implementation().function_metadata(name))
     }
 
-    /// The doc text of a function, looked for as by [`get_function_from`](Self::get_function_from).
+    /// The documentation of a function. The search is that of [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
     /// The error that an implementation raises.
@@ -84,10 +87,10 @@ impl Module {
         self.first_of(query_imports, |module| module.implementation().function_doc(name))
     }
 
-    /// Imports as a tree says that has no cycle: `children(i)` are the indices of the modules that module `i` imports.
+    /// Adds the imports of an acyclic tree: `children(i)` are the indices of the modules that module `i` imports.
     pub(super) fn import_tree<'a>(modules: &[Module], children: impl Fn(usize) -> &'a [usize]) -> Result<()> {
-        // Where each node is a module of its own that imports nothing, the modules have no cycle either, and a long chain needs no walk for
-        // each of its links.
+        // If the nodes are distinct modules without imports, their imports can't form a cycle. Then skip the check,
+        // which would walk the rest of a long chain for each of its links.
         let mut addresses = HashSet::new();
         let fresh = modules.iter().all(|module| addresses.insert(module.address()) && module.imports().is_empty());
         for (node, module) in modules.iter().enumerate() {
@@ -101,7 +104,7 @@ impl Module {
         Ok(())
     }
 
-    /// What `look` finds first: here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    /// The first result of `look`, for this module or, if `query_imports`, for its imports, searched depth-first.
     pub(super) fn first_of<T>(
         &self,
         query_imports: bool,
@@ -111,7 +114,7 @@ impl Module {
         if found.is_some() || !query_imports {
             return Ok(found);
         }
-        // The module that was asked already is not asked again, since no module imports itself, even through others.
+        // This module isn't searched twice, since no module imports itself, even through others.
         first_of(self.imports(), true, look)
     }
 
@@ -120,14 +123,14 @@ impl Module {
     }
 }
 
-/// As [`Module::first_of`], beginning with `roots`. No module is asked twice.
+/// As [`Module::first_of`], beginning with `roots`. Calls `look` once per module.
 pub(super) fn first_of<T>(
     mut roots: Vec<Module>,
     query_imports: bool,
     mut look: impl FnMut(&Module) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     roots.reverse();
-    // Kept, so that addresses stay theirs.
+    // Holds the modules, so their addresses can't be reused meanwhile.
     let mut seen: HashMap<usize, Module> = HashMap::new();
     while let Some(module) = roots.pop() {
         if seen.contains_key(&module.address()) {

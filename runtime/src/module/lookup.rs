@@ -1,4 +1,4 @@
-//! What code of a module finds in its imports: `TVMFFIEnvModLookupFromImports`, whose results are kept here.
+//! Lookup of imported functions by a module's code: `TVMFFIEnvModLookupFromImports`. The module keeps the results.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -10,11 +10,12 @@ use crate::heap::{AsObject, WeakRef};
 use crate::registry::{find, loads_code};
 
 impl Module {
-    /// The function of that name for code of this module: of the imported modules and theirs, or else the global one. The module keeps it,
-    /// and gives the same one from then on.
+    /// Looks up a function for this module's code: first in the imported modules and their imports, then among the
+    /// global functions. The module keeps the function, and returns the same one from then on.
     ///
     /// # Errors
-    /// `RuntimeError` where there is none, or where the name is that of a global function that loads code; what an implementation raises.
+    /// `RuntimeError` if no function has the name, or if it names a global function that loads code; any error that an
+    /// implementation raises.
     pub fn lookup_from_imports(&self, name: &str) -> Result<Function> {
         if loads_code(name.as_bytes()) {
             return Err(runtime_error(&format!("`{name}` loads code: call `Module::load_from_file`")));
@@ -22,7 +23,7 @@ impl Module {
         self.lookup_for_code(name)
     }
 
-    /// As [`Module::lookup_from_imports`], for C code, which gets functions that load code, too.
+    /// As [`Module::lookup_from_imports`], for C code. It may also get functions that load code.
     pub(crate) fn lookup_for_code(&self, name: &str) -> Result<Function> {
         let newer = {
             let lookups = self.lookups();
@@ -32,17 +33,17 @@ impl Module {
             lookups.newer.as_ref().and_then(WeakRef::upgrade)
         };
         let newer: Option<Module> = newer.and_then(|newer| newer.downcast().ok());
-        // Without the lock, since an import may look something up itself.
+        // Search without the lock, since an import's `get_function` may look up a function itself.
         let imported = newer.as_ref().unwrap_or(self).imports();
         let found = imports::first_of(imported, true, |module| module.get_function(name))?;
         let function = found.or_else(|| find(name.as_bytes())).ok_or_else(|| {
             runtime_error(&format!("Cannot find function {name} in the imported modules or global registry."))
         })?;
-        // Whoever was first is right: its address may be in use.
+        // If another thread was faster, keep its function: code may already use its address.
         Ok(self.lookups().found.entry(name.to_owned()).or_insert(function).clone())
     }
 
-    /// From now on code finds what `newer` imports, for as long as that lives.
+    /// Makes lookups search the imports of `newer` instead, for as long as that module lives.
     pub(super) fn look_through(&self, newer: &Module) {
         let mut lookups = self.lookups();
         let found = std::mem::take(&mut lookups.found);

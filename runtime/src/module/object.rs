@@ -1,5 +1,5 @@
-//! The module object: what it holds, and what its implementation does.
-//! The header fixes only the type index; what is inside is this crate's own. Header: `kTVMFFIModule`.
+//! The module object: its contents, and the calls that it forwards to its implementation.
+//! The header fixes only the type index; this crate chooses the layout. Header: `kTVMFFIModule`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,16 +15,16 @@ use crate::function::Function;
 use crate::heap::{AsObject, ObjectRef, WeakRef, marked, release};
 use crate::string::Bytes;
 
-/// What a module has handed out to code, which stays for as long as the module.
+/// The functions that lookups by a module's code have returned. The module keeps them for its whole lifetime.
 #[derive(Default)]
 pub(super) struct Lookups {
     pub(super) found: HashMap<String, Function>,
-    /// Functions that were found before `newer` came. Code may be about to call it.
+    /// Functions that were found before `newer` was set. Code may be about to call one of them.
     pub(super) retired: Vec<Function>,
     pub(super) newer: Option<WeakRef>,
 }
 
-/// What a module object holds. Fields drop in order: what may hold code of a library goes before the library.
+/// The body of a module object. Fields drop in order: those that may refer to a library's code drop before the library.
 pub(super) struct ModuleBody {
     pub(super) lookups: Mutex<Lookups>,
     pub(super) imports: RwLock<Vec<Module>>,
@@ -34,7 +34,7 @@ pub(super) struct ModuleBody {
 impl Drop for ModuleBody {
     fn drop(&mut self) {
         let imports = std::mem::take(self.imports.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // However long a chain of imports is.
+        // Not recursive, so a long chain of imports doesn't overflow the stack.
         release(imports.into_iter().map(Into::into));
     }
 }
@@ -50,7 +50,7 @@ impl ContainerItem for Module {}
 exact_objects!(Module);
 
 impl Module {
-    /// A module that does what `implementation` does, without imports.
+    /// Makes a module from its implementation, without imports.
     pub fn from_impl(implementation: impl ModuleImpl + 'static) -> Self {
         Self(marked::new::<_, { TypeIndex::MODULE.0 }>(ModuleBody {
             lookups: Mutex::default(),
@@ -60,16 +60,15 @@ impl Module {
     }
 
     pub(super) fn body(&self) -> &ModuleBody {
-        // SAFETY: a `Module` is made from marked objects only, whose body is this one.
+        // SAFETY: a `Module` is made from marked objects only, and they have this body.
         unsafe { marked::body_of(&self.0) }
     }
 
-    /// The implementation, which does the module's work.
     pub(super) fn implementation(&self) -> &dyn ModuleImpl {
         &*self.body().implementation
     }
 
-    /// The object's address, which tells modules apart.
+    /// The object's address, which identifies the module.
     pub(super) fn address(&self) -> usize {
         self.as_object().as_ptr().addr()
     }
@@ -84,7 +83,7 @@ impl Module {
         self.implementation().property_mask()
     }
 
-    /// The names of all functions, sorted; `None` where the module doesn't know them, as a library.
+    /// The names of all functions, sorted; `None` if the module can't list them, as is the case for a library.
     pub fn function_names(&self) -> Option<Vec<String>> {
         let mut names = self.implementation().function_names()?;
         names.sort_unstable();
@@ -99,7 +98,8 @@ impl Module {
         self.implementation().get_function(name)
     }
 
-    /// The module as bytes, which the loader of its kind takes; `None` where it can't be written so. Imports are not part of them.
+    /// Serializes the module to the bytes that the loader of its kind takes; `None` if its kind has no such form. The
+    /// bytes don't include imports.
     ///
     /// # Errors
     /// The error that the implementation raises.
@@ -107,7 +107,8 @@ impl Module {
         self.implementation().save_to_bytes()
     }
 
-    /// The source in some format, the module's usual one if that is empty; empty where there is none.
+    /// Returns the source in `format`, or in the module's default format if `format` is empty. The result is empty if
+    /// the module has no source.
     ///
     /// # Errors
     /// The error that the implementation raises.
@@ -123,21 +124,24 @@ impl Module {
     /// Writes the module to a file, for further compilation.
     ///
     /// # Errors
-    /// `RuntimeError` where the module can't be written; what the implementation raises.
+    /// `RuntimeError` if the module can't be written; any error that the implementation raises.
     pub fn write_to_file(&self, file_name: &str, format: &str) -> Result<()> {
         self.implementation().write_to_file(file_name, format)
     }
 
-    /// Lets the library of this module be closed when the module, its functions and the bytes that it carries are gone. Without this a
-    /// library stays open for as long as the process lives. The library's destructors then run, and opening it again begins anew.
+    /// Requests closing this module's library after the module, its functions and the bytes embedded in the library are
+    /// dropped. Unless you call this, a library stays open until the process ends. Closing runs the library's
+    /// destructors, and opening it again starts from its initial state.
     ///
     /// # Errors
-    /// `RuntimeError` where the module has no library of its own: a module that carries others may import the library's.
+    /// `RuntimeError` if the module has no library of its own. For a library that carries other modules, the library's
+    /// own module may be an import of the one that you loaded.
     ///
     /// # Safety
-    /// When the last of those is dropped, nothing else may need the library's code or data: no value that its functions have made or
-    /// kept (an object's destructor is code of what made it), no function, type attribute or other thing that its code has registered, no
-    /// thread that it has started, no destructor of a thread-local variable of its own.
+    /// When the last of these is dropped, nothing else may need the library's code or data. This includes values that
+    /// its functions have made or kept, since an object's destructor is code of the library that made the object. It
+    /// also includes functions, type attributes and anything else that its code has registered, threads that it has
+    /// started, and destructors of its thread-local variables.
     pub unsafe fn unload_when_unused(&self) -> Result<()> {
         // SAFETY: promised by the caller.
         if unsafe { self.implementation().unload_when_unused() } {

@@ -10,14 +10,15 @@ pub struct PropertyMask(pub i32);
 impl PropertyMask {
     /// No use.
     pub const NONE: Self = Self(0);
-    /// [`Module::save_to_bytes`](super::Module::save_to_bytes) gives bytes, and `ffi.Module.load_from_bytes.<kind>` makes a module of them.
+    /// [`Module::save_to_bytes`](super::Module::save_to_bytes) returns bytes, and `ffi.Module.load_from_bytes.<kind>`
+    /// turns them into a module.
     pub const BINARY_SERIALIZABLE: Self = Self(0b001);
-    /// [`Module::get_function`](super::Module::get_function) gives functions that can be called.
+    /// [`Module::get_function`](super::Module::get_function) returns functions that can be called.
     pub const RUNNABLE: Self = Self(0b010);
     /// [`Module::write_to_file`](super::Module::write_to_file) writes objects or sources, to be compiled further.
     pub const COMPILATION_EXPORTABLE: Self = Self(0b100);
 
-    /// Whether all of `other` is here.
+    /// Whether `self` includes all uses in `other`.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -1,4 +1,4 @@
-//! The field of modules that upstream's reflection shows: `imports_`, an array.
+//! The one field of modules that upstream's reflection exposes: `imports_`, an array.
 //! No header section: upstream registers it in `extra/module_internal.h`.
 
 use std::ffi::{c_int, c_void};
@@ -12,7 +12,7 @@ use crate::error::{runtime_error, type_mismatch};
 use crate::heap::ObjectRef;
 use crate::type_table::{Definition, FieldDef};
 
-/// What is registered about `ffi.Module`.
+/// The reflection that is registered for `ffi.Module`.
 pub(crate) fn types() -> Vec<Definition> {
     let imports = FieldDef {
         name: "imports_",
@@ -20,7 +20,7 @@ pub(crate) fn types() -> Vec<Definition> {
         schema: r#"{"type_schema":"{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}"}"#,
         flags: 0,
         size: size_of::<TVMFFIObjectHandle>(),
-        // The getter takes the object itself: there is no array before it is asked for.
+        // The getter takes the object itself, since it makes the array on demand.
         offset: 0,
         getter: get_imports,
         setter: Some(refuse_imports),
@@ -29,7 +29,7 @@ pub(crate) fn types() -> Vec<Definition> {
     vec![Definition::object("ffi.Module", "ffi.Object", size_of::<[u64; 6]>(), true).field(imports.info())]
 }
 
-/// The setter of a field that is only read: upstream's field has one too.
+/// The setter of the read-only field: it always fails. It exists because upstream's field has one.
 unsafe extern "C" fn refuse_imports(_field: *mut c_void, _value: *const TVMFFIAny) -> c_int {
     guard(|| Err(runtime_error("`imports_` changes by `ffi.ModuleImportModule` and `ffi.ModuleClearImports`")))
 }
@@ -38,16 +38,16 @@ unsafe extern "C" fn refuse_imports(_field: *mut c_void, _value: *const TVMFFIAn
 unsafe extern "C" fn get_imports(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let result = required_out(result, "result")?;
-        // SAFETY: the header has the getter called with an object's address, moved by the field's offset, which is 0.
+        // SAFETY: by the header, a getter is called with an object's address plus the field's offset, which is 0.
         let object = unsafe { ObjectRef::clone_from_raw(field.cast()) }.ok_or_else(|| null_argument("field"))?;
         let module: Module =
             object.downcast().map_err(|object: ObjectRef| type_mismatch("ffi.Module", object.type_index()))?;
         let imports: Any = module.imports().into_iter().collect::<Array>().into();
-        // SAFETY: the result is readable; only its type index is looked at.
+        // SAFETY: the result is readable, and this reads only its type index.
         if TypeIndex(unsafe { (*result).type_index }).is_object() {
             return Err(runtime_error("result must be initialised to None"));
         }
-        // SAFETY: as above, and writable; it owns nothing.
+        // SAFETY: as above; the result is also writable, and owns nothing that would leak.
         unsafe { result.write(imports.into_raw()) };
         Ok(())
     })

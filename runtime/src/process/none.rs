@@ -1,4 +1,4 @@
-//! Systems without a loader: nobody else can be there.
+//! For systems without a loader: the process can't have another runtime.
 
 use std::ffi::{CStr, c_void};
 
@@ -8,11 +8,11 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
     Vec::new()
 }
 
-pub(super) fn global_runtime() -> Option<Runtime> {
+pub(crate) fn global_runtime() -> Option<Runtime> {
     None
 }
 
-/// The address of its mark, NULL for none.
+/// The address of the global runtime's [`MARK`](super::MARK); always NULL on this system.
 pub(super) fn global_mark() -> *mut c_void {
     std::ptr::null_mut()
 }
@@ -21,14 +21,12 @@ pub(super) fn own_base() -> usize {
     0
 }
 
-/// The file that has this code.
-#[cfg(not(feature = "external"))]
+/// The file that contains this code.
 pub(super) fn own_file() -> String {
     "this program".to_owned()
 }
 
-/// The file that has an address, if it isn't this code's: there is one file.
-#[cfg(not(feature = "external"))]
+/// The file that contains an address, unless it is this code's. This system has only one file, so always `None`.
 pub(super) fn elsewhere(_address: *const c_void) -> Option<String> {
     None
 }
@@ -37,7 +35,7 @@ pub(crate) fn changes() -> Option<u64> {
     Some(0)
 }
 
-#[cfg(feature = "external")]
+#[allow(dead_code, reason = "only an external runtime is opened")]
 pub(crate) fn open(_file: &str) -> Result<Runtime, String> {
     Err("this system loads no libraries".to_owned())
 }

@@ -1,5 +1,5 @@
-//! Functions that read and write fields by what lies in their place; and `ffi.MakeFieldGetter`, `ffi.MakeFieldSetter`, by which other
-//! languages get such functions for types of their own.
+//! Getters and setters of fields for each type of stored value. `ffi.MakeFieldGetter` and `ffi.MakeFieldSetter` provide
+//! them to other languages for their own types.
 //! Header sections: `TVMFFIFieldGetter`, `TVMFFIFieldSetter`.
 
 use std::ffi::{c_int, c_void};
@@ -15,8 +15,12 @@ use crate::heap::ObjectRef;
 use crate::registry::with_args;
 use crate::string::Str;
 
-/// A value as it lies in a field. All bits that a field may have are valid for it.
-pub(super) trait Stored: Clone {
+/// The representation of a value in a field's memory.
+///
+/// # Safety
+/// All bits zero must be a valid value, and `load` and `drop` must be sound for it. A field of a new object has this
+/// value until it is set.
+pub(super) unsafe trait Stored: Clone {
     /// The type's name in messages.
     const NAME: &'static str;
 
@@ -26,7 +30,8 @@ pub(super) trait Stored: Clone {
 
 macro_rules! stored {
     ($($ty:ty: $name:literal, $load:expr;)*) => {$(
-        impl Stored for $ty {
+        // SAFETY: all bits zero are a valid number, data type, device (of an unknown kind), None, or missing object.
+        unsafe impl Stored for $ty {
             const NAME: &'static str = $name;
 
             fn load(&self) -> Any {
@@ -41,7 +46,7 @@ macro_rules! stored {
     )*};
 }
 
-/// The value as a `T`, or upstream's error for one that is none.
+/// Converts the value to a `T`, with upstream's error message on failure.
 fn convert<T: TryFromAny>(value: AnyView<'_>, name: &str) -> Result<T> {
     value.cast().map_err(|_| type_error(&format!("Cannot convert from type `{}` to `{name}`", value.type_key())))
 }
@@ -53,14 +58,32 @@ stored! {
     DLDataType: "DataType", |&value| value.into();
     DLDevice: "Device", |&value| value.into();
     Any: "Any", Any::clone;
-    Str: "str", |value| value.clone().into();
     Option<ObjectRef>: "ffi.Object", |value| value.clone().into();
 }
 
-/// A container in a field. A new object has NULL there for a moment.
+/// A string in a field, or None. A [`Str`] can't be stored directly, since all bits zero are not a valid one.
+#[derive(Clone)]
+#[repr(transparent)]
+pub(super) struct Text(Any);
+
+// SAFETY: zero is None, which owns nothing.
+unsafe impl Stored for Text {
+    const NAME: &'static str = "str";
+
+    fn load(&self) -> Any {
+        self.0.clone()
+    }
+
+    fn store(value: AnyView<'_>) -> Result<Self> {
+        convert::<Str>(value, Self::NAME).map(|text| Self(text.into()))
+    }
+}
+
+/// A container in a field, or NULL.
 macro_rules! stored_containers {
     ($($ty:ty: $name:literal;)*) => {$(
-        impl Stored for Option<$ty> {
+        // SAFETY: a container is a pointer that is never NULL, so zero is `None`.
+        unsafe impl Stored for Option<$ty> {
             const NAME: &'static str = $name;
 
             fn load(&self) -> Any {
@@ -79,12 +102,13 @@ stored_containers! {
     Dict: "Dict<Any, ffi.Object>";
 }
 
-/// A boolean in a field, of which any byte but zero is true.
+/// A boolean in a field. Any nonzero byte is true.
 #[derive(Clone)]
 #[repr(transparent)]
 pub(super) struct Flag(u8);
 
-impl Stored for Flag {
+// SAFETY: zero is false.
+unsafe impl Stored for Flag {
     const NAME: &'static str = "bool";
 
     fn load(&self) -> Any {
@@ -96,16 +120,17 @@ impl Stored for Flag {
     }
 }
 
-/// A pointer without a type in a field.
+/// An untyped pointer in a field.
 #[derive(Clone)]
 #[repr(transparent)]
 pub(super) struct Pointer(*mut c_void);
 
-impl Stored for Pointer {
+// SAFETY: zero is NULL.
+unsafe impl Stored for Pointer {
     const NAME: &'static str = "void*";
 
     fn load(&self) -> Any {
-        // SAFETY: whoever stored the pointer answered for it.
+        // SAFETY: the code that stored the pointer is responsible for its validity.
         unsafe { Any::from_opaque_ptr(self.0) }
     }
 
@@ -114,29 +139,29 @@ impl Stored for Pointer {
     }
 }
 
-/// The getter of fields in whose place lies a `T`.
+/// The getter of fields that store a `T`.
 ///
 /// # Safety
-/// As [`TVMFFIFieldGetter`]: a `T` must lie in the field's place.
+/// As [`TVMFFIFieldGetter`]: `field` must point at a `T`.
 pub(super) unsafe extern "C" fn getter<T: Stored>(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let result = required_out(result, "result")?;
         // SAFETY: promised by the caller.
         let value = unsafe { required(field.cast::<T>(), "field")? }.load();
-        // SAFETY: the result is readable; only its type index is looked at.
+        // SAFETY: the result is readable, and this reads only its type index.
         if TypeIndex(unsafe { (*result).type_index }).is_object() {
             return Err(runtime_error("result must be initialised to None"));
         }
-        // SAFETY: as above, and writable; it owns nothing.
+        // SAFETY: as above; the result is also writable, and owns nothing that would leak.
         unsafe { result.write(value.into_raw()) };
         Ok(())
     })
 }
 
-/// The setter of fields in whose place lies a `T`.
+/// The setter of fields that store a `T`.
 ///
 /// # Safety
-/// As [`TVMFFIFieldSetter`]: a `T` must lie in the field's place, which nobody else uses meanwhile.
+/// As [`TVMFFIFieldSetter`]: `field` must point at a `T`, and no other code may use the field meanwhile.
 pub(super) unsafe extern "C" fn setter<T: Stored>(field: *mut c_void, value: *const TVMFFIAny) -> c_int {
     guard(|| {
         if field.is_null() {
@@ -144,7 +169,7 @@ pub(super) unsafe extern "C" fn setter<T: Stored>(field: *mut c_void, value: *co
         }
         // SAFETY: promised by the caller.
         let new = T::store(unsafe { AnyView::from_raw(*required(value, "value")?) })?;
-        // SAFETY: promised by the caller. The old value is dropped when the new one is in its place.
+        // SAFETY: promised by the caller. The old value is dropped after the new one is stored.
         drop(unsafe { field.cast::<T>().replace(new) });
         Ok(())
     })
@@ -168,24 +193,26 @@ fn of_type(index: TypeIndex) -> Option<(TVMFFIFieldGetter, TVMFFIFieldSetter)> {
 /// `ffi.MakeFieldGetter`: the address of the getter of fields of a declared type.
 ///
 /// # Errors
-/// `ValueError` for a type that can't be that of a field.
+/// `ValueError` for a type that a field can't have.
 pub(super) fn make_getter(index: i32) -> Result<i64> {
     let (getter, _) = of_type(TypeIndex(index))
         .ok_or_else(|| value_error(&format!("Unsupported field type index for getter: {index}")))?;
     Ok((getter as *const c_void).expose_provenance() as i64)
 }
 
-/// A function that converts a value for a field: 0 for success.
+/// A function that converts a value for a field. It returns 0 on success.
 type Convert = unsafe extern "C" fn(converter: *mut c_void, value: *const TVMFFIAny, result: *mut TVMFFIAny) -> c_int;
 
-/// `ffi.MakeFieldSetter`: a function that takes the address of a field and a value, has the value converted, and sets the field.
+/// `ffi.MakeFieldSetter`: makes a function that takes the address of a field and a value, converts the value, and sets
+/// the field.
 ///
 /// # Errors
-/// `ValueError` for NULL in place of the conversion.
+/// `ValueError` if `convert` is NULL.
 ///
 /// # Safety
-/// `convert` must be the address of a [`Convert`] that may be called on any thread with `converter`, for as long as the function lives.
-/// Whoever calls the function answers for the address of the field, which only unsafe code can pass.
+/// `convert` must be the address of a [`Convert`] that may be called on any thread with `converter`, for as long as the
+/// function lives. The code that calls the function is responsible for the address of the field. Passing an address
+/// takes unsafe code.
 pub(super) unsafe fn make_setter(index: i32, converter: i64, convert: i64) -> Result<Function> {
     let address = |number: i64| std::ptr::with_exposed_provenance_mut::<c_void>(number as usize);
     // SAFETY: promised by the caller; NULL is `None`.
@@ -204,7 +231,7 @@ pub(super) unsafe fn make_setter(index: i32, converter: i64, convert: i64) -> Re
         let Some((_, setter)) = of_type(TypeIndex(index)) else {
             return Err(value_error(&format!("Unsupported field type index for setter: {index}")));
         };
-        // SAFETY: whoever passes the address of a field answers for it.
+        // SAFETY: the code that passes the address of a field is responsible for it.
         match unsafe { setter(place, converted.as_raw()) } {
             0 => Ok(Any::none()),
             code => Err(raised_error(code)),

@@ -1,4 +1,4 @@
-//! What it takes to define a built-in type whose objects are laid out by their fields: creation, copies, fields.
+//! Helpers to define a built-in type with objects that are laid out by their fields: creation, copies, fields.
 
 use std::ffi::c_int;
 
@@ -15,25 +15,25 @@ use crate::type_table::{Definition, FieldDef, fields, is_instance, key_to_index}
 pub(super) const ANY: &str = r#"{"type_schema":"{\"type\":\"Any\"}"}"#;
 pub(super) const INT: &str = r#"{"type_schema":"{\"type\":\"int\"}"}"#;
 
-/// A built-in type whose objects are laid out by their fields.
+/// A built-in type with objects that are laid out by their fields.
 pub(super) trait Builtin {
     const KEY: &'static str;
     const SIZE: usize;
 
-    /// Values of fields of a new object that are not zero.
+    /// The fields of a new object that aren't all zero bits, with their values.
     fn initial() -> Vec<(&'static str, Any)> {
         Vec::new()
     }
 }
 
-/// A new object of a built-in type, with `values` in fields.
+/// Makes an object of a built-in type, with `values` in the named fields.
 pub(super) fn create<T: Builtin>(values: Vec<(&'static str, Any)>) -> Result<ObjectRef> {
     let index = TypeIndex(key_to_index(T::KEY).ok_or_else(|| runtime_error(&format!("no type `{}`", T::KEY)))?);
     let object = instance::create(index, T::SIZE as i32)?;
     let known = fields(index)?;
     for (name, value) in values {
         for info in known.iter().filter(|info| field::name(info) == name.as_bytes()) {
-            // SAFETY: the field is one of the object's type, and nobody else has the object.
+            // SAFETY: the field is one of the object's type, and no other code has the object.
             unsafe { field::set(info, &object, value.as_view())? };
         }
     }
@@ -50,7 +50,7 @@ unsafe extern "C" fn creator<T: Builtin>(result: *mut TVMFFIObjectHandle) -> c_i
     })
 }
 
-/// The definition of a type of which anybody can make objects.
+/// The definition of a type, with a creator and the attributes that make and copy its objects.
 pub(super) fn define<T: Builtin>(parent: &'static str, is_final: bool) -> Definition {
     let new = Function::built_in(|_| create::<T>(T::initial()).map(Any::from));
     let copy = Function::built_in(|args| {
@@ -70,7 +70,7 @@ pub(super) fn define<T: Builtin>(parent: &'static str, is_final: bool) -> Defini
         .attribute("__ffi_shallow_copy__", copy)
 }
 
-/// A field in whose place lies an `S`.
+/// A field that stores an `S`.
 pub(super) fn stored<S: Stored>(
     name: &'static str,
     doc: &'static str,

@@ -9,7 +9,7 @@ use crate::type_table;
 
 use super::field;
 
-/// Most levels that are looked into.
+/// The max depth of nested values.
 pub(super) const MAX_DEPTH: usize = 1 << 20;
 
 #[cold]
@@ -17,26 +17,26 @@ pub(super) fn too_deep(what: &str) -> Error {
     value_error(&format!("{what}: maximum stack depth ({MAX_DEPTH}) exceeded"))
 }
 
-/// How the values are inside the object.
+/// The structure of an object's inner values.
 pub(super) enum Kind {
     Sequence,
-    /// Keys and values in turn.
+    /// Alternating keys and values.
     Mapping,
     Fields(Vec<&'static TVMFFIFieldInfo>),
 }
 
-/// What is inside an object.
+/// The values inside an object.
 pub(super) struct Inside {
     pub(super) kind: Kind,
     pub(super) values: Vec<Any>,
 }
 
-/// The object in a value that is one and not NULL.
+/// The object in a value; `None` if the value isn't an object, or is NULL.
 pub(super) fn object_of(value: &Any) -> Option<ObjectRef> {
     value.as_view().shared_object()
 }
 
-/// Two values in a row, as a mapping lists them.
+/// The keys and values of a mapping, as pairs.
 pub(super) fn entries(value: &Any) -> Result<Vec<(Any, Any)>> {
     if value.type_index() == TypeIndex::DICT {
         return Ok((&value.cast::<Dict>()?).into_iter().collect());
@@ -44,10 +44,10 @@ pub(super) fn entries(value: &Any) -> Result<Vec<(Any, Any)>> {
     Ok((&value.cast::<Map>()?).into_iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// What is inside a value that holds an object; fields with one of the flags `skip` are left out.
+/// The values inside a value that holds an object. Leaves out fields with one of the flags in `skip`.
 ///
 /// # Errors
-/// A getter's; `InternalError` for an object of an unknown type.
+/// Any error of a getter; `InternalError` for an object of an unknown type.
 pub(super) fn inside(value: &Any, skip: i64) -> Result<Inside> {
     let sequence = |values| Ok(Inside { kind: Kind::Sequence, values });
     match value.type_index() {

@@ -1,6 +1,6 @@
-//! Comparison of any two values, `ffi.RecursiveEq`, `Lt`, `Le`, `Gt` and `Ge`: containers by what is inside, objects by their fields.
-//! A type may bring its own by the attributes `__ffi_eq__` and `__ffi_compare__`.
-//! No recursion, however deep the values are, but for attributes that compare inner values.
+//! Comparison of any two values, `ffi.RecursiveEq`, `Lt`, `Le`, `Gt` and `Ge`: containers by their contents, objects by
+//! their fields. A type may define its own with the attributes `__ffi_eq__` and `__ffi_compare__`.
+//! Deep values don't cause recursion, except through attributes that compare inner values.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use crate::type_table::attr_value;
 /// Whether two values are equal.
 ///
 /// # Errors
-/// Those of getters and attributes.
+/// Any error of a getter or attribute.
 pub(super) fn equal(one: &Any, other: &Any) -> Result<bool> {
     Ok(Arc::new(Comparer { only_equality: true, open: Mutex::default() }).compare(one, other)? == Ordering::Equal)
 }
@@ -30,14 +30,14 @@ pub(super) fn equal(one: &Any, other: &Any) -> Result<bool> {
 /// The order of two values.
 ///
 /// # Errors
-/// `TypeError` for values that have no order: of different types, not numbers, maps that differ; `ValueError` for a cycle; those of
-/// getters and attributes.
+/// `TypeError` for values without an order: those of different types that aren't numbers, and maps that differ;
+/// `ValueError` for a cycle; any error of a getter or attribute.
 pub(super) fn order(one: &Any, other: &Any) -> Result<Ordering> {
     Arc::new(Comparer { only_equality: false, open: Mutex::default() }).compare(one, other)
 }
 
 struct Comparer {
-    /// Then any difference is `Greater`, and values without an order differ.
+    /// If set, any difference is reported as `Greater`, and values without an order are unequal instead of an error.
     only_equality: bool,
     /// Pairs of objects that are being compared.
     open: Mutex<HashSet<(usize, usize)>>,
@@ -46,18 +46,18 @@ struct Comparer {
 /// Two objects that are being compared.
 struct Frame {
     pair: (usize, usize),
-    /// The objects, which keep their addresses.
+    /// Keeps the objects alive, so the addresses in `pair` aren't reused.
     _kept: [ObjectRef; 2],
     is_mapping: bool,
-    /// The order if all that is inside is equal.
+    /// The order if all children are equal.
     rest: Ordering,
     children: std::vec::IntoIter<(Any, Any)>,
 }
 
-/// Gives the value of a key.
+/// Looks up the value of a key.
 type Find = Box<dyn Fn(&Any) -> Result<Option<Any>>>;
 
-/// What is known of two values at once, or a frame that finds it out.
+/// The order of two values if it is known directly, or a frame to determine it.
 enum Start {
     Known(Ordering),
     Open(Frame),
@@ -69,7 +69,7 @@ fn unordered_maps() -> Error {
 }
 
 impl Comparer {
-    /// Nothing that a user wrote runs while this is locked.
+    /// Locks the set of open pairs. No user code may run while the lock is held.
     fn open(&self) -> MutexGuard<'_, HashSet<(usize, usize)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +104,7 @@ impl Comparer {
         if in_mapping && !self.only_equality { Err(unordered_maps()) } else { Ok(outcome) }
     }
 
-    /// `Greater` where equality alone is asked for, and else the error.
+    /// `Greater` if only equality is compared; otherwise the error.
     fn differs(&self, error: impl FnOnce() -> Error) -> Result<Option<Ordering>> {
         if self.only_equality { Ok(Some(Ordering::Greater)) } else { Err(error()) }
     }
@@ -133,7 +133,8 @@ impl Comparer {
         Ok(Start::Open(Frame { pair, _kept: [first, second], is_mapping: mapping, rest, children }))
     }
 
-    /// The values of two maps that have the same keys; `None` where equality alone is asked for and they haven't.
+    /// Pairs up the values of two maps by key. If the keys differ, the result is `None` when only equality is compared,
+    /// and otherwise an error.
     fn values_by_key(&self, one: &Any, other: &Any) -> Result<Option<Vec<(Any, Any)>>> {
         let entries = super::children::entries(one)?;
         let (len, find): (usize, Find) = match other.type_index() {
@@ -176,7 +177,8 @@ impl Comparer {
         let (is_big, is_integer) = (|index| index == TypeIndex::BIG_INT, |index| index == TypeIndex::INT);
         let are_big = is_big(first) && is_big(second);
         let are_mixed = is_big(first) && is_integer(second) || is_integer(first) && is_big(second);
-        // Small integers of any size are no objects, so that an integer of either kind equals none of the other.
+        // An integer that fits into an `i64` is never a big-integer object, so integers of different kinds are never
+        // equal.
         if are_big || are_mixed && !self.only_equality {
             return Ok(Some(one.cast::<BigInt>()?.cmp(&other.cast()?)));
         }
@@ -211,7 +213,7 @@ impl Comparer {
         if one.type_index() >= TypeIndex::BIG_INT { self.by_hook(&first, &second) } else { Ok(None) }
     }
 
-    /// The order of two values of one type that are no objects.
+    /// The order of two values of the same type that aren't objects.
     fn plain(&self, one: &Any, other: &Any) -> Result<Option<Ordering>> {
         let order = match one.type_index() {
             TypeIndex::BOOL => one.cast::<bool>()?.cmp(&other.cast()?),
@@ -243,7 +245,7 @@ impl Comparer {
         Ok(Some(order))
     }
 
-    /// The order that the type's own attributes give.
+    /// The order according to the type's own attributes.
     fn by_hook(self: &Arc<Self>, one: &ObjectRef, other: &ObjectRef) -> Result<Option<Ordering>> {
         let index = one.type_index();
         if self.only_equality
@@ -277,7 +279,7 @@ impl Comparer {
     }
 }
 
-/// What is inside two objects of one type, one by one, and the order if all of that is equal.
+/// The inner values of two objects of the same type, in pairs, and the order of the objects if all pairs are equal.
 fn pairs(one: &Any, other: &Any) -> Result<(Vec<(Any, Any)>, Ordering)> {
     let (first, second) =
         (inside(one, kTVMFFIFieldFlagBitMaskCompareOff)?, inside(other, kTVMFFIFieldFlagBitMaskCompareOff)?);
@@ -288,7 +290,7 @@ fn pairs(one: &Any, other: &Any) -> Result<(Vec<(Any, Any)>, Ordering)> {
     Ok((first.values.into_iter().zip(second.values).collect(), rest))
 }
 
-/// The content of a string or of bytes, and which of them it is.
+/// The content of a string or of bytes, with a type index that identifies which of the two it is.
 fn content(value: &Any) -> Option<(TypeIndex, &[u8])> {
     let kind = match value.type_index() {
         TypeIndex::SMALL_STR | TypeIndex::STR => TypeIndex::STR,
@@ -296,7 +298,7 @@ fn content(value: &Any) -> Option<(TypeIndex, &[u8])> {
         _ => return None,
     };
     // SAFETY: the type index was checked, and `value` keeps a heap object alive.
-    Some((kind, unsafe { bytes_of(value.as_raw()) }))
+    unsafe { bytes_of(value.as_raw()) }.map(|bytes| (kind, bytes))
 }
 
 fn addresses(one: &ObjectRef, other: &ObjectRef) -> (usize, usize) {

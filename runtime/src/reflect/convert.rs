@@ -1,4 +1,4 @@
-//! Conversions of any value to a built-in type, the attribute `__ffi_convert__`.
+//! Conversions from any value to a built-in type, the attribute `__ffi_convert__`.
 
 use crate::abi::TypeIndex;
 use crate::any::{Any, AnyView, TryFromAny};
@@ -11,7 +11,7 @@ use crate::string::{Bytes, Str};
 use crate::tensor::Tensor;
 use crate::type_table::{Definition, is_instance, key_to_index};
 
-/// A function that converts its argument to a type of that name in messages.
+/// A function that converts its argument. `name` is the target type's name in messages.
 fn conversion(name: &'static str, convert: fn(&AnyView<'_>) -> Option<Any>) -> Any {
     let function = Function::built_in(move |args| match args {
         [value] => convert(value).ok_or_else(|| cannot_cast(value, name)),
@@ -49,7 +49,7 @@ pub(super) fn conversions() -> Vec<Definition> {
     ]
 }
 
-/// The conversion to a type by its key: objects of it stay as they are.
+/// The conversion to the type with that key: returns the type's objects unchanged.
 pub(super) fn instances_of(key: &'static str) -> Any {
     let function = Function::built_in(move |args| match args {
         [value] => {

@@ -1,5 +1,5 @@
-//! Deep copies, `ffi.DeepCopy`: containers and objects with fields are copied, each one once, and cycles stay cycles.
-//! No recursion, however deep a value is.
+//! Deep copies, `ffi.DeepCopy`: containers and objects with fields are each copied once, and cycles stay cycles.
+//! Deep values don't cause recursion.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,10 +13,11 @@ use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::type_table;
 
-/// A copy of a value that shares nothing that changes with it.
+/// A copy of a value that shares no mutable state with it.
 ///
 /// # Errors
-/// `InternalError` for an object of a type without the attribute `__ffi_shallow_copy__`; those of getters, setters and attributes.
+/// `InternalError` for an object of a type without the attribute `__ffi_shallow_copy__`; any error of a getter, setter
+/// or attribute.
 pub(super) fn deep_copy(value: &Any) -> Result<Any> {
     let mut copier = Copier::default();
     let copy = match copier.at_once(value) {
@@ -31,23 +32,23 @@ pub(super) fn deep_copy(value: &Any) -> Result<Any> {
 
 #[derive(Default)]
 struct Copier {
-    /// Originals and their copies, by the originals' addresses.
+    /// Originals with their copies, by the originals' addresses.
     copies: HashMap<usize, (Any, Any)>,
-    /// Arrays and maps, which are made when all that is inside is copied.
+    /// Addresses of the arrays and maps that are being copied. Their copies are made after those of their contents.
     open: HashSet<usize>,
-    /// Whether an original stands in the place of a copy that was not there yet.
+    /// Whether any copy refers to an original, because that original's copy didn't exist yet.
     has_stand_ins: bool,
 }
 
-/// An object that is being copied. What is inside is copied one by one.
+/// An object that is being copied, one inner value at a time.
 struct Frame {
     original: Any,
     object: ObjectRef,
-    /// None for an array or a map.
+    /// The object's copy; None for an array or a map.
     copy: Any,
     inside: Inside,
     next: usize,
-    /// Copies of what is inside an array or a map, or of a dict's key.
+    /// Copies of the contents of an array or a map so far, or of a dict's current key.
     made: Vec<Any>,
 }
 
@@ -74,7 +75,7 @@ impl Copier {
         Ok(finished.unwrap_or_default())
     }
 
-    /// The copy of a value that is its own copy, or has one already.
+    /// The copy of a value if it needs no frame: the value itself, or the copy that was already made.
     fn at_once(&mut self, value: &Any) -> Option<Any> {
         let Some(object) = object_of(value) else { return Some(value.clone()) };
         if let Some((_, copy)) = self.copies.get(&address(&object)) {
@@ -123,13 +124,13 @@ impl Copier {
         Ok(copy)
     }
 
-    /// The copy for which a value stands in.
+    /// The copy to use instead of `value`, if `value` is an original.
     fn replacement(&self, value: &Any) -> Option<Any> {
         let (_, copy) = self.copies.get(&address(&object_of(value)?))?;
         Some(copy.clone())
     }
 
-    /// Puts copies in the places where originals stand in for them.
+    /// Replaces originals inside copies with their copies.
     fn replace_stand_ins(&self) -> Result<()> {
         for (_, copy) in self.copies.values() {
             match copy.type_index() {
@@ -164,7 +165,7 @@ impl Copier {
     fn replace_in_fields(&self, copy: &Any) -> Result<()> {
         let Some(object) = object_of(copy) else { return Ok(()) };
         for info in type_table::fields(object.type_index())? {
-            // SAFETY: the field is one of the object's type; the copy is new, and nobody else has it.
+            // SAFETY: the field is one of the object's type. The copy is new, and no other code has it.
             unsafe {
                 let value = field::get(info, &object)?;
                 match self.replacement(&value) {
@@ -177,7 +178,7 @@ impl Copier {
     }
 }
 
-/// Puts the copy of the frame's next value in its place.
+/// Stores the copy of the frame's next inner value.
 fn feed(frame: &mut Frame, copy: Any) -> Result<()> {
     match (&frame.inside.kind, frame.object.type_index()) {
         (_, TypeIndex::LIST) => frame.copy.cast::<List>()?.push(copy),
@@ -189,7 +190,7 @@ fn feed(frame: &mut Frame, copy: Any) -> Result<()> {
             let place = frame.next - 1;
             if !same(&frame.inside.values[place], &copy) {
                 let object = object_of(&frame.copy).ok_or_else(|| runtime_error("no object to set a field of"))?;
-                // SAFETY: the field is one of the object's type; the copy is new, and nobody else has it.
+                // SAFETY: the field is one of the object's type. The copy is new, and no other code has it.
                 unsafe { field::set(fields[place], &object, copy.as_view())? };
             }
         }
@@ -208,7 +209,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<Any> {
     }
 }
 
-/// Whether two values are the same bits.
+/// Whether two values have the same bits.
 fn same(one: &Any, other: &Any) -> bool {
     let (one, other) = (one.as_raw(), other.as_raw());
     (one.type_index, one.zero_padding, one.bits()) == (other.type_index, other.zero_padding, other.bits())

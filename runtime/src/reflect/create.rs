@@ -1,4 +1,4 @@
-//! Making objects of any type by their fields: `ffi.MakeObjectFromPackedArgs`.
+//! Makes objects of any type from their fields: `ffi.MakeObjectFromPackedArgs`.
 
 use super::field;
 use crate::abi::*;
@@ -10,19 +10,20 @@ use crate::string::Str;
 use crate::type_info::key_of;
 use crate::type_table::{attr_value, fields, metadata, required_index};
 
-/// An object of a type with its fields as the type makes them, of which nobody else has a reference.
+/// Makes an object of a type, with the type's initial values in its fields. The returned reference is the only one.
 ///
 /// # Errors
-/// `InternalError` for an unknown type or one that has neither a creator nor the attribute `__ffi_new__`; the creator's.
+/// `InternalError` for an unknown type, or one that has neither a creator nor the attribute `__ffi_new__`; any error of
+/// the creator.
 pub(super) fn empty_object(index: TypeIndex) -> Result<ObjectRef> {
     if let Some(creator) = metadata(index)?.and_then(|metadata| metadata.creator) {
         let mut handle = std::ptr::null_mut();
-        // SAFETY: whoever registered the creator promised that it makes an object of the type.
+        // SAFETY: the code that registered the creator promised that it makes an object of the type.
         let code = unsafe { creator(&raw mut handle) };
         if code != 0 {
             return Err(raised_error(code));
         }
-        // SAFETY: a creator hands out an object of which the caller owns a reference.
+        // SAFETY: a creator returns an object, and the caller owns its reference.
         return unsafe { ObjectRef::from_raw(handle.cast()) }
             .ok_or_else(|| runtime_error("the creator made no object"));
     }
@@ -35,7 +36,7 @@ pub(super) fn empty_object(index: TypeIndex) -> Result<ObjectRef> {
     )))
 }
 
-/// The index of a type that is given as such or by its key.
+/// The index of a type. `value` is the index itself or the type's key.
 fn type_of(value: &AnyView<'_>) -> Result<TypeIndex> {
     if let Ok(index) = value.cast::<i32>() {
         return Ok(TypeIndex(index));
@@ -46,10 +47,12 @@ fn type_of(value: &AnyView<'_>) -> Result<TypeIndex> {
     required_index(key).map(TypeIndex)
 }
 
-/// An object of the type that comes first, with its fields by names and values in turn. A field that is not named gets its default.
+/// Makes an object. The first argument is its type, followed by alternating names and values of fields. A field that is
+/// not named gets its default.
 ///
 /// # Errors
-/// As [`empty_object`]; `TypeError` for a field that the type hasn't, or a missing one without a default; those of setters.
+/// As [`empty_object`]; `TypeError` for a field that the type doesn't have, or a missing one without a default; any
+/// error of a setter.
 pub(super) fn from_fields(args: &[AnyView<'_>]) -> Result<Any> {
     let Some((first, rest)) = args.split_first() else {
         return Err(type_error("ffi.MakeObjectFromPackedArgs: expected a type"));
@@ -67,7 +70,7 @@ pub(super) fn from_fields(args: &[AnyView<'_>]) -> Result<Any> {
         let named = |entry: &&mut Option<(Str, &AnyView<'_>)>| {
             entry.as_ref().is_some_and(|(name, _)| name.as_bytes() == field::name(info))
         };
-        // SAFETY: the field is one of the object's type, and nobody else has the object.
+        // SAFETY: the field is one of the object's type, and no other code has the object.
         unsafe {
             if let Some((_, value)) = given.iter_mut().find(named).and_then(Option::take) {
                 field::set(info, &object, *value)?;

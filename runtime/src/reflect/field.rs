@@ -1,4 +1,4 @@
-//! Reading and writing fields of objects by what is registered about them.
+//! Reads and writes fields of objects, using their registered getters and setters.
 //! Header sections: `TVMFFIFieldInfo`; upstream's `FieldGetter`, `FieldSetter` and `CallFieldSetter` in accessor.h.
 
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use crate::heap::ObjectRef;
 
 /// The name of a field.
 pub(super) fn name(field: &TVMFFIFieldInfo) -> &'static [u8] {
-    // SAFETY: the table's texts are never freed and never change.
+    // SAFETY: the table's strings are never freed and never change.
     unsafe { field.name.as_slice() }
 }
 
@@ -20,22 +20,23 @@ pub(super) fn has(field: &TVMFFIFieldInfo, flag: i64) -> bool {
     field.flags & flag != 0
 }
 
-/// The address of a field. It is valid where the field is one of the object's type.
+/// The address of a field. It is valid only if the field is one of the object's type.
 fn address(field: &TVMFFIFieldInfo, object: &ObjectRef) -> *mut c_void {
     object.as_ptr().wrapping_byte_offset(field.offset as isize).cast()
 }
 
-/// The value of a field, which must be one of the object's type.
+/// Returns the value of a field.
 ///
 /// # Errors
-/// The getter's; `RuntimeError` for a field that has none.
+/// Any error of the getter; `RuntimeError` for a field without one.
 ///
 /// # Safety
-/// The field must be registered about the object's type or an ancestor of it.
+/// The field must be registered for the object's type or an ancestor of it.
 pub(super) unsafe fn get(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<Any> {
     let getter = field.getter.ok_or_else(|| unreadable(field))?;
     let mut value = TVMFFIAny::none();
-    // SAFETY: the field is one of the object's type, and whoever registered it promised that its getter reads it there.
+    // SAFETY: the field is one of the object's type. The code that registered it promised that its getter reads a field
+    // at this address.
     let code = unsafe { getter(address(field, object), &raw mut value) };
     // SAFETY: a getter writes an owned value, or leaves None.
     let value = unsafe { Any::from_raw(value) };
@@ -50,24 +51,24 @@ fn unreadable(field: &TVMFFIFieldInfo) -> crate::error::Error {
 /// Sets a field.
 ///
 /// # Errors
-/// The setter's; `RuntimeError` for a field that has none.
+/// Any error of the setter; `RuntimeError` for a field without one.
 ///
 /// # Safety
-/// As for [`get`]; and nobody else may use the field meanwhile, as upstream asks of those who set fields.
+/// As for [`get`]. Also, no other code may use the field meanwhile; upstream requires the same of its callers.
 pub(super) unsafe fn set(field: &TVMFFIFieldInfo, object: &ObjectRef, value: AnyView<'_>) -> Result<()> {
     let (setter, address) = (field.setter, address(field, object));
     if setter.is_null() {
         return Err(runtime_error(&format!("the field `{}` has no setter", String::from_utf8_lossy(name(field)))));
     }
     if has(field, kTVMFFIFieldFlagBitSetterIsFunctionObj) {
-        // SAFETY: the flag says so, and the table keeps the function.
+        // SAFETY: the flag says that the setter is a function object, and the table keeps it alive.
         let function = unsafe { ObjectRef::clone_from_raw(setter.cast()) };
         let function = Function::try_from(function.ok_or_else(|| unreadable(field))?)?;
         // SAFETY: a setter takes the address of the field, which is one of the object's type.
         let place = unsafe { AnyView::from_opaque_ptr(address) };
         return function.call_packed(&[place, value]).map(drop);
     }
-    // SAFETY: without the flag it is a function of this type.
+    // SAFETY: without the flag, the setter is a C function of this type.
     let setter = unsafe { transmute::<*mut c_void, TVMFFIFieldSetter>(setter) };
     let raw = value.as_raw();
     // SAFETY: as for the getter; the value is valid for the call.
@@ -77,10 +78,10 @@ pub(super) unsafe fn set(field: &TVMFFIFieldInfo, object: &ObjectRef, value: Any
     }
 }
 
-/// Sets a field that has a default to it.
+/// Sets a field to its default. The field must have one.
 ///
 /// # Errors
-/// The factory's and the setter's.
+/// Any error of the factory or the setter.
 ///
 /// # Safety
 /// As for [`set`].

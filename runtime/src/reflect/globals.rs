@@ -26,7 +26,7 @@ pub(crate) fn globals(globals: &mut Globals) {
     });
     globals.fixed("ffi.FunctionFromExternC", |[handle, call, deleter]| {
         let (handle, call, deleter): (_, *mut c_void, *mut c_void) = (handle.cast()?, call.cast()?, deleter.cast()?);
-        // SAFETY: NULL is `None`; whoever passes the pointers, which takes unsafe code, answers for what they are.
+        // SAFETY: NULL is `None`. Passing pointers takes unsafe code, and that code is responsible for their validity.
         unsafe {
             let call = transmute::<*mut c_void, Option<TVMFFISafeCallType>>(call);
             let deleter = transmute::<*mut c_void, Option<unsafe extern "C" fn(*mut c_void)>>(deleter);
@@ -37,7 +37,8 @@ pub(crate) fn globals(globals: &mut Globals) {
     globals.packed("ffi.MakeObjectFromPackedArgs", create::from_fields);
     globals.fixed("ffi.MakeFieldGetter", |[index]| accessors::make_getter(index.cast()?).map(Any::from));
     globals.fixed("ffi.MakeFieldSetter", |[index, converter, convert]| {
-        // SAFETY: safe code doesn't get this function from the table; whoever else passes the addresses answers for them.
+        // SAFETY: safe code can't get this function from the table. Any other code that calls it is responsible for the
+        // addresses that it passes.
         unsafe { accessors::make_setter(index.cast()?, converter.cast()?, convert.cast()?) }.map(Any::from)
     });
     globals.fixed("ffi._RegisterFFIInit", |[index]| init::register(TypeIndex(index.cast()?)).map(Any::from));
@@ -47,7 +48,7 @@ pub(crate) fn globals(globals: &mut Globals) {
     globals.fixed("ffi.VisitInterrupt", |[value]| types::visit_interrupt(value.to_owned()?).map(Any::from));
 }
 
-/// Those that take any value.
+/// The global functions that take any value.
 fn values(globals: &mut Globals) {
     globals.fixed("ffi.ReprPrint", |[value]| Ok(Any::from(repr::repr(&value.to_owned()?)?.as_str())));
     globals.fixed("ffi.DeepCopy", |[value]| copy::deep_copy(&value.to_owned()?));
@@ -67,9 +68,9 @@ fn ordered([one, other]: &[AnyView<'_>; 2], holds: fn(Ordering) -> bool) -> Resu
     Ok(holds(compare::order(&one.to_owned()?, &other.to_owned()?)?).into())
 }
 
-/// Registers the attributes by which objects of a type that another language defines by its fields are made and copied.
+/// Registers the attributes that make and copy objects, for a type that another language defines by its fields.
 fn register_class(index: TypeIndex, total_size: i32) -> Result<()> {
-    // Made once, and dropped again, so that fields that lie outside are refused now.
+    // Make an object and drop it, to refuse fields outside of the object now.
     drop(instance::create(index, total_size)?);
     init::register(index)?;
     let new = with_args("() -> ffi.Object", move |[]| instance::create(index, total_size).map(Any::from));

@@ -1,6 +1,6 @@
-//! The hash of any value, `ffi.RecursiveHash`: equal values, as `ffi.RecursiveEq` compares them, have the same one in every process.
-//! A type may bring its own by the attribute `__ffi_hash__`.
-//! No recursion, however deep a value is, but for attributes that ask for the hash of an inner value.
+//! Hashes of any value, `ffi.RecursiveHash`. Values that are equal by `ffi.RecursiveEq` have the same hash, in every
+//! process. A type may define its own with the attribute `__ffi_hash__`.
+//! Deep values don't cause recursion, except through attributes that request the hash of an inner value.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use crate::type_table::{attr_value, key_hash};
 /// The hash of a value.
 ///
 /// # Errors
-/// `ValueError` for an object whose type has its own comparison and no hash; those of getters and attributes.
+/// `ValueError` for an object if its type defines a comparison but no hash; any error of a getter or attribute.
 pub(super) fn hash(value: &Any) -> Result<u64> {
     Arc::new(Hasher::default()).hash(value)
 }
@@ -28,7 +28,7 @@ pub(super) fn hash(value: &Any) -> Result<u64> {
 #[derive(Default)]
 struct Hasher(Mutex<Seen>);
 
-/// Objects by their address. They stay alive as long as the hasher, so that addresses stay theirs.
+/// Objects by their address. They live as long as the hasher, so their addresses aren't reused.
 #[derive(Default)]
 struct Seen {
     open: HashSet<usize>,
@@ -36,19 +36,19 @@ struct Seen {
     kept: Vec<ObjectRef>,
 }
 
-/// An object whose hash is being made.
+/// An object that is being hashed.
 struct Frame {
     object: ObjectRef,
     inside: Inside,
     next: usize,
     hash: u64,
-    /// A map's key of which the value comes next.
+    /// The hash of a map's key, if its value comes next.
     key: Option<u64>,
     entries: Vec<u64>,
 }
 
 impl Hasher {
-    /// Nothing that a user wrote runs while this is locked.
+    /// Locks the state. No user code may run while the lock is held.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,8 +157,8 @@ impl Hasher {
         let compares = |name: &[u8]| attr_value(index, name).is_some();
         if index >= TypeIndex::BIG_INT && (compares(b"__ffi_eq__") || compares(b"__ffi_compare__")) {
             return Err(value_error(&format!(
-                "RecursiveHash: type '{}' defines __ffi_eq__ or __ffi_compare__ but not __ffi_hash__. Add a __ffi_hash__ \
-                 hook to maintain the invariant RecursiveEq(a,b) => RecursiveHash(a)==RecursiveHash(b).",
+                "RecursiveHash: type '{}' defines __ffi_eq__ or __ffi_compare__ but not __ffi_hash__. Add a \
+                 __ffi_hash__ hook to maintain the invariant RecursiveEq(a,b) => RecursiveHash(a)==RecursiveHash(b).",
                 object.type_key()
             )));
         }
@@ -168,11 +168,11 @@ impl Hasher {
 
 /// The content of a string or of bytes.
 fn text(value: &Any) -> &[u8] {
-    // SAFETY: callers have looked at the type index, and `value` keeps a heap object alive.
-    unsafe { bytes_of(value.as_raw()) }
+    // SAFETY: callers have checked the type index, and `value` keeps a heap object alive.
+    unsafe { bytes_of(value.as_raw()) }.unwrap_or_default()
 }
 
-/// Adds the hash of the frame's next value.
+/// Adds the hash of the frame's next inner value.
 fn feed(frame: &mut Frame, hash: u64) {
     match (&frame.inside.kind, frame.key.take()) {
         (Kind::Sequence, _) => frame.hash = combine(frame.hash, combine(hash, frame.next as u64 - 1)),
@@ -182,7 +182,7 @@ fn feed(frame: &mut Frame, hash: u64) {
     }
 }
 
-/// The bits of a number, the same ones for numbers that compare equal.
+/// The bits of a number. Numbers that compare equal have the same bits.
 fn float_bits(value: f64) -> u64 {
     if value.is_nan() {
         return 0x7ff8_0000_0000_0000;

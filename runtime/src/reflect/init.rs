@@ -1,5 +1,5 @@
-//! The constructor that a type gets by its fields, the attribute `__ffi_init__`: `ffi._RegisterFFIInit`, which C++ definitions of types call.
-//! Rules: upstream's `BindFieldArgs`.
+//! Constructors made from a type's fields, the attribute `__ffi_init__`. `ffi._RegisterFFIInit` registers them; C++
+//! definitions of types call it. Rules: upstream's `BindFieldArgs`.
 
 use std::collections::HashMap;
 
@@ -18,29 +18,29 @@ use crate::type_table::{fields, register_attr};
 /// Registers the constructor of a type.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type, or one that has a constructor.
+/// `RuntimeError` for an unknown type, or one that already has a constructor.
 pub(super) fn register(index: TypeIndex) -> Result<()> {
     let init = Init::new(index)?;
     let function = Function::from_packed(move |args| init.call(args));
     register_attr(index.0, b"__ffi_init__", Any::from(function).as_view())
 }
 
-/// What the constructor of a type takes.
+/// The parameters of a type's constructor.
 struct Init {
     index: TypeIndex,
     fields: Vec<&'static TVMFFIFieldInfo>,
-    /// Places of fields that may come without a name: those without a default first.
+    /// Indices of fields that may be passed without a name. Those without a default come first.
     positional: Vec<usize>,
     by_name: HashMap<&'static [u8], usize>,
 }
 
-// SAFETY: the fields are the table's, which nobody changes once they are registered; what they point at is used as their own contract
-// says, on any thread.
+// SAFETY: the fields belong to the type table, and don't change after they are registered. Their contract allows use of
+// their contents on any thread.
 unsafe impl Send for Init {}
 // SAFETY: as above.
 unsafe impl Sync for Init {}
 
-/// An object that is being constructed, and the fields of it that are set.
+/// An object that is being constructed. `is_set` records which fields are set.
 struct Construction<'a> {
     init: &'a Init,
     object: ObjectRef,
@@ -92,7 +92,7 @@ impl Init {
 }
 
 impl Construction<'_> {
-    /// The error of a setter, with the field in front.
+    /// Prefixes a setter's error with the name of the field.
     fn wrap(&self, error: Error, place: usize, what: &str) -> Error {
         let name = String::from_utf8_lossy(field::name(self.init.fields[place])).into_owned();
         let message = error.message().replace('\n', "\n  ");
@@ -102,14 +102,14 @@ impl Construction<'_> {
     }
 
     fn set(&mut self, place: usize, value: AnyView<'_>) -> Result<()> {
-        // SAFETY: the field is one of the object's type, and nobody else has the object.
+        // SAFETY: the field is one of the object's type, and no other code has the object.
         let outcome = unsafe { field::set(self.init.fields[place], &self.object, value) };
         outcome.map_err(|error| self.wrap(error, place, "field"))?;
         self.is_set[place] = true;
         Ok(())
     }
 
-    /// Sets fields by names and values in turn.
+    /// Sets fields from alternating names and values.
     fn set_named(&mut self, args: &[AnyView<'_>]) -> Result<()> {
         let (pairs, []) = args.as_chunks::<2>() else {
             return Err(self.init.error("KWARGS requires an even number of key-value arguments"));
@@ -132,7 +132,7 @@ impl Construction<'_> {
     fn finish(self) -> Result<Any> {
         for (place, info) in self.init.fields.iter().enumerate().filter(|(place, _)| !self.is_set[*place]) {
             if field::has(info, kTVMFFIFieldFlagBitMaskHasDefault) {
-                // SAFETY: the field is one of the object's type, and nobody else has the object.
+                // SAFETY: the field is one of the object's type, and no other code has the object.
                 let outcome = unsafe { field::set_default(info, &self.object) };
                 outcome.map_err(|error| self.wrap(error, place, "default for field"))?;
             } else if !field::has(info, kTVMFFIFieldFlagBitMaskInitOff) {

@@ -1,6 +1,8 @@
-//! Objects whose layout the fields of their type describe, and nothing else: those of types that other languages define, and of some
-//! built-in ones. All bits zero are a valid value of every field.
-//! No header section: upstream's `PyClassDeleter` and what makes such objects.
+//! Objects with a layout that is described only by the fields of their type. They belong to types that other languages
+//! define, and to some built-in types. A new object is all bits zero, and that is a valid value for each field:
+//! `Stored` requires it of Rust's types, and [`Storage`] has no other kinds. Types with `derive(Object)` lay out their
+//! objects themselves, so this file refuses to make objects of them or their children.
+//! No header section: upstream's `PyClassDeleter`, and the code that makes such objects.
 
 use super::field;
 use crate::abi::*;
@@ -8,11 +10,11 @@ use crate::any::Any;
 use crate::error::{Result, value_error};
 use crate::heap::{ObjectLayout, ObjectRef, make_object, release};
 use crate::type_info::key_of;
-use crate::type_table::fields;
+use crate::type_table::{fields, layout_owner};
 
 #[repr(C)]
 struct Instance {
-    /// The fields lie behind it.
+    /// The fields follow it in memory.
     header: TVMFFIObject,
 }
 
@@ -22,14 +24,15 @@ unsafe impl ObjectLayout for Instance {
     const TYPE_INDEX: TypeIndex = TypeIndex::OBJECT;
 
     unsafe fn drop_fields(object: *mut Self) {
-        // SAFETY: the object is made by `create`, with memory for the fields of its type, each of which is valid and given up here, once.
+        // SAFETY: `create` made the object, with memory for the fields of its type. Each field is valid, and released
+        // here once.
         unsafe {
             let index = TypeIndex((*object).header.type_index);
             release(fields(index).unwrap_or_default().into_iter().filter_map(|info| {
                 let place = object.wrapping_byte_offset(info.offset as isize);
                 match Storage::of(info) {
                     Storage::Plain => None,
-                    // Two fields may share a place, in which the first one leaves nothing.
+                    // Two fields may share an offset, so leave None or NULL there after releasing the first one.
                     Storage::Any => place.cast::<Any>().replace(Any::none()).into_object(),
                     Storage::Object => place.cast::<Option<ObjectRef>>().replace(None),
                 }
@@ -38,7 +41,7 @@ unsafe impl ObjectLayout for Instance {
     }
 }
 
-/// What lies in the place of a field.
+/// The kind of value that a field stores.
 enum Storage {
     /// Bits that own nothing.
     Plain,
@@ -58,8 +61,15 @@ impl Storage {
     }
 }
 
-/// The size of an object that has memory for the header and all fields.
+/// Checks that the header and all fields fit into `total_size`, and returns the object's size in bytes.
 fn checked_size(index: TypeIndex, total_size: i32) -> Result<usize> {
+    if let Some(owner) = layout_owner(index) {
+        return Err(value_error(&format!(
+            "objects of type `{}` can't be made from fields: Rust code lays out objects of `{}`",
+            key_of(index),
+            key_of(owner)
+        )));
+    }
     let outside = |field: &TVMFFIFieldInfo| {
         field.offset < size_of::<TVMFFIObject>() as i64
             || field.size < 0
@@ -80,7 +90,8 @@ fn checked_size(index: TypeIndex, total_size: i32) -> Result<usize> {
 /// A new object of a type, with all fields zero.
 ///
 /// # Errors
-/// `InternalError` for an unknown type, `ValueError` where the fields are not within `total_size`.
+/// `InternalError` for an unknown type; `ValueError` if a field lies outside of `total_size`, or Rust code lays out the
+/// type's objects.
 pub(super) fn create(index: TypeIndex, total_size: i32) -> Result<ObjectRef> {
     let tail = checked_size(index, total_size)? - size_of::<TVMFFIObject>();
     let object = make_object::<Instance>(tail, |header, fields| {
@@ -88,27 +99,27 @@ pub(super) fn create(index: TypeIndex, total_size: i32) -> Result<ObjectRef> {
         unsafe { fields.write_bytes(0, tail) };
         Instance { header: TVMFFIObject { type_index: index.0, ..header } }
     });
-    // SAFETY: `make_object` hands out the object's one strong reference.
+    // SAFETY: `make_object` returns the object's only strong reference.
     Ok(unsafe { ObjectRef::from_non_null(object) })
 }
 
-/// A new object with the fields of another one.
+/// A new object with the field values of another one.
 ///
 /// # Errors
 /// As [`create`].
 ///
 /// # Safety
-/// `source` must be of the type, in a layout with these fields.
+/// `source` must be an object of the type, and its layout must have the type's fields.
 pub(super) unsafe fn shallow_copy(index: TypeIndex, total_size: i32, source: &ObjectRef) -> Result<ObjectRef> {
     let copy = create(index, total_size)?;
     for info in fields(index)? {
-        // SAFETY: both objects have the field, and nobody else has the copy.
+        // SAFETY: both objects have the field, and no other code has the copy.
         unsafe {
             let at = |object: &ObjectRef| object.as_ptr().wrapping_byte_offset(info.offset as isize);
             let (from, to) = (at(source), at(&copy));
             match Storage::of(info) {
                 Storage::Plain => to.cast::<u8>().copy_from_nonoverlapping(from.cast::<u8>(), info.size as usize),
-                // Two fields may share a place: the value there before is given up.
+                // Assign rather than write, since two fields may share an offset: this drops the first field's value.
                 Storage::Any => *to.cast::<Any>() = (*from.cast::<Any>()).clone(),
                 Storage::Object => *to.cast::<Option<ObjectRef>>() = (*from.cast::<Option<ObjectRef>>()).clone(),
             }

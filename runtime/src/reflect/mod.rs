@@ -1,8 +1,10 @@
-//! What works on any object by the fields and attributes that are registered about its type: texts, copies, comparison, hashes, creation;
-//! and the built-in types that have fields.
-//! No header section: upstream has these in `extra/dataclass.cc`, `extra/reflection_extra.cc`, `extra/json_*.cc`, `object.cc`.
+//! Operations on any object, using the fields and attributes registered for its type: string forms, copies, comparison,
+//! hashes, creation. Also the built-in types with fields.
+//! No header section: upstream has these in `extra/dataclass.cc`, `extra/reflection_extra.cc`, `extra/json_*.cc`,
+//! `object.cc`.
 
 mod accessors;
+pub(crate) mod big_int;
 mod builtin;
 mod children;
 mod compare;

@@ -1,4 +1,5 @@
-//! Access paths: the way from a value to one inside it, in steps. Types, fields and texts; C++ code makes the objects.
+//! Access paths: the steps from a value to one inside it. This file has their types, fields and string forms; C++ code
+//! makes the objects.
 //! Header section: upstream's `reflection/access_path.h`.
 
 use super::accessors::Stored;
@@ -50,10 +51,10 @@ pub(super) fn types() -> Vec<Definition> {
     ]
 }
 
-/// Writes the text of an object, with a function that gives those of others.
+/// Writes the string form of an object, given a function that returns the string form of any value.
 type Write = fn(&ObjectRef, &Function, &mut Vec<u8>) -> Result<()>;
 
-/// The attribute `__ffi_repr__`: it takes an object, and a function that gives the text of any value.
+/// The attribute `__ffi_repr__`. Its arguments are an object, and a function that returns the string form of any value.
 fn text(args: &[AnyView<'_>], write: Write) -> Result<Any> {
     let [object, print] = args else {
         return Err(value_error("a text is made of an object and a function"));

@@ -1,5 +1,5 @@
-//! The text of any value, `ffi.ReprPrint`, for readers: a type may bring its own by the attribute `__ffi_repr__`.
-//! No recursion, however deep a value is, but for attributes that ask for the text of an inner value.
+//! Readable string forms of any value, `ffi.ReprPrint`. A type may define its own with the attribute `__ffi_repr__`.
+//! Deep values don't cause recursion, except through attributes that request the string of an inner value.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -22,10 +22,10 @@ use crate::string::{Bytes, Str};
 use crate::tensor::Tensor;
 use crate::type_table;
 
-/// The text of a value.
+/// The string form of a value.
 ///
 /// # Errors
-/// Those of getters and attributes.
+/// Any error of a getter or attribute.
 pub(super) fn repr(value: &Any) -> Result<String> {
     let with_addresses = std::env::var_os("TVM_FFI_REPR_WITH_ADDR").is_some_and(|set| set == OsStr::new("1"));
     Arc::new(Printer { with_addresses, seen: Mutex::default() }).print(value)
@@ -36,7 +36,7 @@ struct Printer {
     seen: Mutex<Seen>,
 }
 
-/// Objects by their address. They stay alive as long as the printer, so that addresses stay theirs.
+/// Objects by their address. They live as long as the printer, so their addresses aren't reused.
 #[derive(Default)]
 struct Seen {
     open: HashSet<usize>,
@@ -53,7 +53,7 @@ struct Frame {
 }
 
 impl Printer {
-    /// Nothing that a user wrote runs while this is locked.
+    /// Locks the state. No user code may run while the lock is held.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,9 +117,10 @@ impl Printer {
         self.done(&frame.object, text)
     }
 
-    /// Keeps the text of an object that may be met again: nested texts that are all kept would take memory by the square of the depth.
+    /// Finishes an object. Caches its string only if the object may occur again: caching all nested strings would take
+    /// memory quadratic in the depth.
     fn done(&self, object: &ObjectRef, text: String) -> String {
-        // Those of what it is in, of the frame of that, and of its own frame.
+        // References from the containing object, from that object's frame, and from the object's own frame.
         const KNOWN_REFERENCES: u32 = 3;
         let mut seen = self.seen();
         seen.open.remove(&address(object));
@@ -134,7 +135,7 @@ impl Printer {
         if self.with_addresses { format!("{text}@{:#x}", address(object)) } else { text }
     }
 
-    /// The text of a value that needs no frame.
+    /// The string form of a value that needs no frame.
     fn at_once(self: &Arc<Self>, value: &Any) -> Result<Option<String>> {
         let text = match value.type_index() {
             TypeIndex::NONE => "None".to_owned(),
@@ -194,7 +195,7 @@ impl Printer {
         Ok(None)
     }
 
-    /// The text that a type's own attribute gives, which may ask for those of other values.
+    /// The string that the type's own attribute returns. The attribute may request the strings of other values.
     fn by_hook(self: &Arc<Self>, hook: &Function, object: &ObjectRef) -> Result<String> {
         self.seen().open.insert(address(object));
         let printer = Arc::clone(self);

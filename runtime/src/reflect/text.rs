@@ -1,8 +1,8 @@
-//! Texts of numbers, strings and bytes, as upstream writes them.
+//! String forms of numbers, strings and bytes, as upstream writes them.
 
 use std::fmt::Write;
 
-/// A number as C's `%.*g` writes it.
+/// Formats a number as C's `%.*g` does.
 pub(super) fn general(value: f64, precision: usize) -> String {
     if value.is_nan() {
         return if value.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
@@ -24,7 +24,8 @@ pub(super) fn general(value: f64, precision: usize) -> String {
     without_zeros(&format!("{value:.*}", (precision as i32 - 1 - exponent) as usize))
 }
 
-/// The code point that the bytes at the start of `bytes` stand for, where they have the form of UTF-8, and the number of them.
+/// Decodes the code point at the start of `bytes` if its bytes have the form of UTF-8. Returns it with its length in
+/// bytes.
 fn code_point(bytes: &[u8]) -> Option<(u32, usize)> {
     let (first, lead, len) = match *bytes.first()? {
         byte if byte & 0xe0 == 0xc0 => (byte, 0x1f, 2),
@@ -46,7 +47,7 @@ fn colour_sequence(bytes: &[u8]) -> Option<usize> {
     matches!(rest[end], b'm' | b'K').then_some(end + 3)
 }
 
-/// A string in quotes, as upstream writes it for Python: all of it ASCII.
+/// A string in quotes, as upstream writes it for Python. The result is ASCII.
 pub(super) fn quoted(mut bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     while let Some(&byte) = bytes.first() {
@@ -75,7 +76,7 @@ pub(super) fn quoted(mut bytes: &[u8]) -> String {
     out
 }
 
-/// Bytes as a literal of Python.
+/// Bytes as a Python literal.
 pub(super) fn quoted_bytes(bytes: &[u8]) -> String {
     let mut out = String::from("b\"");
     for &byte in bytes {

@@ -1,7 +1,8 @@
-//! The built-in types that have fields, as C++ code lays out their objects, and the conversions of others.
-//! Types of structural visiting and mutation have their names alone: they have indices, and nobody here makes objects of them.
+//! The built-in types with fields, laid out as in C++, and the conversions to other built-in types.
+//! The types of structural visiting and mutation have only names and indices: this crate makes no objects of them.
 //! Header sections: upstream's `enum.h`, `extra/structural_visit.h`, `reflection/access_path.h`.
 
+use super::accessors::Text;
 use super::builtin::{ANY, Builtin, INT, create, define, stored};
 use super::convert::{conversions, instances_of};
 use super::{field, paths};
@@ -63,10 +64,10 @@ enums! {
 
 const STR: &str = r#"{"type_schema":"{\"type\":\"ffi.String\"}"}"#;
 
-/// What is registered from the start about types other than modules.
+/// The built-in reflection of types other than modules.
 pub(crate) fn types() -> Vec<Definition> {
     let mut types = conversions();
-    // Upstream registers this one's metadata alone.
+    // Upstream registers only metadata for this type.
     let mut object = Definition::object("ffi.Object", "", size_of::<TVMFFIObject>(), false);
     object.attributes.clear();
     types.push(object);
@@ -89,8 +90,8 @@ fn enum_types() -> Vec<Definition> {
     let unique = kTVMFFISEqHashKindUniqueInstance;
     let (int_doc, str_doc) = ("Canonical integer index.", "Canonical string index.");
     let int = |name| stored::<i64>(name, int_doc, INT, 24, TypeIndex::INT);
-    let str = |name| stored::<Str>(name, str_doc, STR, 32, TypeIndex::ANY);
-    // One function is both the attribute and the method.
+    let str = |name| stored::<Text>(name, str_doc, STR, 32, TypeIndex::ANY);
+    // Use the same function for the attribute and the method.
     let make_state: Any = Function::built_in(|_| create::<EnumState>(EnumState::initial()).map(Any::from)).into();
     vec![
         define::<EnumState>("ffi.Object", true)
@@ -111,13 +112,19 @@ fn enum_types() -> Vec<Definition> {
             .field(hidden(stored::<Option<Dict>>(
                 "attrs",
                 "Extensible-attribute columns keyed by enum singleton.",
-                r#"{"type_schema":"{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}"}"#,
+                concat!(
+                    r#"{"type_schema":"{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},"#,
+                    r#"{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}"}"#,
+                ),
                 40,
                 TypeIndex::OBJECT,
             )))
             .method(
                 "__ffi_init__",
-                r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":{\"return\":[{\"type\":\"ffi.Object\"}],\"params\":[]}}"}"#,
+                concat!(
+                    r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":"#,
+                    r#"{\"return\":[{\"type\":\"ffi.Object\"}],\"params\":[]}}"}"#,
+                ),
                 kTVMFFIFieldFlagBitMaskIsStaticMethod,
                 make_state.clone(),
             )
@@ -137,12 +144,12 @@ fn enum_types() -> Vec<Definition> {
     ]
 }
 
-/// Whether an object is of an enum, of which there is one for each value.
+/// Whether an object is an enum member. An enum has one object for each value.
 pub(super) fn is_enum(object: &ObjectRef) -> bool {
     key_to_index(Enum::KEY).is_some_and(|index| is_instance(object.type_index(), TypeIndex(index)))
 }
 
-/// The name of an object of an enum.
+/// The name of an enum member.
 pub(super) fn enum_name(object: &ObjectRef) -> Option<Str> {
     if !is_enum(object) {
         return None;

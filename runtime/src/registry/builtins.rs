@@ -1,5 +1,5 @@
-//! The built-in global functions: strings, bytes, shapes, and the table's own.
-//! Those of containers and modules are in `container` and `module`.
+//! The built-in global functions for strings, bytes, shapes, and the table of functions itself.
+//! The functions for containers and modules are in `container` and `module`.
 //! No header section: upstream registers them in `function.cc`, `object.cc`, `container.cc`.
 
 use super::globals::{Globals, with_args};
@@ -11,7 +11,7 @@ use crate::function::Function;
 use crate::shape::Shape;
 use crate::string::{Bytes, raw_str_from_bytes};
 
-/// The global functions of strings, bytes, shapes, and of the table itself.
+/// Adds the global functions for strings, bytes, shapes, and the table itself.
 pub(crate) fn builtins(globals: &mut Globals) {
     globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove(name(global)?).into()));
     globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(names()).into()));
@@ -35,12 +35,12 @@ pub(crate) fn builtins(globals: &mut Globals) {
     globals.packed("ffi.Shape", make_shape);
 }
 
-/// A name, which need not be UTF-8.
+/// A name as bytes. It need not be UTF-8.
 fn name<'a>(view: &'a AnyView<'_>) -> Result<&'a [u8]> {
     view.str_bytes().ok_or_else(|| type_mismatch("ffi.String", view.type_index()))
 }
 
-/// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.
+/// Lists names without an array, as upstream: -1 returns the number of names, and an index returns its name.
 fn names_functor(names: Vec<Vec<u8>>) -> Function {
     with_args("(int) -> Any", move |[index]| {
         let index: i64 = index.cast()?;

@@ -1,29 +1,39 @@
 //! The global functions of an external runtime.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
+mod guard;
+mod lookup;
+
+pub(crate) use guard::LOAD_FROM_FILE;
+pub use lookup::{
+    get_global, get_global_unchecked, list_global_names, remove_global, set_global, set_global_with_metadata,
+};
+
 use std::ffi::c_int;
 
 use crate::abi::*;
 use crate::any::ToAnyView;
-use crate::error::{Result, checked_in_turn, take_raised};
+use crate::error::external::checked_in_turn;
+use crate::error::{Result, take_raised};
 use crate::external::in_turn;
 use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::string::Str;
 
-/// The global function of that name, which need not be UTF-8. One that loads code is among them: the caller answers for its use.
+/// The global function of that name. The name need not be UTF-8. The function may be one that loads code, so the caller
+/// is responsible for its use.
 pub(crate) fn find(name: &[u8]) -> Option<Function> {
     let name = TVMFFIByteArray::from_slice(name);
     let mut handle = std::ptr::null_mut();
-    // SAFETY: the name is alive, and the place writable.
+    // SAFETY: the name is alive, and `handle` is writable.
     let found = checked_in_turn(|api| unsafe { (api.TVMFFIFunctionGetGlobal)(&raw const name, &raw mut handle) });
     found.ok()?;
-    // SAFETY: NULL, or a new reference to a function.
+    // SAFETY: the handle is NULL, or a new reference to a function.
     unsafe { ObjectRef::from_raw(handle.cast()) }?.downcast().ok()
 }
 
-/// As [`set_global_with_metadata`](super::set_global_with_metadata), with a name that need not be UTF-8. The runtime words its errors itself,
-/// without `causes`.
+/// As [`set_global_with_metadata`](set_global_with_metadata), for a name that need not be UTF-8. The runtime has its
+/// own messages, so `_causes` is unused.
 pub(crate) fn register(
     name: &[u8],
     function: Function,
@@ -52,9 +62,9 @@ pub(crate) fn register(
     checked_in_turn(|api| unsafe { (api.TVMFFIFunctionSetGlobalFromMethodInfo)(&raw const info, allow_override) })
 }
 
-/// Removes a global function, and says whether it was there.
-pub(super) fn remove(name: &[u8]) -> bool {
-    // SAFETY: the value is a new one, of bytes that need not be UTF-8.
+/// Removes a global function, and returns whether it existed.
+fn remove(name: &[u8]) -> bool {
+    // SAFETY: the value is new and owned. Its bytes need not be UTF-8.
     let name = unsafe { crate::any::Any::from_raw(crate::string::raw_str_from_bytes(name)) };
     let remove = find(b"ffi.FunctionRemoveGlobal");
     let removed = remove.and_then(|remove| in_turn(|| remove.call((name,))).ok());
@@ -62,7 +72,7 @@ pub(super) fn remove(name: &[u8]) -> bool {
 }
 
 /// The names of all global functions, sorted.
-pub(super) fn names() -> Vec<Vec<u8>> {
+fn names() -> Vec<Vec<u8>> {
     let mut names = list().unwrap_or_else(|_| {
         drop(take_raised());
         Vec::new()

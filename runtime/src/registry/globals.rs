@@ -1,11 +1,12 @@
-//! Global functions as they are collected, before the table has them.
+//! Collects built-in global functions before they are added to the table.
 
 use super::signature::{explain, of, wrong_number};
 use crate::any::{Any, AnyView};
 use crate::error::Result;
 use crate::function::Function;
 
-/// A closure that takes `N` arguments, and raises `TypeError` for any other number, or for arguments that are not as the signature says.
+/// Wraps a body that takes `N` arguments. The wrapper raises `TypeError` for any other number of arguments, and for
+/// arguments that don't match the signature.
 fn fixed<const N: usize, F>(
     signature: impl Fn() -> &'static str + Send + Sync + 'static,
     body: F,
@@ -14,13 +15,13 @@ where
     F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
 {
     move |args| match args.try_into() {
-        // Arguments are looked at when something went wrong, so that a call that succeeds doesn't pay.
+        // Compare the arguments with the signature only after an error, so successful calls don't pay for it.
         Ok(args) => body(args).map_err(|error| explain(signature(), args, error)),
         Err(_) => Err(wrong_number(signature(), args.len())),
     }
 }
 
-/// A function that takes `N` arguments, as its signature says: `(type, type) -> type`.
+/// A function with `N` arguments and a signature such as `(type, type) -> type`.
 pub(crate) fn with_args<const N: usize, F>(signature: &'static str, body: F) -> Function
 where
     F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
@@ -28,12 +29,12 @@ where
     Function::from_packed(fixed(move || signature, body))
 }
 
-/// Functions by name, as they are collected.
+/// The collected functions, by name.
 #[derive(Default)]
 pub(crate) struct Globals(pub(super) Vec<(&'static str, Function)>);
 
 impl Globals {
-    /// A function of any number of arguments.
+    /// Adds a function that takes any number of arguments.
     pub(crate) fn packed<F>(&mut self, name: &'static str, body: F)
     where
         F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
@@ -41,7 +42,7 @@ impl Globals {
         self.0.push((name, Function::built_in(body)));
     }
 
-    /// A function whose signature is in the table of them.
+    /// Adds a function with `N` arguments. Its signature is in `signature`'s table.
     pub(crate) fn fixed<const N: usize, F>(&mut self, name: &'static str, body: F)
     where
         F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,

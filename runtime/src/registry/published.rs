@@ -1,8 +1,8 @@
-//! A table by name whose readers take no lock and never wait.
+//! A table by name. Readers take no lock and never wait.
 //!
-//! Its entries are published by atomic stores. A reader says that it reads, by one of two counters, for as long as it looks at an entry;
-//! who takes an entry out of the table waits until nobody reads who may have found it, and then has it to itself. So nothing is leaked,
-//! and an entry is dropped by the call that removes it.
+//! Entries are published with atomic stores. A reader counts itself in one of two counters for as long as it uses an
+//! entry. A writer that removes an entry waits until every reader that may have found it has finished, and then owns
+//! the entry. So nothing is leaked, and the call that removes an entry drops it.
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
@@ -16,24 +16,25 @@ struct Entry<V> {
     value: V,
 }
 
-/// Places of entries: NULL where none was, and the table's own mark where one was removed. Their number is a power of two.
+/// Slots for entries: NULL if the slot was never used, and the address of `REMOVED` if its entry was removed. The
+/// number of slots is a power of two.
 type Places<V> = Box<[AtomicPtr<Entry<V>>]>;
 
 /// A table of values by name.
 pub(super) struct Published<V> {
     places: AtomicPtr<Places<V>>,
-    /// How many read now, by the side that they entered on.
+    /// The number of current readers, by the side that they entered on.
     readers: [AtomicUsize; 2],
-    /// The side on which readers enter. It changes while a writer waits, so that new readers don't keep it waiting.
+    /// The side on which new readers enter. A waiting writer switches it, so new readers don't keep it waiting.
     side: AtomicUsize,
-    /// Held by the one who changes the table; the number of places that were ever filled.
+    /// The number of slots that were ever filled. Writers hold the lock.
     filled: Mutex<usize>,
 }
 
 // SAFETY: values are shared by reference among threads, and moved to the thread that removes them.
 unsafe impl<V: Send + Sync> Sync for Published<V> {}
 
-/// Stands where an entry was removed. Nobody reads through it: it is an address alone.
+/// Marks a slot after its entry was removed. Only its address is used; it is never read.
 static REMOVED: u64 = 0;
 
 fn removed<V>() -> *mut Entry<V> {
@@ -46,7 +47,7 @@ fn hash_of(name: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A reader's mark, while it lives.
+/// Counts a reader in while this value lives.
 struct Reading<'a>(&'a AtomicUsize);
 
 impl Drop for Reading<'_> {
@@ -69,27 +70,33 @@ impl<V> Published<V> {
         }
     }
 
-    /// What `look` makes of the value of that name. It must be short, and call nothing that may use the table.
+    /// Calls `look` with the value of that name, and returns its result. `look` must be short, and must not use the
+    /// table.
     pub(super) fn read<R>(&self, name: &[u8], look: impl FnOnce(&V) -> R) -> Option<R> {
         let hash = hash_of(name);
         let readers = &self.readers[self.side.load(SeqCst) & 1];
-        // Before anything is found: a writer that takes it out sees this mark, or else this reader sees that it is gone.
+        // Count first, then search: either a writer that removes the entry sees this count, or this reader sees that
+        // the entry is gone.
         readers.fetch_add(1, SeqCst);
         let _reading = Reading(readers);
-        // SAFETY: who replaces the places, or takes an entry out, frees it when this reader's mark is gone.
+        // SAFETY: a writer that replaces the slots, or removes an entry, frees them only after this reader's count is
+        // gone.
         unsafe {
             let places = &*self.places.load(SeqCst);
             find(places, hash, name).map(|(_, entry)| look(&(*entry).value))
         }
     }
 
-    /// Sets a value, and gives the one that it replaces. Where there is one and it may not be replaced, the new value comes back.
+    /// Sets a value, and returns the one that it replaces.
+    ///
+    /// # Errors
+    /// Returns the new value if the name is taken and `may_replace` is false.
     pub(super) fn insert(&self, name: &[u8], value: V, may_replace: bool) -> Result<Option<V>, V> {
         let hash = hash_of(name);
         let mut filled = self.lock();
-        // SAFETY: the places are replaced with the lock only.
+        // SAFETY: the slots are replaced only under the lock.
         let places = unsafe { &*self.places.load(SeqCst) };
-        // SAFETY: entries are removed with the lock only.
+        // SAFETY: entries are removed only under the lock.
         let found = unsafe { find(places, hash, name) };
         if found.is_some() && !may_replace {
             return Err(value);
@@ -133,21 +140,21 @@ impl<V> Published<V> {
         self.filled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value of an entry that is in no place any more.
+    /// Frees an entry that isn't in the table any more, and returns its value.
     fn take(&self, entry: *mut Entry<V>) -> V {
         self.wait_for_readers();
-        // SAFETY: whoever may have found the entry has ended reading, and nobody finds it any more.
+        // SAFETY: every reader that may have found the entry has finished, and new readers can't find it.
         unsafe { Box::from_raw(entry) }.value
     }
 
-    /// Moves the entries to new places: twice as many, or as many where most of the old ones are of removed entries.
+    /// Moves the entries to new slots: twice as many, or the same number if most of the old slots have removed entries.
     fn grow(&self, filled: &mut usize) -> &Places<V> {
         let old = self.places.load(SeqCst);
-        // SAFETY: places and entries change with the lock only, which the caller has.
+        // SAFETY: slots and entries change only under the lock, and the caller holds it.
         let places = unsafe { &*old };
         let (len, count) = (places.len(), entries(places).count());
         let new = empty_places(if 2 * count > len { 2 * len } else { len });
-        // SAFETY: the new places are this thread's alone so far, and are freed by the next call of this function at the earliest.
+        // SAFETY: no other thread has the new slots yet. The next call of this function may free them, but not before.
         let places = unsafe { &*new };
         // SAFETY: as above.
         unsafe {
@@ -160,12 +167,12 @@ impl<V> Published<V> {
         *filled = count;
         self.places.store(new, SeqCst);
         self.wait_for_readers();
-        // SAFETY: nobody reads the old places any more. The entries are in the new ones.
+        // SAFETY: the old slots have no readers any more. The entries are in the new ones.
         drop(unsafe { Box::from_raw(old) });
         places
     }
 
-    /// Waits for all who read now. Those who begin to read meanwhile find what was stored before.
+    /// Waits for all current readers. Readers that start meanwhile see the stores made before this call.
     fn wait_for_readers(&self) {
         for side in 0..2 {
             self.side.store(1 - side, SeqCst);
@@ -176,15 +183,15 @@ impl<V> Published<V> {
     }
 }
 
-/// The places where an entry of that hash may be, in order.
+/// The slots in which an entry with that hash may be, in probing order.
 fn probe<V>(places: &Places<V>, hash: u64) -> impl Iterator<Item = &AtomicPtr<Entry<V>>> {
     let mask = places.len() - 1;
-    // The upper bits are the well-mixed ones.
+    // The hash's upper bits are the well-mixed ones.
     let start = (hash ^ (hash >> 32)) as usize;
     (0..places.len()).map_while(move |i| places.get(start.wrapping_add(i) & mask))
 }
 
-/// The entry of that name, and its place.
+/// The entry of that name, and its slot.
 ///
 /// # Safety
 /// The entries must not be freed meanwhile.
@@ -198,7 +205,7 @@ unsafe fn find<'a, V>(
         if entry.is_null() {
             return None;
         }
-        // SAFETY: what is no mark is an entry, which is not freed by contract.
+        // SAFETY: the pointer isn't the mark, so it is an entry. By contract it isn't freed meanwhile.
         if entry != removed() && unsafe { (*entry).hash == hash && *(*entry).name == *name } {
             return Some((place, entry));
         }
@@ -213,7 +220,7 @@ fn entries<V>(places: &Places<V>) -> impl Iterator<Item = *mut Entry<V>> {
 
 impl<V> Drop for Published<V> {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the table any more; each entry is in one place.
+        // SAFETY: `&mut self` means that the table has no other users. Each entry is in one slot.
         unsafe {
             let places = Box::from_raw(*self.places.get_mut());
             for entry in entries(&places) {
@@ -258,7 +265,7 @@ mod tests {
             assert_eq!(table.insert(&name, i, false), Ok(None));
             assert_eq!(table.remove(&name), Some(i));
         }
-        // SAFETY: nobody else has the table.
+        // SAFETY: no other thread uses the table.
         let places = unsafe { &*table.places.load(SeqCst) };
         assert_eq!(places.len(), 256);
     }
@@ -277,7 +284,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&value), 1);
     }
 
-    /// Readers clone what writers replace, remove, and move to other places. Each value says whether it is still whole.
+    /// Readers clone values while writers replace, remove and move them. Each value can be checked for consistency.
     #[test]
     fn readers_find_whole_values_while_writers_change_the_table() {
         let table: Published<Arc<(usize, usize)>> = Published::new();

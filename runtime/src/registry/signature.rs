@@ -1,6 +1,6 @@
-//! The signatures of built-in functions, as upstream declares them: texts of messages, and metadata.
-//! A signature is read from its text when a call fails or somebody asks for metadata, and never before.
-//! No header section: upstream makes these texts in `function_detail.h`.
+//! The signatures of built-in functions, as upstream declares them, for error messages and metadata.
+//! A signature's string is parsed only when a call fails or code requests the metadata.
+//! No header section: upstream makes these strings in `function_detail.h`.
 
 use std::fmt::{self, Write};
 
@@ -9,13 +9,13 @@ use crate::any::AnyView;
 use crate::error::{Error, type_error};
 use crate::type_info;
 
-/// A declared type: its name in messages, and the types in angle brackets behind it.
+/// A declared type: its name in messages, and the types in angle brackets after it.
 struct Type<'a> {
     name: &'a str,
     args: Vec<Type<'a>>,
 }
 
-/// The names of types in messages and in metadata, where these differ.
+/// The types with different names in messages and in metadata, in this order.
 const SCHEMA_NAMES: &[(&str, &str)] = &[
     ("str", "ffi.String"),
     ("bytes", "ffi.Bytes"),
@@ -28,7 +28,7 @@ const SCHEMA_NAMES: &[(&str, &str)] = &[
 ];
 
 impl<'a> Type<'a> {
-    /// Reads a type, and gives the text behind it.
+    /// Parses a type, and returns it with the rest of the string.
     fn parse(text: &'a str) -> (Self, &'a str) {
         let end = text.find(['<', '>', ',', ')']).unwrap_or(text.len());
         let (name, mut rest) = text.split_at(end);
@@ -40,7 +40,7 @@ impl<'a> Type<'a> {
         (Self { name, args }, rest)
     }
 
-    /// Reads types with commas between them, up to a bracket that closes the list, which stays.
+    /// Parses types separated by commas. Returns them with the rest of the string, from the closing bracket on.
     fn parse_list(mut text: &'a str) -> (Vec<Self>, &'a str) {
         let mut types = Vec::new();
         while !text.is_empty() && !text.starts_with([')', '>']) {
@@ -69,7 +69,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type as JSON, escaped as part of a JSON string.
+    /// Writes the type as JSON, escaped to be part of a JSON string.
     fn write_schema(&self, out: &mut String) {
         let schema_name = SCHEMA_NAMES.iter().find(|(name, _)| *name == self.name).map_or(self.name, |found| found.1);
         out.push_str(r#"{\"type\":\""#);
@@ -112,7 +112,7 @@ struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Reads `name(type, type) -> type`. The name may be empty.
+    /// Parses `name(type, type) -> type`. The name may be empty.
     fn parse(text: &'a str) -> Self {
         let (name, rest) = text.split_once('(').unwrap_or((text, ") -> Any"));
         let (params, rest) = Type::parse_list(rest);
@@ -140,7 +140,7 @@ impl fmt::Display for Signature<'_> {
     }
 }
 
-/// The error of a call with the wrong number of arguments, to a function whose signature has the text `signature`.
+/// The error for a call of a function with this signature and the wrong number of arguments.
 #[cold]
 #[inline(never)]
 pub(super) fn wrong_number(signature: &str, got: usize) -> Error {
@@ -151,12 +151,13 @@ pub(super) fn wrong_number(signature: &str, got: usize) -> Error {
     ))
 }
 
-/// The error of a failed call as upstream words it: where an argument is not of its declared type, the error says so, and else is `error`.
+/// The error of a failed call, as upstream words it. If an argument doesn't have its declared type, the result is a
+/// `TypeError` for that argument; otherwise it is `error`.
 #[cold]
 #[inline(never)]
 pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Error {
     let signature = Signature::parse(signature);
-    // From the last one on, in which order upstream converts them.
+    // Start with the last argument, since upstream converts them in that order.
     for (i, (param, arg)) in signature.params.iter().zip(args).enumerate().rev() {
         if !param.accepts(arg) {
             let got = arg.type_key();
@@ -168,7 +169,7 @@ pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Er
     error
 }
 
-/// The metadata of the built-in function of that name, which has a signature or takes any arguments.
+/// The metadata of the built-in function of that name. A function without a signature takes any arguments.
 pub(super) fn metadata(name: &str) -> String {
     match of(name) {
         Some(signature) => Signature::parse(signature).metadata(),
@@ -176,7 +177,7 @@ pub(super) fn metadata(name: &str) -> String {
     }
 }
 
-/// The text of the signature of the built-in function of that name.
+/// The signature of the built-in function of that name, as a string.
 pub(super) fn of(name: &str) -> Option<&'static str> {
     let behind_name = |text: &'static str| text.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
     SIGNATURES.iter().copied().find(|text| behind_name(text))

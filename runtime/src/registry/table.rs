@@ -1,5 +1,5 @@
 //! The table of global functions.
-//! The built-in ones, which the crate's root hands down, are registered when the table is first used.
+//! The built-in functions are registered when the table is first used. Their list comes from the crate's root.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ struct Entry {
 
 /// Where the metadata of a function is.
 enum Metadata {
-    /// In the signatures of built-in functions, under the function's name.
+    /// Made from the signature of the built-in function of that name.
     BuiltIn(&'static str),
     Text(Str),
 }
@@ -29,27 +29,28 @@ fn table() -> &'static Published<Entry> {
     TABLE.get_or_init(|| {
         let table = Published::new();
         let mut globals = Globals::default();
-        crate::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
+        crate::handed_down::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
         for (name, function) in globals.0 {
-            // One that comes twice would be a mistake of this crate; the last one stays.
+            // A duplicate name would be a bug in this crate. The last function stays.
             let _first = table.insert(name.as_bytes(), Entry { function, metadata: Metadata::BuiltIn(name) }, true);
         }
         table
     })
 }
 
-/// The global function of that name, which need not be UTF-8. One that loads code is among them: the caller answers for its use.
+/// The global function of that name. The name need not be UTF-8. The function may be one that loads code, so the caller
+/// is responsible for its use.
 pub(crate) fn find(name: &[u8]) -> Option<Function> {
     table().read(name, |entry| entry.function.clone())
 }
 
-/// What may be wrong where a definition in C++ registers a name that is taken.
+/// Added to the error message when a C++ definition registers a name that is taken.
 pub(crate) const TAKEN_BY_DEFINITION: &str = ", possible causes:\n\
     - Two GlobalDef().def registrations for the same function \n\
     Please remove the duplicate registration.";
 
-/// As [`set_global_with_metadata`](super::set_global_with_metadata), with a name that need not be UTF-8, and what is added to the error of a
-/// name that is taken.
+/// As [`set_global_with_metadata`](super::set_global_with_metadata), for a name that need not be UTF-8. `causes` is
+/// added to the error message if the name is taken.
 pub(crate) fn register(
     name: &[u8],
     function: Function,
@@ -58,18 +59,19 @@ pub(crate) fn register(
     causes: &str,
 ) -> Result<()> {
     let entry = Entry { function, metadata: Metadata::Text(metadata) };
-    // What is left over is dropped when the table is free again: a destructor may use it, and so may the allocator that an error comes from.
+    // The replaced or refused entry is dropped, and an error made, after the table's lock is released. A destructor may
+    // use the table, and so may the allocator of the error.
     match table().insert(name, entry, allow_override) {
         Ok(_old) => Ok(()),
         Err(_entry) => {
             let name = String::from_utf8_lossy(name);
             let taken = format!("Global Function `{name}` is already registered{causes}");
-            Err(runtime_error(&process::registered_twice(taken)))
+            Err(runtime_error(&process::beside::registered_twice(taken)))
         }
     }
 }
 
-/// As [`remove_global`](super::remove_global), with a name that need not be UTF-8.
+/// As [`remove_global`](super::remove_global), for a name that need not be UTF-8.
 pub(super) fn remove(name: &[u8]) -> bool {
     table().remove(name).is_some()
 }

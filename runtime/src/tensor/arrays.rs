@@ -1,4 +1,4 @@
-//! Tensors as arrays of the crate `ndarray`, and such arrays as tensors.
+//! Conversions between tensors and arrays of the crate `ndarray`.
 
 use ndarray::{Array, ArrayD, ArrayViewD, ArrayViewMutD, Dimension, IxDyn};
 
@@ -16,7 +16,7 @@ fn shape_error(error: &ndarray::ShapeError) -> Error {
 }
 
 impl Tensor {
-    /// The elements as an array, where they lie.
+    /// A view of the elements as an array, without a copy.
     ///
     /// # Errors
     /// As [`Tensor::as_slice`].
@@ -29,7 +29,7 @@ impl Tensor {
         ArrayViewD::from_shape(extents(self)?, elements).map_err(|error| shape_error(&error))
     }
 
-    /// The elements as an array, to write.
+    /// A view of the elements as an array, for writing.
     ///
     /// # Errors
     /// As [`Tensor::as_mut_slice`].
@@ -47,7 +47,7 @@ impl Tensor {
     }
 }
 
-/// The elements of an array in row-major order are not copied.
+/// Converts an array to a tensor. If its elements are in row-major order, they are not copied.
 ///
 /// ```
 /// let array = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
@@ -68,7 +68,7 @@ impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
         if !array.is_standard_layout() {
             return Tensor::from_vec(array.iter().copied().collect(), &shape);
         }
-        // What was sliced off is in the vector, too.
+        // The vector also contains elements that were sliced off.
         let (mut elements, start) = array.into_raw_vec_and_offset();
         elements.drain(..start.unwrap_or(0).min(elements.len()));
         elements.truncate(len);

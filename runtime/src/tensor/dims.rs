@@ -1,8 +1,8 @@
-//! Arithmetic of shapes, strides and sizes, and the alignment of a tensor.
-//! Rules as `container/tensor.h`.
+//! Computations on shapes, strides and sizes, and the alignment of a tensor.
+//! Same rules as `container/tensor.h`.
 
 use crate::abi::*;
-use crate::error::{Result, value_error};
+use crate::error::{Result, memory_error, value_error};
 
 /// Number of elements of a shape.
 pub(crate) fn checked_numel(shape: &[i64]) -> Result<usize> {
@@ -22,7 +22,7 @@ pub(crate) fn checked_numel(shape: &[i64]) -> Result<usize> {
     Ok(if has_zero { 0 } else { numel })
 }
 
-/// Bytes that `numel` packed elements take, rounded up to whole bytes.
+/// Size of `numel` packed elements, rounded up to whole bytes.
 pub(crate) fn checked_size(numel: usize, dtype: DLDataType) -> Result<usize> {
     numel
         .checked_mul(dtype.bits_per_element())
@@ -39,8 +39,20 @@ pub(crate) fn fill_contiguous_strides(shape: &[i64], strides: &mut [i64]) {
     }
 }
 
-/// Whether a tensor is contiguous: it has no strides, or no elements, or each stride is the number
-/// of elements below its dimension. The stride of an extent of one does not matter.
+/// The strides of a contiguous tensor of `shape`.
+///
+/// # Errors
+/// `MemoryError` when out of memory.
+pub(super) fn contiguous_strides(shape: &[i64]) -> Result<Vec<i64>> {
+    let mut strides = Vec::new();
+    strides.try_reserve_exact(shape.len()).map_err(|_| memory_error())?;
+    strides.resize(shape.len(), 0);
+    fill_contiguous_strides(shape, &mut strides);
+    Ok(strides)
+}
+
+/// Whether a tensor is contiguous: it has no strides or no elements, or each stride is the product of the extents after
+/// its dimension. The stride of an extent of one does not matter.
 pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
     if strides.is_empty() {
         return true;
@@ -68,12 +80,12 @@ pub(crate) unsafe fn dims<'a>(array: *const i64, ndim: i32) -> &'a [i64] {
     unsafe { std::slice::from_raw_parts(array, ndim as usize) }
 }
 
-/// The number of dimensions of a shape, as `DLTensor` has it.
+/// The number of dimensions of a shape, in the type of `DLTensor`'s field.
 pub(super) fn ndim_of(shape: &[i64]) -> Result<i32> {
     i32::try_from(shape.len()).map_err(|_| value_error("too many dimensions"))
 }
 
-/// Whether a tensor's first element is aligned; an alignment of zero asks for nothing.
+/// Whether a tensor's first element is aligned. An alignment of zero means no requirement.
 pub(super) fn is_aligned(tensor: &DLTensor, alignment: usize) -> bool {
     if alignment == 0 {
         return true;
@@ -82,7 +94,7 @@ pub(super) fn is_aligned(tensor: &DLTensor, alignment: usize) -> bool {
     if tensor.device.device_type.is_direct_address() {
         place = place.wrapping_add(tensor.data as usize);
     }
-    // A division takes longer than all the other checks of an import.
+    // A division takes longer than all other checks of an import together.
     if alignment.is_power_of_two() { place & (alignment - 1) == 0 } else { place.is_multiple_of(alignment) }
 }
 

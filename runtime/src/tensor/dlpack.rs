@@ -1,23 +1,23 @@
-//! Tensors in and out of DLPack's managed structures, with and without a version.
-//! Import takes the structure over and calls its deleter once; export holds a reference.
-//! Header section: "DLPack support APIs"; checks as upstream's `Tensor::FromDLPack`.
+//! Import and export of tensors as DLPack's managed structures, versioned and unversioned.
+//! Import takes ownership of the structure and calls its deleter once. Export holds a reference.
+//! Header section: "DLPack support APIs"; same checks as upstream's `Tensor::FromDLPack`.
 
-use super::dims::{dims, fill_contiguous_strides, is_aligned, is_contiguous};
+use super::dims::{contiguous_strides, dims, is_aligned, is_contiguous};
 use super::object::Tensor;
 use crate::abi::*;
-use crate::error::{Error, Result, runtime_error};
-use crate::heap::alloc::{place, take_out};
+use crate::error::{Error, Result, memory_error, runtime_error};
+use crate::heap::alloc::{place, take_out, try_place};
 use crate::heap::{AsObject, ObjectRef};
 
-/// What both managed structures have in common.
+/// The interface that both managed structures share.
 pub(crate) trait Managed: Sized {
-    /// The tensor in it.
+    /// The structure's tensor.
     fn dl_tensor(&self) -> &DLTensor;
-    /// Its deleter.
+    /// The structure's deleter.
     fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)>;
-    /// What speaks against an import.
+    /// The reason why this structure can't be imported, if any.
     fn refusal(&self) -> Option<&'static str>;
-    /// A structure for the export of a tensor, whose reference is in `manager_ctx`.
+    /// Creates a structure for exporting a tensor, with the tensor's reference in `manager_ctx`.
     fn export(dl_tensor: DLTensor, object: *mut TVMFFIObject) -> Self;
 }
 
@@ -73,8 +73,7 @@ unsafe extern "C" fn delete_export(managed: *mut DLManagedTensor) {
     if managed.is_null() {
         return;
     }
-    // SAFETY: the structure was made by `export`, with the tensor's reference in its context; its
-    // consumer calls this once.
+    // SAFETY: `export` made the structure, with the tensor's reference in its context. The consumer calls this once.
     unsafe {
         let managed = take_out(managed);
         drop(ObjectRef::from_raw(managed.manager_ctx.cast()));
@@ -92,12 +91,21 @@ unsafe extern "C" fn delete_versioned_export(managed: *mut DLManagedTensorVersio
     }
 }
 
-/// Owner of an imported structure: calls its deleter when it is dropped.
+/// Owns an imported structure and calls its deleter on drop.
 struct Imported<T: Managed>(*mut T);
+
+impl<T: Managed> Imported<T> {
+    /// Returns ownership of the structure to the caller, because there is no memory for the import.
+    #[cold]
+    fn kept(self) -> Error {
+        std::mem::forget(self);
+        memory_error()
+    }
+}
 
 impl<T: Managed> Drop for Imported<T> {
     fn drop(&mut self) {
-        // SAFETY: the structure was taken over and lives until its deleter is called, here, once.
+        // SAFETY: this object owns the structure, which lives until its deleter is called here, once.
         unsafe {
             if let Some(deleter) = (*self.0).deleter() {
                 deleter(self.0);
@@ -117,7 +125,7 @@ impl Tensor {
     /// As [`Tensor::from_dlpack`].
     #[inline]
     pub(crate) unsafe fn import<T: Managed>(from: *mut T, alignment: usize, contiguous: bool) -> Result<Self> {
-        // SAFETY: NULL is excluded here, the rest is promised by the caller.
+        // SAFETY: NULL is handled here; the caller promises the rest.
         let Some(managed) = (unsafe { from.as_ref() }) else {
             return Err(runtime_error("FromDLPack: tensor is NULL"));
         };
@@ -131,44 +139,44 @@ impl Tensor {
         if !is_aligned(tensor, alignment) {
             return Err(misaligned(alignment));
         }
-        // SAFETY: shape and strides have `ndim` numbers, by contract.
+        // SAFETY: by contract, shape and strides have `ndim` numbers.
         let (shape, strides) = unsafe { (dims(tensor.shape, tensor.ndim), dims(tensor.strides, tensor.ndim)) };
         if contiguous && !is_contiguous(shape, strides) {
             return Err(runtime_error("FromDLPack: Tensor is not contiguous."));
         }
-        // Only missing strides are made here; what is there is used where it is.
+        // Only missing strides are allocated here. Existing lists are used without a copy.
         if tensor.ndim > 0 && tensor.strides.is_null() {
-            return Ok(Self::with_made_strides(*tensor, shape, Imported(from)));
+            return Self::with_made_strides(*tensor, shape, from);
         }
-        Ok(Self::over(tensor, Imported(from)))
+        Self::over(tensor, Imported(from)).map_err(Imported::kept)
     }
 
     #[cold]
     #[inline(never)]
-    fn with_made_strides<T: Managed>(tensor: DLTensor, shape: &[i64], managed: Imported<T>) -> Self {
-        let mut strides = vec![0; shape.len()];
-        fill_contiguous_strides(shape, &mut strides);
-        Self::with_dims(tensor, &[], &strides, managed)
+    fn with_made_strides<T: Managed>(tensor: DLTensor, shape: &[i64], from: *mut T) -> Result<Self> {
+        let strides = contiguous_strides(shape)?;
+        Self::with_dims(tensor, &[], &strides, Imported(from)).map_err(Imported::kept)
     }
 
-    /// Takes over a managed tensor: its deleter is called once, when the last reference goes. On
-    /// an error the structure stays the caller's. `alignment` is in bytes, zero for any.
+    /// Takes ownership of a managed tensor. Its deleter is called once, when the last reference is released. On an
+    /// error the caller keeps the structure. `alignment` is in bytes; zero means no requirement.
     ///
     /// # Errors
-    /// `RuntimeError` when the memory is not aligned, or not contiguous where that is required.
+    /// `RuntimeError` when the memory is not aligned, or not contiguous although `contiguous` is set.
     ///
     /// # Safety
-    /// `from` must be filled as `dlpack.h` says; its memory and lists must stay valid until its
-    /// deleter is called, which may happen on any thread.
+    /// `from` must be initialised as `dlpack.h` requires. Its memory and lists must stay valid until its deleter is
+    /// called, which may happen on any thread.
     pub unsafe fn from_dlpack(from: *mut DLManagedTensor, alignment: usize, contiguous: bool) -> Result<Self> {
         // SAFETY: promised by the caller.
         unsafe { Self::import(from, alignment, contiguous) }
     }
 
-    /// As [`Tensor::from_dlpack`], for the structure with a version.
+    /// As [`Tensor::from_dlpack`], for the versioned structure.
     ///
     /// # Errors
-    /// Also `RuntimeError` for another major version, and for padded types below a byte.
+    /// As [`Tensor::from_dlpack`]; also `RuntimeError` for another major version, and for padded types smaller than a
+    /// byte.
     ///
     /// # Safety
     /// As [`Tensor::from_dlpack`].
@@ -186,13 +194,22 @@ impl Tensor {
         place(T::export(*self.as_dl_tensor(), object))
     }
 
-    /// Exports the tensor: the structure shares its memory and holds a reference, which its
-    /// deleter gives up. The caller must call the deleter once.
+    /// As the functions below, but returns an error when out of memory.
+    pub(crate) fn try_export<T: Managed>(&self) -> Result<*mut T> {
+        let object = self.clone().into_object();
+        let placed = try_place(T::export(*self.as_dl_tensor(), object.as_ptr())).map_err(|_| memory_error())?;
+        // The structure now owns the reference.
+        std::mem::forget(object);
+        Ok(placed)
+    }
+
+    /// Exports the tensor. The structure shares its memory and holds a reference, which the structure's deleter
+    /// releases. The caller must call the deleter once.
     pub fn to_dlpack(&self) -> *mut DLManagedTensor {
         self.export()
     }
 
-    /// As [`Tensor::to_dlpack`], with a version.
+    /// As [`Tensor::to_dlpack`], as the versioned structure.
     pub fn to_dlpack_versioned(&self) -> *mut DLManagedTensorVersioned {
         self.export()
     }

@@ -1,5 +1,5 @@
-//! Rust types that are elements of tensors.
-//! Each is tied to one `DLDataType` of one lane and the same size.
+//! Rust types that can be elements of tensors.
+//! Each corresponds to one `DLDataType` of one lane and the same size.
 //! Header: `DLDataType` in `dlpack.h`.
 
 use crate::abi::DLDataType;
@@ -8,19 +8,19 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type with the layout of a DLPack element type. It cannot be implemented elsewhere.
+/// A Rust type with the layout of a DLPack element type. You can't implement it for your own types.
 pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     /// The element type.
     const DTYPE: DLDataType;
 
-    /// Whether bytes out of foreign memory are values of this type.
+    /// Whether bytes from foreign memory are valid values of this type.
     #[doc(hidden)]
     fn is_valid(_bytes: &[u8]) -> bool {
         true
     }
 }
 
-/// An element type for which all bits are values, so that functions may write to a slice of it: each but `bool`.
+/// An element type for which every bit pattern is valid, so functions may write to a slice of it: all except `bool`.
 ///
 /// ```compile_fail,E0277
 /// let mut flags = [true, false];

@@ -1,25 +1,25 @@
-//! Memory of tensors on the CPU.
+//! CPU memory for tensors.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::element::Element;
-use crate::error::{Error, Result, kind, value_error};
+use crate::error::{Result, no_memory_for, value_error};
 
-/// Alignment in bytes of the memory that this crate allocates, as DLPack asks for.
+/// Alignment in bytes of the memory that this crate allocates, as DLPack requires.
 pub const TENSOR_ALIGNMENT: usize = 256;
 
-/// Memory allocated by this crate, freed when it is dropped.
+/// Memory that this crate owns and frees on drop.
 pub(super) struct OwnedMemory {
     block: *mut u8,
     layout: Layout,
 }
 
 impl OwnedMemory {
-    /// Zeroed memory of `size` bytes, and the aligned address in it; NULL for no bytes.
+    /// Allocates `size` zeroed bytes, and returns the aligned address in the block. The address is NULL for zero bytes.
     pub(super) fn new(size: usize) -> Result<(Self, *mut u8)> {
-        // More than asked for, so that the aligned address is in it: the system gives large zeroed
-        // blocks of small alignment without touching them.
+        // Allocates extra bytes so that an aligned address is in the block. The system can provide large zeroed blocks
+        // of small alignment without touching their pages.
         let layout = size
             .checked_add(TENSOR_ALIGNMENT)
             .and_then(|total| Layout::from_size_align(total, 16).ok())
@@ -31,7 +31,7 @@ impl OwnedMemory {
         // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc_zeroed(layout) };
         if block.is_null() {
-            return Err(Error::new(kind::MEMORY_ERROR, &format!("cannot allocate {size} bytes for a tensor")));
+            return Err(no_memory_for(size, "a tensor"));
         }
         let data = block.wrapping_add(block.align_offset(TENSOR_ALIGNMENT));
         Ok((Self { block, layout }, data))
@@ -39,9 +39,10 @@ impl OwnedMemory {
 }
 
 impl OwnedMemory {
-    /// The memory of a vector, and its address; NULL for no bytes. Elements are `Copy`, so that nothing but memory is to be dropped.
+    /// Takes over a vector's memory, and returns its address; NULL for zero bytes. Elements are `Copy`, so only the
+    /// memory has to be freed.
     pub(super) fn from_vec<T: Element>(elements: Vec<T>) -> Result<(Self, *mut u8)> {
-        // A vector's memory is the global allocator's, with this layout.
+        // A vector's memory comes from the global allocator, with this layout.
         let layout = Layout::array::<T>(elements.capacity()).map_err(|_| value_error("tensor is too large"))?;
         let mut elements = std::mem::ManuallyDrop::new(elements);
         let block = if layout.size() == 0 { std::ptr::null_mut() } else { elements.as_mut_ptr().cast::<u8>() };
@@ -58,15 +59,18 @@ impl Drop for OwnedMemory {
     }
 }
 
-/// Copies elements that other threads may write at the same time: each is an old or a new one, and not half of both.
+/// Copies elements that other threads may write concurrently. Each copied element is either the old or the new value,
+/// never a mix of both.
 ///
 /// # Safety
-/// `from` must be readable and aligned and `to` writable for `len` elements, which don't overlap; nobody else may use `to`.
+/// `from` must be readable and `to` writable for `len` elements. Both must be aligned and must not overlap, and no
+/// other code may use `to`.
 pub(super) unsafe fn copy_shared<T: Element>(from: *mut T, to: *mut T, len: usize) {
     macro_rules! copy_as {
         ($number:ty, $atomic:ty) => {
             for i in 0..len {
-                // SAFETY: the place lies in the memory that the caller promises, and is aligned for a number of the element's size.
+                // SAFETY: the address is within the memory that the caller promises, and is aligned for a number of the
+                // element's size.
                 unsafe {
                     let element = <$atomic>::from_ptr(from.cast::<$number>().add(i)).load(Ordering::Relaxed);
                     to.cast::<$number>().add(i).write(element);

@@ -1,6 +1,6 @@
 //! Tensors: objects that own or share memory described by a `DLTensor`, and views of borrowed memory.
-//! `object` has the tensor, `dlpack` the ways into and out of other frameworks, `view` the views.
-//! Header sections: `kTVMFFITensor`, "DLPack support APIs"; rules as `container/tensor.h`.
+//! `object` defines the tensor, `dlpack` exchanges tensors with other frameworks, and `view` defines the views.
+//! Header sections: `kTVMFFITensor`, "DLPack support APIs"; same rules as `container/tensor.h`.
 
 #[cfg(feature = "ndarray")]
 mod arrays;

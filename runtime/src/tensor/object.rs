@@ -1,26 +1,27 @@
 //! The tensor object.
-//! Layout: header, `DLTensor`, the memory's owner, then shape and strides where they are ours.
-//! Header sections: `kTVMFFITensor`, "DLPack support APIs"; rules as `container/tensor.h`.
+//! Layout: header, `DLTensor`, the memory's owner, then shape and strides if this crate stores them.
+//! Header sections: `kTVMFFITensor`, "DLPack support APIs"; same rules as `container/tensor.h`.
 
 use std::ffi::c_void;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use super::dims::{checked_numel, checked_size, dims, fill_contiguous_strides, is_aligned, is_contiguous, ndim_of};
+use super::dims::{checked_numel, checked_size, contiguous_strides, dims, is_aligned, is_contiguous, ndim_of};
 use super::element::Element;
 use super::memory::{OwnedMemory, copy_shared};
 use crate::abi::*;
 use crate::any::exact_objects;
-use crate::error::{Error, Result, kind, object_wrapper, runtime_error, value_error};
+use crate::error::{Error, Result, kind, memory_error, object_wrapper, runtime_error, value_error};
 use crate::heap::alloc::deleter_of;
-use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, release, try_make_object};
 
 #[repr(C)]
 struct TensorObject<M> {
     header: TVMFFIObject,
     tensor: DLTensor,
-    /// Gives the memory back when it is dropped.
+    /// Frees the memory when it is dropped.
     manager: M,
 }
 
@@ -36,9 +37,9 @@ unsafe impl<M> ObjectLayout for TensorObject<M> {
 
 /// An n-dimensional array, `ffi.Tensor`. Cloning adds a reference; the memory is shared.
 ///
-/// **Reading and writing.** Functions that are given the tensor may write to its memory, from safe code and on any thread.
-/// [`Tensor::to_vec`] therefore copies the elements, [`Tensor::as_mut_slice`] hands out a slice only when this is the one reference to
-/// memory that this crate has allocated, and [`Tensor::as_slice`] is `unsafe`.
+/// **Reading and writing.** Functions that receive the tensor may write to its memory, from safe code and on any
+/// thread. [`Tensor::to_vec`] therefore copies the elements. [`Tensor::as_mut_slice`] only returns a slice of memory
+/// that this crate has allocated and that has no other reference. [`Tensor::as_slice`] is `unsafe`.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Tensor(ObjectRef);
@@ -46,32 +47,30 @@ pub struct Tensor(ObjectRef);
 object_wrapper!(Tensor, TypeIndex::TENSOR);
 exact_objects!(Tensor);
 
-/// The tensor whose memory a view shares.
+/// The tensor that keeps a view's memory alive.
 struct Source(Option<ObjectRef>);
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // However long a chain of views is.
+        // `release` handles chains of views of any length.
         release(self.0.take().into_iter());
     }
 }
 
 impl Tensor {
     /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT). Its memory is
-    /// zero: Rust may not read memory that nobody wrote. The pages of a large tensor are not
-    /// touched for that.
+    /// zeroed, because Rust must not read uninitialised memory. This doesn't touch the pages of a large tensor.
     ///
     /// # Errors
-    /// `ValueError` for a negative extent, a size that overflows, or a device other than the CPU;
-    /// `MemoryError` when there is no memory.
+    /// `ValueError` for a negative extent, a size that overflows, or a device other than the CPU; `MemoryError` when
+    /// out of memory.
     pub fn empty(shape: &[i64], dtype: DLDataType, device: DLDevice) -> Result<Self> {
         if device.device_type != DLDeviceType::CPU {
             return Err(value_error(&format!("cannot allocate on {device}: only the CPU is supported")));
         }
         let size = checked_size(checked_numel(shape)?, dtype)?;
         let (memory, data) = OwnedMemory::new(size)?;
-        let mut strides = vec![0; shape.len()];
-        fill_contiguous_strides(shape, &mut strides);
+        let strides = contiguous_strides(shape)?;
         let tensor = DLTensor {
             data: data.cast(),
             device,
@@ -81,10 +80,10 @@ impl Tensor {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        Ok(Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()))
+        Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()).map_err(|_memory| memory_error())
     }
 
-    /// A new tensor of zeros on the CPU; the same as [`Tensor::empty`].
+    /// A new tensor of zeros on the CPU, like [`Tensor::empty`].
     ///
     /// # Errors
     /// As [`Tensor::empty`].
@@ -95,7 +94,7 @@ impl Tensor {
     /// A new tensor on the CPU with a copy of `elements`, in row-major order.
     ///
     /// # Errors
-    /// `ValueError` when the number of elements is not that of the shape, or as [`Tensor::empty`].
+    /// `ValueError` when the shape doesn't match the number of elements; otherwise as [`Tensor::empty`].
     pub fn from_slice<T: Element>(elements: &[T], shape: &[i64]) -> Result<Self> {
         let numel = checked_numel(shape)?;
         if numel != elements.len() {
@@ -104,14 +103,14 @@ impl Tensor {
         let tensor = Self::empty(shape, T::DTYPE, DLDevice::CPU)?;
         if numel != 0 {
             let data = tensor.data_ptr().cast::<T>();
-            // SAFETY: the new memory has room for as many elements and is aligned for them.
+            // SAFETY: the new memory has room for that many elements and is aligned for them.
             unsafe { data.copy_from_nonoverlapping(elements.as_ptr(), numel) };
         }
         Ok(tensor)
     }
 
-    /// A new tensor on the CPU of the elements of a vector, in row-major order. They stay where they are, aligned as their type, which may
-    /// be less than [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT).
+    /// A new tensor on the CPU with a vector's elements, in row-major order. The elements are not copied. They are
+    /// aligned for their type, which may be less than [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT).
     ///
     /// ```
     /// let elements = vec![1.0f32, 2.0, 3.0];
@@ -124,7 +123,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` when the number of elements is not that of the shape.
+    /// `ValueError` when the shape doesn't match the number of elements.
     pub fn from_vec<T: Element>(elements: Vec<T>, shape: &[i64]) -> Result<Self> {
         let numel = checked_numel(shape)?;
         if numel != elements.len() {
@@ -132,10 +131,9 @@ impl Tensor {
         }
         let ndim = ndim_of(shape)?;
         let (memory, data) = OwnedMemory::from_vec(elements)?;
-        let mut strides = vec![0; shape.len()];
-        fill_contiguous_strides(shape, &mut strides);
+        let strides = contiguous_strides(shape)?;
         let tensor = DLTensor {
-            // As a tensor without elements has it.
+            // A tensor without elements has a NULL data pointer.
             data: if numel == 0 { std::ptr::null_mut() } else { data.cast() },
             device: DLDevice::CPU,
             ndim,
@@ -144,36 +142,52 @@ impl Tensor {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        Ok(Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()))
+        Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()).map_err(|_memory| memory_error())
     }
 
-    /// An object whose shape and strides lie elsewhere.
+    /// Creates an object that refers to a shape and strides stored elsewhere. Returns the manager when out of memory.
     #[inline]
-    pub(super) fn over<M>(tensor: &DLTensor, manager: M) -> Self {
-        let object = make_object(0, |header, _| TensorObject { header, tensor: *tensor, manager });
-        // SAFETY: `make_object` hands out the object's one strong reference.
-        Self(unsafe { ObjectRef::from_non_null(object) })
+    pub(super) fn over<M>(tensor: &DLTensor, manager: M) -> Result<Self, M> {
+        Self::made(0, manager, |header, _, manager| TensorObject { header, tensor: *tensor, manager })
     }
 
-    /// An object with shape and strides in its tail.
-    pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
+    /// Creates an object. Returns the manager when out of memory.
+    #[inline]
+    fn made<M>(
+        tail: usize,
+        manager: M,
+        build: impl FnOnce(TVMFFIObject, *mut u8, M) -> TensorObject<M>,
+    ) -> Result<Self, M> {
+        let manager = ManuallyDrop::new(manager);
+        // SAFETY: the manager is read only if an object is made; otherwise it is returned.
+        let object =
+            try_make_object(tail, |header, tail| build(header, tail, unsafe { std::ptr::read(&raw const *manager) }));
+        match object {
+            // SAFETY: `try_make_object` returns the object's one strong reference.
+            Some(object) => Ok(Self(unsafe { ObjectRef::from_non_null(object) })),
+            None => Err(ManuallyDrop::into_inner(manager)),
+        }
+    }
+
+    /// Creates an object with shape and strides in its tail. Returns the manager when out of memory.
+    pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Result<Self, M> {
         Self::with_deleter(tensor, shape, strides, manager, deleter_of::<TensorObject<M>>())
     }
 
-    /// As `with_dims`, with an address of the type's deleter: a function may have several.
+    /// As `with_dims`, with a given address of the type's deleter, because a function may have several addresses.
     fn with_deleter<M>(
         tensor: DLTensor,
         shape: &[i64],
         strides: &[i64],
         manager: M,
         deleter: TVMFFIObjectDeleter,
-    ) -> Self {
+    ) -> Result<Self, M> {
         let tail = size_of_val(shape) + size_of_val(strides);
-        let object = make_object(tail, |header, tail| {
+        Self::made(tail, manager, |header, tail, manager| {
             let place = tail.cast::<i64>();
             let strides_place = place.wrapping_add(shape.len());
-            // SAFETY: the tail has room for both lists and is new; it is aligned for them because
-            // the object's size is a multiple of its alignment, at least 8.
+            // SAFETY: the tail is new and has room for both lists. It is aligned for them, because the object's size is
+            // a multiple of its alignment, which is at least 8.
             unsafe {
                 place.copy_from_nonoverlapping(shape.as_ptr(), shape.len());
                 strides_place.copy_from_nonoverlapping(strides.as_ptr(), strides.len());
@@ -184,30 +198,28 @@ impl Tensor {
                 ..tensor
             };
             TensorObject { header: TVMFFIObject { deleter: Some(deleter), ..header }, tensor, manager }
-        });
-        // SAFETY: `make_object` hands out the object's one strong reference.
-        Self(unsafe { ObjectRef::from_non_null(object) })
+        })
     }
 
-    /// A tensor over other memory that keeps `source` alive (`TVMFFITensorCreateUnsafeView`).
-    /// Shape and strides are copied.
+    /// Creates a tensor over memory that stays valid while `source` is alive, and keeps `source` alive
+    /// (`TVMFFITensorCreateUnsafeView`). Shape and strides are copied.
     ///
     /// # Errors
     /// `ValueError` for a negative number of dimensions, or missing shape or strides.
     ///
     /// # Safety
-    /// The prototype must be filled as `dlpack.h` says, and its memory must live as long as the
-    /// source.
+    /// The prototype must be initialised as `dlpack.h` requires, and its memory must live as long as the source.
     pub unsafe fn create_unsafe_view(source: &Tensor, prototype: &DLTensor) -> Result<Self> {
         let missing = prototype.shape.is_null() || prototype.strides.is_null();
         if prototype.ndim < 0 || (prototype.ndim > 0 && missing) {
             return Err(value_error("view prototype needs its shape and strides"));
         }
-        // SAFETY: the prototype's lists have `ndim` numbers, by contract.
+        // SAFETY: by contract, the prototype's lists have `ndim` numbers.
         let (shape, strides) =
             unsafe { (dims(prototype.shape, prototype.ndim), dims(prototype.strides, prototype.ndim)) };
         let tensor = DLTensor { shape: std::ptr::null_mut(), strides: std::ptr::null_mut(), ..*prototype };
-        Ok(Self::with_dims(tensor, shape, strides, Source(Some(source.clone().into_object()))))
+        let source = Source(Some(source.clone().into_object()));
+        Self::with_dims(tensor, shape, strides, source).map_err(|_source| memory_error())
     }
 
     /// The tensor's `DLTensor`.
@@ -227,7 +239,7 @@ impl Tensor {
     #[inline]
     pub fn shape(&self) -> &[i64] {
         let tensor = self.as_dl_tensor();
-        // SAFETY: the shape has `ndim` numbers that live as long as the object.
+        // SAFETY: the shape has `ndim` numbers, which live as long as the object.
         unsafe { dims(tensor.shape, tensor.ndim) }
     }
 
@@ -263,29 +275,29 @@ impl Tensor {
         self.as_dl_tensor().byte_offset
     }
 
-    /// Number of elements; zero for a foreign shape that makes no sense.
+    /// Number of elements; zero for an invalid foreign shape.
     pub fn numel(&self) -> usize {
         checked_numel(self.shape()).unwrap_or(0)
     }
 
-    /// Bytes that the elements take, packed.
+    /// Size of the packed elements in bytes.
     pub fn nbytes(&self) -> usize {
         checked_size(self.numel(), self.dtype()).unwrap_or(0)
     }
 
-    /// Whether the elements lie in row-major order without gaps. Tensors without elements do, and
-    /// the stride of an extent of one does not matter (`IsContiguous`, container/tensor.h).
+    /// Whether the elements are in row-major order without gaps. This holds for tensors without elements, and the
+    /// stride of an extent of one does not matter (`IsContiguous`, container/tensor.h).
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides())
     }
 
-    /// Whether the first element is aligned to `alignment` bytes. Where a data pointer is no
-    /// address only the offset counts (`IsAligned`, container/tensor.h).
+    /// Whether the first element is aligned to `alignment` bytes. On devices whose data pointers aren't addresses, only
+    /// the byte offset counts (`IsAligned`, container/tensor.h).
     pub fn is_aligned(&self, alignment: usize) -> bool {
         is_aligned(self.as_dl_tensor(), alignment)
     }
 
-    /// The elements in row-major order, where they lie. [`Tensor::to_vec`] copies them without `unsafe`.
+    /// The elements in row-major order, without a copy. [`Tensor::to_vec`] copies them without `unsafe`.
     ///
     /// ```compile_fail,E0133
     /// let tensor = tvm_ffi_runtime::Tensor::from_slice(&[1.0f32], &[1]).unwrap();
@@ -293,50 +305,50 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `TypeError` for another element type; `ValueError` for memory that the CPU cannot read, is
-    /// not contiguous, not aligned for `T`, or holds bits that are no `T`.
+    /// `TypeError` for another element type. `ValueError` when the memory can't be read by the CPU, is not contiguous
+    /// or not aligned for `T`, or contains bits that aren't a valid `T`.
     ///
     /// # Safety
-    /// Nothing may write to the tensor's memory while the slice is there: no function that is given this tensor, or another over the
-    /// same memory, on any thread.
+    /// The tensor's memory must not be written while the slice exists. This includes every function on any thread that
+    /// receives this tensor or another tensor over the same memory.
     pub unsafe fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let (data, len) = self.elements::<T>()?;
-        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the
-        // memory alive, and the caller promises that nobody writes to it.
+        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the memory alive, and the
+        // caller promises that no code writes to it.
         unsafe {
             check_values::<T>(std::slice::from_raw_parts(data.as_ptr().cast(), len * size_of::<T>()))?;
             Ok(std::slice::from_raw_parts(data.as_ptr(), len))
         }
     }
 
-    /// The elements in row-major order, to write.
+    /// The elements in row-major order, for writing.
     ///
     /// # Errors
-    /// `RuntimeError` when other references to the tensor exist, or its memory is not this
-    /// crate's own; else as [`Tensor::as_slice`].
+    /// `RuntimeError` when other references to the tensor exist, or this crate doesn't own its memory; otherwise as
+    /// [`Tensor::as_slice`].
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         if !self.0.is_unique() || !self.owns_memory() {
             return Err(runtime_error("tensor is shared, or its memory is not its own: it cannot be written to"));
         }
         let (data, len) = self.elements::<T>()?;
-        // SAFETY: `elements` checked type, device, contiguity and alignment; this is the only reference, borrowed
-        // mutably, to memory that only this object owns, so nobody else reads or writes it.
+        // SAFETY: `elements` checked type, device, contiguity and alignment. This is the only reference, borrowed
+        // mutably, to memory that only this object owns, so no other code reads or writes it.
         unsafe {
             check_values::<T>(std::slice::from_raw_parts(data.as_ptr().cast(), len * size_of::<T>()))?;
             Ok(std::slice::from_raw_parts_mut(data.as_ptr(), len))
         }
     }
 
-    /// A copy of the elements in row-major order. Where a function writes to the tensor on another thread meanwhile, each element is an
-    /// old or a new one.
+    /// A copy of the elements in row-major order. If a function on another thread writes to the tensor meanwhile, each
+    /// copied element is either the old or the new value.
     ///
     /// # Errors
     /// As [`Tensor::as_slice`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let (data, len) = self.elements::<T>()?;
         let mut copy: Vec<T> = Vec::with_capacity(len);
-        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the memory alive. The copy has room for as
-        // many elements, and its bytes are checked before they are values.
+        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the memory alive. The
+        // copy has room for that many elements, and its bytes are checked before they become values.
         unsafe {
             copy_shared(data.as_ptr(), copy.as_mut_ptr(), len);
             check_values::<T>(std::slice::from_raw_parts(copy.as_ptr().cast(), len * size_of::<T>()))?;
@@ -345,7 +357,7 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// Whether the object was made by [`Tensor::empty`] and the like.
+    /// Whether this object owns memory that this crate allocated, as [`Tensor::empty`] creates it.
     fn owns_memory(&self) -> bool {
         let own: TVMFFIObjectDeleter = owned_deleter();
         // SAFETY: the reference keeps the header alive, and the deleter never changes.
@@ -379,7 +391,7 @@ impl Tensor {
     }
 }
 
-/// Checks that bytes are values of `T`.
+/// Checks that the bytes are valid values of `T`.
 fn check_values<T: Element>(bytes: &[u8]) -> Result<()> {
     if T::is_valid(bytes) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Views of Rust memory as tensors, for the length of a borrow.
-//! A view keeps its own shape and strides, so moving it moves nothing that C points at.
+//! Views of Rust memory as tensors, for the duration of a borrow.
+//! A view owns its shape and strides on the heap, so moving the view doesn't move anything that C code points to.
 //! Passed to functions as `kTVMFFIDLTensorPtr`.
 
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use crate::error::{Result, value_error};
 /// A tensor over borrowed memory.
 pub struct TensorView<'a> {
     tensor: DLTensor,
-    /// Shape and strides, which `tensor` points at. No box, which would have to be the only way to them.
+    /// Shape and strides, which `tensor` points to. Not a `Box`, which would have to be the only pointer to them.
     _dims: Vec<i64>,
     memory: PhantomData<&'a mut [u8]>,
 }
@@ -24,13 +24,14 @@ impl<'a> TensorView<'a> {
     /// Views a mutable slice as a contiguous tensor on the CPU.
     ///
     /// # Errors
-    /// `ValueError` when the number of elements is not that of the shape.
+    /// `ValueError` when the shape doesn't match the number of elements.
     pub fn from_mut_slice<T: AnyBits>(elements: &'a mut [T], shape: &[i64]) -> Result<Self> {
         Self::over(elements.as_mut_ptr(), elements.len(), shape)
     }
 
-    /// Views a slice as a contiguous tensor on the CPU. The ABI has no `DLTensor*` that is read-only, so nothing keeps functions from
-    /// writing to it; [`Tensor::from_slice`](crate::Tensor::from_slice) copies the elements instead.
+    /// Views a slice as a contiguous tensor on the CPU. The ABI has no read-only `DLTensor*`, so nothing prevents
+    /// functions from writing to the slice. [`Tensor::from_slice`](crate::Tensor::from_slice) copies the elements
+    /// instead.
     ///
     /// ```compile_fail,E0133
     /// static READ_ONLY: [f32; 2] = [1.0, 2.0];
@@ -41,7 +42,7 @@ impl<'a> TensorView<'a> {
     /// As [`TensorView::from_mut_slice`].
     ///
     /// # Safety
-    /// No function that is given the view may write to it.
+    /// No function that receives the view may write to it.
     pub unsafe fn from_slice<T: Element>(elements: &'a [T], shape: &[i64]) -> Result<Self> {
         Self::over(elements.as_ptr().cast_mut(), elements.len(), shape)
     }
@@ -56,14 +57,14 @@ impl<'a> TensorView<'a> {
         unsafe { Self::from_raw_parts(data, shape, None, T::DTYPE, DLDevice::CPU) }
     }
 
-    /// Views any memory. Without strides the tensor is contiguous.
+    /// Views arbitrary memory. Without strides the tensor is contiguous.
     ///
     /// # Errors
-    /// `ValueError` for a negative extent or strides of another length than the shape.
+    /// `ValueError` for a negative extent, or when the numbers of strides and extents differ.
     ///
     /// # Safety
-    /// `data` must be memory on `device` that holds the described elements and is borrowed, for
-    /// writing too when a function that is given the view writes, for `'a`.
+    /// `data` must be memory on `device` that holds the described elements and is borrowed for `'a`. If a function that
+    /// receives the view writes to it, the memory must be borrowed for writing.
     pub unsafe fn from_raw_parts(
         data: *mut c_void,
         shape: &[i64],
@@ -96,7 +97,7 @@ impl<'a> TensorView<'a> {
         Ok(Self { tensor, _dims: all, memory: PhantomData })
     }
 
-    /// The view's `DLTensor`; it points into the view.
+    /// The view's `DLTensor`. It points to memory that the view owns.
     #[inline]
     pub fn as_dl_tensor(&self) -> &DLTensor {
         &self.tensor
@@ -134,7 +135,7 @@ impl<'a> TensorView<'a> {
         checked_numel(self.shape()).unwrap_or(0)
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Whether the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides())
     }
@@ -143,7 +144,8 @@ impl<'a> TensorView<'a> {
 impl ToAnyView for TensorView<'_> {
     #[inline]
     fn to_arg(&self) -> Arg<'_> {
-        // SAFETY: the view borrows the memory of its tensor, for writing too, or was made by unsafe code that answers for it.
+        // SAFETY: the view borrows the memory of its tensor for writing too, or the unsafe code that made it guarantees
+        // the accesses.
         Arg::view(unsafe { AnyView::from_dl_tensor(self.as_dl_tensor()) })
     }
 }

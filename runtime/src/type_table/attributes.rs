@@ -1,4 +1,4 @@
-//! Attributes of types: a column for each, with the values of many types.
+//! Attributes of types: one column per attribute, with a value per type.
 //! Header sections: `TVMFFITypeRegisterAttr`, `TVMFFIGetTypeAttrColumn`.
 
 use super::columns::{Refused, read as read_column};
@@ -9,12 +9,13 @@ use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, runtime_error};
 use crate::process;
 
-/// Sets one type's attribute; with type index None only makes sure that the column exists.
+/// Sets one type's attribute. With type index None it only creates the column if that doesn't exist.
 ///
 /// # Errors
-/// `RuntimeError` when the type has this attribute already, or the index is negative or unknown; `MemoryError` when there is no memory.
+/// `RuntimeError` if the type already has this attribute, or the index is negative or unknown; `MemoryError` if memory
+/// can't be allocated.
 pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Result<()> {
-    // Made before the lock, since the allocator of objects may be somebody's code.
+    // Own the value before taking the lock, since the allocator of objects may run a user's code.
     let value = value.to_owned()?;
     let is_type = index != TypeIndex::NONE.0;
     if is_type {
@@ -29,9 +30,9 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     };
     let name = String::from_utf8_lossy(name);
     Err(match refused {
-        Refused::Taken => runtime_error(&process::registered_twice(format!(
-            "TypeAttr `{name}` is already registered for type index {index}. To update the stored value, register a mutable \
-             container (e.g., Dict/List) once and mutate it in place on subsequent calls."
+        Refused::Taken => runtime_error(&process::beside::registered_twice(format!(
+            "TypeAttr `{name}` is already registered for type index {index}. To update the stored value, register a \
+             mutable container (e.g., Dict/List) once and mutate it in place on subsequent calls."
         ))),
         Refused::NoMemory => Error::new(kind::MEMORY_ERROR, &format!("no memory for the attribute `{name}`")),
     })
@@ -42,7 +43,7 @@ pub(crate) fn attr_column(name: &[u8]) -> Option<*const TVMFFITypeAttrColumn> {
     read().attributes.get(name).map(|column| column.header())
 }
 
-/// The column of an attribute, which is read without a lock.
+/// The column of an attribute, for reading without a lock.
 #[derive(Copy, Clone)]
 pub(crate) struct AttrColumn(*const TVMFFITypeAttrColumn);
 
@@ -52,15 +53,15 @@ unsafe impl Send for AttrColumn {}
 unsafe impl Sync for AttrColumn {}
 
 impl AttrColumn {
-    /// The column of that name, a new one if need be.
+    /// Returns the column of that name, and creates it if it doesn't exist.
     pub(crate) fn named(name: &[u8]) -> Self {
         Self(write().attributes.column(name).header())
     }
 
-    /// One type's attribute. What is registered stays.
+    /// One type's attribute. Registered values are never removed.
     #[inline]
     pub(crate) fn value(self, index: TypeIndex) -> Option<AnyView<'static>> {
-        // SAFETY: the header is a column's; the column owns the value for ever.
+        // SAFETY: the header is that of a column, and the column owns its values forever.
         let value = unsafe { AnyView::from_raw(read_column(self.0, usize::try_from(index.0).ok()?)) };
         if value.is_none() { None } else { Some(value) }
     }
@@ -70,6 +71,6 @@ impl AttrColumn {
 pub(crate) fn attr_value(index: TypeIndex, name: &[u8]) -> Option<Any> {
     let table = read();
     let value = table.attributes.get(name)?.value(usize::try_from(index.0).ok()?);
-    // A registered value is an owned one, which takes no allocation to own again.
+    // A registered value is already owned, so taking another reference doesn't allocate.
     if value.is_none() { None } else { value.to_owned().ok() }
 }

@@ -16,7 +16,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// The column of that name, a new one if need be.
+    /// Returns the column of that name, and creates it if it doesn't exist.
     pub(super) fn column(&mut self, name: &[u8]) -> &mut Column {
         self.columns.entry(name.to_vec()).or_insert_with(Column::new)
     }
@@ -26,15 +26,15 @@ impl Attributes {
     }
 }
 
-/// One type's value, None where it has none, in a column of which other threads may be setting values.
+/// One type's value in a column, or None if the type has no value. Other threads may set values at the same time.
 ///
 /// # Safety
 /// The header must be that of a [`Column`].
 #[inline]
 pub(super) unsafe fn read(header: *const TVMFFITypeAttrColumn, index: usize) -> TVMFFIAny {
     let header = header.cast_mut();
-    // SAFETY: the header and its arrays are never freed, and changed by atomic stores alone. An array that is read after the size has as
-    // many values, and a payload that is read after its type index goes with that.
+    // SAFETY: the header and its arrays are never freed, and are changed only with atomic stores. The array is loaded
+    // after the size, so it has at least that many values. A payload is loaded after its type index, so they match.
     unsafe {
         let size = AtomicI32::from_ptr(&raw mut (*header).size).load(Ordering::Acquire);
         if index >= size as usize {
@@ -52,18 +52,19 @@ pub(super) unsafe fn read(header: *const TVMFFITypeAttrColumn, index: usize) -> 
     }
 }
 
-/// Values for which a column has room from the start. This is address space, of which the system gives memory page by page, as values are
-/// written. So a column doesn't move as types come.
+/// The initial capacity of a column, in values. This reserves address space, and the system allocates its pages when
+/// values are written. The capacity is large so that columns rarely move when types are added.
 const FIRST_CAPACITY: usize = 1 << 16;
 
-/// A column. C code may keep the address of its header, and read it at any time. Neither it nor an array is ever freed.
+/// A column. C code may keep the address of its header and read it at any time, so the header and its arrays are never
+/// freed.
 pub(super) struct Column {
     header: *mut TVMFFITypeAttrColumn,
-    /// Entries for which the array has room. Those that nothing has set are None, which is all zero.
+    /// The capacity of the array, in entries. Unset entries are None, which is all zero bits.
     capacity: usize,
 }
 
-// SAFETY: the header and its array are leaked; they are changed with the table's write lock only, and by atomic stores.
+// SAFETY: the header and its array are leaked. They are changed only under the table's write lock, with atomic stores.
 unsafe impl Send for Column {}
 // SAFETY: as above.
 unsafe impl Sync for Column {}
@@ -85,7 +86,7 @@ impl Column {
         self.header
     }
 
-    /// One type's value, None where it has none.
+    /// One type's value, or None if it has no value.
     pub(super) fn value(&self, index: usize) -> AnyView<'_> {
         // SAFETY: the header is never freed, and its array has `size` values.
         unsafe {
@@ -96,7 +97,7 @@ impl Column {
         }
     }
 
-    /// Sets one type's value, which is given back where the type has one already.
+    /// Sets one type's value. On failure, returns the value and the reason.
     pub(super) fn set(&mut self, index: usize, value: Any) -> Result<(), (Any, Refused)> {
         if !self.value(index).is_none() {
             return Err((value, Refused::Taken));
@@ -105,13 +106,13 @@ impl Column {
             return Err((value, Refused::NoMemory));
         };
         let raw = value.into_kept_raw();
-        // SAFETY: any bits are a number.
+        // SAFETY: every bit pattern is a valid integer.
         let tag = unsafe { std::mem::transmute::<[u32; 2], u64>([raw.type_index.cast_unsigned(), raw.zero_padding]) };
-        // SAFETY: the array has room for the index; header and array are changed by one thread at a time, and aligned. A reader sees
-        // the payload before the type index that goes with it, and both before a size that counts them.
+        // SAFETY: the array has room for the index. Header and array are aligned, and one thread at a time changes
+        // them. A reader sees the payload before its type index, and both before a size that includes them.
         unsafe {
             let place = data.add(index);
-            // As a pointer, which the payload may be.
+            // Store it as a pointer to keep its provenance, since the payload may be a pointer.
             AtomicPtr::from_ptr(&raw mut (*place).v.v_ptr).store(raw.ptr(), Ordering::Relaxed);
             AtomicU64::from_ptr(place.cast()).store(tag, Ordering::Release);
             let size = (*self.header).size.max(index as i32 + 1);
@@ -120,10 +121,10 @@ impl Column {
         Ok(())
     }
 
-    /// The array, with room for the value at `index`; `None` where there is no memory. Beyond its first capacity an array moves: readers
-    /// of the old one find in it what they found before.
+    /// Returns the array, grown to have room for the value at `index`; `None` if memory can't be allocated. Growing
+    /// moves the array. The old one keeps its values for threads that still read it.
     fn reserve(&mut self, index: usize) -> Option<*mut TVMFFIAny> {
-        // SAFETY: the header is never freed, and changed by this thread alone.
+        // SAFETY: the header is never freed, and only this thread changes it now.
         let (old, size) = unsafe { ((*self.header).data.cast_mut(), (*self.header).size as usize) };
         if index < self.capacity {
             return Some(old);
@@ -135,7 +136,7 @@ impl Column {
         if data.is_null() {
             return None;
         }
-        // SAFETY: the new array has room for the old one's values, which it owns from now on; the header as above.
+        // SAFETY: the new array has room for the old one's values, and owns them from now on. The header is as above.
         unsafe {
             if size > 0 {
                 keep(old.cast());

@@ -1,4 +1,4 @@
-//! Reading what frontends have registered about types.
+//! Reads the reflection that frontends have registered for types.
 //! Header sections: `TVMFFITypeInfo`, `TVMFFIFieldInfo`.
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
@@ -8,7 +8,7 @@ use super::table::type_info;
 use crate::abi::*;
 use crate::error::Result;
 
-/// The fields of a type: those of its ancestors but the root's, from the oldest one on, then its own.
+/// The fields of a type: first its ancestors' fields, from the oldest ancestor on but without the root's, then its own.
 ///
 /// # Errors
 /// `InternalError` for an unknown type.
@@ -25,8 +25,8 @@ pub(crate) fn fields(index: TypeIndex) -> Result<Vec<&'static TVMFFIFieldInfo>> 
 }
 
 fn own_fields(info: *mut TVMFFITypeInfo) -> &'static [TVMFFIFieldInfo] {
-    // SAFETY: infos are never freed. The length is read first, so that the array, which is never freed either, has at least as many
-    // fields, none of which changes any more.
+    // SAFETY: neither infos nor arrays are ever freed. The length is loaded before the array, so the array has at least
+    // that many fields. These fields don't change any more.
     unsafe {
         let len = AtomicI32::from_ptr(&raw mut (*info).num_fields).load(Ordering::Acquire);
         let fields =
@@ -35,13 +35,13 @@ fn own_fields(info: *mut TVMFFITypeInfo) -> &'static [TVMFFIFieldInfo] {
     }
 }
 
-/// The extra information of a type, if something has registered it.
+/// The metadata of a type, if it is registered.
 ///
 /// # Errors
 /// `InternalError` for an unknown type.
 pub(crate) fn metadata(index: TypeIndex) -> Result<Option<&'static TVMFFITypeMetadata>> {
     let info = registered_info(index.0)?;
-    // SAFETY: infos and what they point at are never freed, and metadata doesn't change once it is published.
+    // SAFETY: infos and their contents are never freed, and metadata doesn't change after it is published.
     unsafe {
         let metadata = AtomicPtr::from_ptr((&raw mut (*info).metadata).cast::<*mut TVMFFITypeMetadata>());
         Ok(metadata.load(Ordering::Acquire).as_ref())

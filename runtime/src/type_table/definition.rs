@@ -1,5 +1,6 @@
-//! What the runtime itself registers about types, before anybody else can.
-//! C++ code looks a column of attributes up once and keeps its absence, so all columns are there from the start.
+//! The reflection that the runtime registers for built-in types, before any frontend registers its own.
+//! C++ code looks up an attribute's column once, and caches the result even if the column is missing. So the table
+//! creates all columns at the start.
 
 use std::ffi::c_void;
 
@@ -31,20 +32,20 @@ const COLUMNS: &[&str] = &[
     "__s_visit__",
 ];
 
-/// Makes the columns of attributes.
+/// Creates the columns of upstream's attributes.
 pub(super) fn make_columns(attributes: &mut Attributes) {
     for name in COLUMNS {
         attributes.column(name.as_bytes());
     }
 }
 
-/// What there is about a type from the start.
+/// A built-in type's initial reflection.
 pub(crate) struct Definition {
-    /// The type key: of a type with a static index, or of one that is allocated.
+    /// The type key. The type has a static index, or its index is allocated.
     pub(crate) key: &'static str,
-    /// The parent of a type that is allocated.
+    /// The parent's key, used if the type's index is allocated.
     pub(crate) parent: &'static str,
-    /// Whether there can be no child types.
+    /// Whether the type refuses child types.
     pub(crate) is_final: bool,
     pub(crate) metadata: Option<TVMFFITypeMetadata>,
     pub(crate) fields: Vec<TVMFFIFieldInfo>,
@@ -53,7 +54,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// A type with nothing registered about it.
+    /// A type without any reflection.
     pub(crate) const fn new(key: &'static str, parent: &'static str) -> Self {
         Self {
             key,
@@ -66,7 +67,7 @@ impl Definition {
         }
     }
 
-    /// A type with the metadata and attribute that upstream's `ObjectDef` registers about each.
+    /// A type with the metadata and attribute that upstream's `ObjectDef` registers for every type.
     pub(crate) fn object(key: &'static str, parent: &'static str, total_size: usize, is_final: bool) -> Self {
         Self {
             is_final,
@@ -103,7 +104,7 @@ impl Definition {
         self
     }
 
-    /// Adds a method; `metadata` is a JSON text.
+    /// Adds a method; `metadata` is a JSON string.
     pub(crate) fn method(mut self, name: &'static str, metadata: &'static str, flags: i64, method: Any) -> Self {
         let text = |text: &'static str| TVMFFIByteArray::from_slice(text.as_bytes());
         self.methods.push(TVMFFIMethodInfo {
@@ -122,9 +123,9 @@ impl Definition {
         self
     }
 
-    /// Registers all but the type itself, of which nobody else has the info yet.
+    /// Registers all reflection of a type. The type's info must not be shared with other threads yet.
     pub(super) fn fill(self, info: *mut TVMFFITypeInfo, columns: &mut Attributes) {
-        // SAFETY: the info is never freed, and nobody else has it yet. Attributes go to the same place that readers look at.
+        // SAFETY: the info is never freed, and no other code has it yet.
         unsafe {
             for field in self.fields {
                 append(&raw mut (*info).fields, &raw mut (*info).num_fields, field);
@@ -136,14 +137,14 @@ impl Definition {
                 (*info).metadata = Box::leak(Box::new(metadata));
             }
             for (name, value) in self.attributes {
-                // A new table has no other value of the type, and without memory there is no table.
+                // Ignore errors: the new table has no other value for the type, and without memory there is no table.
                 let _set = columns.column(name.as_bytes()).set((*info).type_index as usize, value);
             }
         }
     }
 }
 
-/// A field of a built-in type; `schema` is a JSON text.
+/// A field of a built-in type; `schema` is a JSON string.
 pub(crate) struct FieldDef {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,
@@ -157,7 +158,7 @@ pub(crate) struct FieldDef {
 }
 
 impl FieldDef {
-    /// The field as the table has it.
+    /// Converts the field to the form in which the table stores it.
     pub(crate) fn info(self) -> TVMFFIFieldInfo {
         let text = |text: &'static str| match text.is_empty() {
             true => TVMFFIByteArray::EMPTY,

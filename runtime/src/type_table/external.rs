@@ -1,27 +1,32 @@
-//! The table of types of an external runtime.
-//! What upstream would end the process for is refused before it is asked, as far as the C API shows it.
+//! The type table of an external runtime.
+//! Upstream ends the process on some invalid requests. This file refuses them first, where the C API lets it check.
 //! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`, `TVMFFITypeRegister...`.
 
-use super::request::{QUERY_ONLY, TypeRequest};
+mod request;
+
+pub use request::{QUERY_ONLY, TypeRequest};
+
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Result, checked_in_turn, raised_error, runtime_error, take_raised};
+use crate::error::external::checked_in_turn;
+use crate::error::{Result, raised_error, runtime_error, take_raised};
 use crate::external::{Api, api, in_turn};
 use crate::heap::live;
 use crate::type_info;
 
-/// Says that the runtime holds the object in a value for as long as the process lives.
+/// Records that the runtime keeps a value's object until the process ends.
 fn kept(value: &TVMFFIAny) {
     if TypeIndex(value.type_index).is_object() {
         live::gone(value.ptr());
     }
 }
 
-/// The index of a type, which is registered when it is new.
+/// Returns the index of a type, and registers the type if it is new.
 ///
 /// # Errors
-/// `RuntimeError` when there is no runtime, the parent is unknown, the depth does not follow from the parent, or a static index is asked
-/// for: those are the runtime's own. A parent that takes no more children, as few types do, ends the process: its runtime says so.
+/// `RuntimeError` if there is no runtime, the parent is unknown, the depth isn't the parent's plus one, or the request
+/// has a static index. Only the runtime itself registers types with static indices. If the parent allows no more child
+/// types, upstream's runtime ends the process with a message; few types have such a limit.
 pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
     let api = api()?;
     let TypeRequest { key, parent, .. } = request;
@@ -38,7 +43,7 @@ pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
     let Some(info) = type_info::get(parent) else {
         return refused(&format!("no parent with type index {parent}"));
     };
-    // SAFETY: infos are never freed and a type's depth never changes.
+    // SAFETY: infos are never freed, and a type's depth never changes.
     if request.depth != unsafe { (*info).type_depth } + 1 || !(0..1 << 20).contains(&request.num_child_slots) {
         return refused(&format!(
             "depth {} does not fit its parent's, or the number of its child slots is out of bounds",
@@ -52,7 +57,7 @@ pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
         let slots = request.num_child_slots;
         (api.TVMFFITypeGetOrAllocIndex)(&raw const name, -1, request.depth, slots, overflow, parent)
     });
-    // This crate's own runtime, as an external one, raises an error where upstream ends the process.
+    // If the external runtime is this crate's, it raises an error where upstream ends the process.
     if index < 0 { Err(raised_error(index)) } else { Ok(known(index)) }
 }
 
@@ -61,7 +66,7 @@ pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
     let api = api().ok()?;
     let name = TVMFFIByteArray::from_slice(key.as_ref());
     let mut index = -1;
-    // SAFETY: the key is alive, and the place writable.
+    // SAFETY: the key is alive, and `index` is writable.
     let code = in_turn(|| unsafe { (api.TVMFFITypeKeyToIndex)(&raw const name, &raw mut index) });
     if code != 0 {
         drop(take_raised());
@@ -70,7 +75,7 @@ pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
     Some(known(index))
 }
 
-/// Remembers the info of a type that is registered.
+/// Caches the info of a registered type, and returns its index.
 fn known(index: i32) -> i32 {
     let _info = type_info::of_registered(index);
     index
@@ -91,7 +96,7 @@ fn check_registered(index: i32) -> Result<()> {
 /// Adds a field to a type.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type or a field name that the type has already.
+/// `RuntimeError` for an unknown type, or a field name that the type already has.
 ///
 /// # Safety
 /// `field` must be filled as the header says.
@@ -118,10 +123,10 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
     Ok(())
 }
 
-/// Sets a type's extra information, once.
+/// Sets a type's metadata. This works once per type.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type, or one that has such information already.
+/// `RuntimeError` for an unknown type, or one that already has metadata.
 ///
 /// # Safety
 /// `metadata` must be filled as the header says.
@@ -131,10 +136,10 @@ pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata
     checked_in_turn(|api| unsafe { (api.TVMFFITypeRegisterMetadata)(index, metadata) })
 }
 
-/// Sets one type's attribute; with type index None only makes sure that the column exists.
+/// Sets one type's attribute. With type index None it only creates the column if that doesn't exist.
 ///
 /// # Errors
-/// `RuntimeError` when the type has this attribute already, or the index is unknown.
+/// `RuntimeError` if the type already has this attribute, or the index is unknown.
 pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Result<()> {
     if index != TypeIndex::NONE.0 {
         check_registered(index)?;
@@ -146,19 +151,22 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     Ok(())
 }
 
-/// The column of an attribute; NULL where there is no runtime.
+/// Does nothing: an external runtime has no way to reserve a type's layout for the code that registered it.
+pub(crate) fn keep_layout(_index: i32) {}
+
+/// The column of an attribute; NULL without a runtime.
 #[derive(Copy, Clone)]
 pub(crate) struct AttrColumn(*const TVMFFITypeAttrColumn);
 
-// SAFETY: a column is never freed, and is read in turn alone.
+// SAFETY: a column is never freed, and this crate reads it only inside `in_turn`.
 unsafe impl Send for AttrColumn {}
 // SAFETY: as above.
 unsafe impl Sync for AttrColumn {}
 
 impl AttrColumn {
-    /// The column of that name, a new one if need be.
+    /// Returns the column of that name, and creates it if it doesn't exist.
     pub(crate) fn named(name: &[u8]) -> Self {
-        // Makes the column where there is none; an error says that there is no runtime, and so no column.
+        // Create the column if it doesn't exist. An error means that there is no runtime, and so no column.
         drop(register_attr(TypeIndex::NONE.0, name, AnyView::default()));
         let name = TVMFFIByteArray::from_slice(name);
         // SAFETY: the name is alive.
@@ -166,11 +174,11 @@ impl AttrColumn {
         Self(api().map_or(std::ptr::null(), find))
     }
 
-    /// One type's attribute. What is registered stays.
+    /// One type's attribute. Registered values are never removed.
     pub(crate) fn value(self, index: TypeIndex) -> Option<AnyView<'static>> {
         in_turn(|| {
-            // SAFETY: a column is NULL, or stays valid and has `size` values from `begin_index` on, which others change in their turn
-            // alone. It owns each value for ever.
+            // SAFETY: a column is NULL, or stays valid and has `size` values from `begin_index` on. Other threads
+            // change them only inside `in_turn`. The column owns each value forever.
             let value = unsafe {
                 let column = self.0.as_ref()?;
                 let place = index.0.checked_sub(column.begin_index).filter(|place| (0..column.size).contains(place))?;

@@ -1,10 +1,11 @@
-//! How arrays that C code reads without a lock grow.
+//! Growing of arrays that C code reads without a lock.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Arrays that readers may still be in. They are kept here, so that tools that look for leaks find them.
+/// Replaced arrays that other threads may still read. They are never freed, and listed here so leak checkers don't
+/// report them.
 static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_void);
@@ -12,19 +13,21 @@ struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_voi
 // SAFETY: the address is never used.
 unsafe impl Send for Kept {}
 
-/// Keeps an array that a larger one replaces.
+/// Keeps an array after a larger one replaces it.
 pub(super) fn keep(array: *const c_void) {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(Kept(array));
 }
 
-/// Appends an item to an array and publishes it: the item first, then its array, then the length, so that no reader runs past it. The
-/// array doubles where its length is a power of two; the old one stays where it is, for whoever reads it.
+/// Appends an item to an array and publishes it. The item is stored first, then the array, then the length, so no
+/// reader reads past the end. The array doubles when its length is a power of two. The old one is kept for threads that
+/// still read it.
 ///
 /// # Safety
-/// Both places must be fields of a structure that is never freed, and filled by this function alone, one thread at a time.
+/// `array` and `len` must point at fields of a structure that is never freed. Only this function may change them, on
+/// one thread at a time.
 pub(super) unsafe fn append<T: Copy>(array: *mut *const T, len: *mut i32, item: T) {
-    // SAFETY: promised by the caller: the array has `len` items, and room for more up to the next power of two, which no reader looks
-    // at yet. Both places are aligned as fields of a repr(C) structure.
+    // SAFETY: promised by the caller: the array has `len` items, and a capacity of the next power of two. No reader
+    // reads past `len`. Both fields are aligned, since their structure is repr(C).
     unsafe {
         let (mut items, count) = ((*array).cast_mut(), *len as usize);
         if count == 0 || count.is_power_of_two() {

@@ -1,5 +1,5 @@
-//! What frontends register about types: fields, methods, metadata.
-//! Everything registered is copied and kept for the life of the process, as upstream does.
+//! Registers the reflection of types for frontends: fields, methods, metadata.
+//! The table copies everything and keeps it until the process ends, as upstream does.
 //! Header sections: `TVMFFITypeRegister...`.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -13,7 +13,7 @@ use crate::heap::{ObjectRef, live};
 use crate::process;
 use crate::type_info::key_of;
 
-/// The info of a type that is registered.
+/// The info of a registered type.
 ///
 /// # Errors
 /// `InternalError` for an unknown type.
@@ -39,15 +39,15 @@ unsafe fn leak_text(text: TVMFFIByteArray) -> TVMFFIByteArray {
 /// Adds a field to a type.
 ///
 /// # Errors
-/// `InternalError` for an unknown type or a field name that the type has already.
+/// `InternalError` for an unknown type, or a field name that the type already has.
 ///
 /// # Safety
 /// `field` must be filled as the header says.
 pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Result<()> {
     let info = registered_info(index)?;
-    // Values are made and errors raised without the lock, since the allocator of objects may be somebody's code.
-    // SAFETY: `field` is valid by contract; the info is never freed, only changed under the write lock, and its arrays are as
-    // long as it says.
+    // Own values and make errors without the lock, since the allocator of objects may run a user's code.
+    // SAFETY: `field` is valid by contract. The info is never freed, and changed only under the write lock. Its arrays
+    // have the length that it states.
     unsafe {
         let name = field.name.as_slice();
         let default = match field.flags & kTVMFFIFieldFlagBitMaskHasDefault {
@@ -102,10 +102,10 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
     Ok(())
 }
 
-/// Sets a type's extra information, once.
+/// Sets a type's metadata. This works once per type.
 ///
 /// # Errors
-/// `InternalError` for an unknown type, `RuntimeError` for one that has such information already.
+/// `InternalError` for an unknown type, `RuntimeError` for one that already has metadata.
 ///
 /// # Safety
 /// `metadata` must be filled as the header says.
@@ -116,7 +116,7 @@ pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata
         let table = write();
         if !(*info).metadata.is_null() {
             drop(table);
-            return Err(runtime_error(&process::registered_twice(format!(
+            return Err(runtime_error(&process::beside::registered_twice(format!(
                 "Overriding {}, possible causes:\n\
                  - two ObjectDef<T>() calls for the same T \n\
                  - when we forget to assign _type_key to ObjectRef<Y> that inherits from T\n\

@@ -1,5 +1,5 @@
 //! The table of types: key to index, index to info, ancestors, and reserved child slots.
-//! Infos never move and are never freed, so that C may keep their addresses.
+//! Infos never move and are never freed, so C may keep their addresses.
 //! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`, `TVMFFITypeKeyToIndex`.
 
 use std::collections::HashMap;
@@ -14,11 +14,13 @@ use crate::stable_hash;
 use crate::type_info;
 
 struct Entry {
-    /// Slots reserved for the type and its children, from its own index on.
+    /// Slots reserved for the type and its children, starting at its own index.
     num_slots: i32,
-    /// How many of them are given out, the type's own included.
+    /// The number of slots in use, including the type's own.
     used_slots: i32,
     can_overflow: bool,
+    /// Whether only the code that registered the type may lay out its objects.
+    keeps_layout: bool,
 }
 
 pub(super) struct Table {
@@ -41,8 +43,8 @@ pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
     table().write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a request fails, as a text: an error is made when no lock is held any more, since the allocator of objects may be somebody's code,
-/// which uses the table.
+/// The message of a failed request. The error object is made after the lock is released, since the allocator of objects
+/// may run a user's code that uses the table.
 struct Refusal(String);
 
 impl Refusal {
@@ -69,11 +71,14 @@ impl Table {
             table.insert(index.0, key.as_bytes(), 0, false, parent);
         }
         make_columns(&mut table.attributes);
-        crate::BUILTIN_TYPES.iter().flat_map(|types| types()).for_each(|definition| table.define(definition));
+        crate::handed_down::BUILTIN_TYPES
+            .iter()
+            .flat_map(|types| types())
+            .for_each(|definition| table.define(definition));
         table
     }
 
-    /// Adds a type that is there from the start, or to one.
+    /// Adds a built-in type, or reflection to a type that is already in the table.
     fn define(&mut self, definition: Definition) {
         let key = definition.key.as_bytes();
         let index = self.index_of.get(key).copied().or_else(|| {
@@ -103,8 +108,7 @@ impl Table {
     fn insert(&mut self, index: i32, key: &[u8], child_slots: i32, overflow: bool, parent: Option<i32>) {
         let mut ancestors: Vec<*const TVMFFITypeInfo> = Vec::new();
         if let Some(parent) = parent.and_then(|parent| self.info(parent)) {
-            // SAFETY: infos are never freed, and the fields read here never change; a type of
-            // depth n has n ancestors.
+            // SAFETY: infos are never freed, and the fields read here never change. A type of depth n has n ancestors.
             unsafe {
                 for depth in 0..(*parent).type_depth as usize {
                     ancestors.push(*(*parent).type_ancestors.add(depth));
@@ -113,7 +117,7 @@ impl Table {
             ancestors.push(parent);
         }
         let depth = ancestors.len() as i32;
-        // Leaked on purpose: C code keeps these addresses for the life of the process.
+        // Leaked on purpose: C code may keep these addresses until the process ends.
         let ancestors: &'static mut [*const TVMFFITypeInfo] = Vec::leak(ancestors);
         let info = Box::leak(Box::new(TVMFFITypeInfo {
             type_index: index,
@@ -129,7 +133,8 @@ impl Table {
         }));
         if let Some(slot) = self.entries.get_mut(index as usize) {
             type_info::publish(index, info);
-            *slot = Some(Entry { num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow });
+            *slot =
+                Some(Entry { num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow, keeps_layout: false });
             self.index_of.insert(key.to_owned(), index);
         }
     }
@@ -176,7 +181,7 @@ impl Table {
         }
     }
 
-    /// An index from the parent's reserved slots, or else from the end of the table.
+    /// Allocates an index from the parent's reserved slots, or at the end of the table if they don't suffice.
     fn alloc_index(&mut self, key: &[u8], parent: Option<i32>, child_slots: i32) -> Result<i32, Refusal> {
         let no_parent = || Refusal::new(key, "a dynamic type needs a parent");
         let too_many = || Refusal::new(key, "too many types");
@@ -192,7 +197,7 @@ impl Table {
             return refuse(key, format!("the parent type {parent} takes no more child types"));
         }
         let index = i32::try_from(self.entries.len()).map_err(|_| too_many())?;
-        // A bound on reserved slots keeps one wrong call from taking all memory.
+        // Limit the reserved slots, so a single invalid call can't use up all memory.
         if slots > 1 << 20 {
             return Err(too_many());
         }
@@ -202,18 +207,37 @@ impl Table {
     }
 }
 
-/// The index of a type, which is registered when it is new.
+/// Returns the index of a type, and registers the type if it is new.
 ///
 /// # Errors
-/// `RuntimeError` when the parent is unknown or takes no more children, the depth does not follow
-/// from the parent, or a static index is taken.
+/// `RuntimeError` if the parent is unknown or allows no more child types, the depth isn't the parent's plus one, or the
+/// static index is taken.
 pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
     if let Some(index) = key_to_index(request.key) {
         return Ok(index);
     }
     let index = write().get_or_alloc(request);
-    // The lock is free again.
+    // Make the error after the lock is released.
     index.map_err(|Refusal(text)| runtime_error(&text))
+}
+
+/// Reserves the layout of a type and its children: only the code that registered the type may lay out their objects.
+pub(crate) fn keep_layout(index: i32) {
+    if let Some(entry) = write().entry_mut(index) {
+        entry.keeps_layout = true;
+    }
+}
+
+/// The type that [`keep_layout`] was called for: this one or an ancestor.
+pub(crate) fn layout_owner(index: TypeIndex) -> Option<TypeIndex> {
+    let table = read();
+    let info = table.info(index.0)?;
+    // SAFETY: infos are never freed; depth and ancestors never change, and a type of depth n has n ancestors.
+    let ancestors = unsafe {
+        let depth = (*info).type_depth as usize;
+        (0..depth).map(move |i| (**(*info).type_ancestors.add(i)).type_index)
+    };
+    ancestors.chain([index.0]).find(|&index| table.entry(index).is_some_and(|entry| entry.keeps_layout)).map(TypeIndex)
 }
 
 /// The index of a registered type.
@@ -230,7 +254,7 @@ pub(crate) fn required_index(key: &[u8]) -> Result<i32> {
     key_to_index(key).ok_or_else(|| check_failed("it != type_key2index_.end()", &unknown()))
 }
 
-/// The info of a registered type, without a lock; its address stays valid for the life of the process.
+/// The info of a registered type, read without a lock. Its address stays valid until the process ends.
 pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
     match ready_type_info(index) {
         Some(info) => Some(info),
@@ -238,7 +262,8 @@ pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
     }
 }
 
-/// The info of a type, where the table is filled and has that type. An info in a table that is not filled may be changing.
+/// The info of a type; `None` if the type is unknown or the table isn't initialised yet. During initialisation an info
+/// may still change.
 #[inline]
 pub(crate) fn ready_type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
     TABLE.get()?;

@@ -1,4 +1,4 @@
-//! What the macro `export` puts behind a C symbol.
+//! The code that the macro `export` calls from a C symbol.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,12 @@ use super::schema::metadata;
 use crate::abi::{TVMFFIAny, TypeIndex};
 use crate::any::{Any, AnyView};
 use crate::error::{Result, from_panic, runtime_error, set_raised};
-use crate::host::check_runtime;
+use crate::host::{check_runtime, raise_elsewhere};
 
-/// Runs the body of an exported function: 0 with the result written, or -1 with the error raised.
+/// Runs the body of an exported function. Returns 0 with the result written, or -1 with the error raised.
 ///
 /// # Safety
-/// As [`TVMFFISafeCallType`](crate::abi::TVMFFISafeCallType) says of a call.
+/// The arguments must meet the requirements of a [`TVMFFISafeCallType`](crate::abi::TVMFFISafeCallType) call.
 pub unsafe fn run(
     args: *const TVMFFIAny,
     num_args: i32,
@@ -22,7 +22,7 @@ pub unsafe fn run(
 ) -> i32 {
     let call = || {
         check_caller()?;
-        // SAFETY: the caller's result is NULL or readable; only its type index is looked at.
+        // SAFETY: the caller's result is NULL or readable; only its type index is read.
         match unsafe { result.as_ref() } {
             None => return Err(runtime_error("result is NULL")),
             Some(result) if TypeIndex(result.type_index).is_object() => {
@@ -35,7 +35,7 @@ pub unsafe fn run(
     };
     let error = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => {
-            // SAFETY: not NULL, as was checked, and writable; it owns nothing.
+            // SAFETY: checked to be non-NULL, and writable; it owns nothing.
             unsafe { result.write(value.into_raw()) };
             return 0;
         }
@@ -46,7 +46,7 @@ pub unsafe fn run(
     -1
 }
 
-/// Once: a caller on another runtime would find neither errors nor types.
+/// Checks once that the caller uses the same runtime. A caller on another runtime would find neither errors nor types.
 fn check_caller() -> Result<()> {
     static IS_FINE: AtomicBool = AtomicBool::new(false);
     if IS_FINE.load(Ordering::Relaxed) {
@@ -57,16 +57,15 @@ fn check_caller() -> Result<()> {
     Ok(())
 }
 
-/// Raises an error where its caller looks for it: in the slot of the runtime that the process uses, should that be another one.
+/// Raises an error in the slot where the caller looks for it. If the process uses another runtime, this is the other
+/// runtime's slot.
 fn raise(error: crate::error::Error) {
-    #[cfg(not(feature = "external"))]
-    if crate::host::raise_elsewhere(error.kind(), error.message()) {
-        return;
+    if !raise_elsewhere(error.kind(), error.message()) {
+        set_raised(error);
     }
-    set_raised(error);
 }
 
-/// Calls a typed function by its exported name.
+/// Calls a typed function, with its exported name for messages.
 ///
 /// # Errors
 /// As [`TypedFunction::call_typed`].
@@ -79,7 +78,7 @@ pub fn metadata_of<Args, F: TypedFunction<Args>>(_function: &F) -> Any {
     metadata(&F::schema()).into()
 }
 
-/// The metadata of a function of any arguments.
+/// The metadata of a function that takes any arguments.
 pub fn packed_metadata() -> Any {
     metadata("{\"type\":\"ffi.Function\"}").into()
 }

@@ -1,6 +1,7 @@
-//! Functions of typed parameters: made of closures, with the checks, messages and descriptions that upstream's typed functions have.
-//! `schema` says what a type is called, `function` makes functions, `export` is behind the macro of that name.
-//! No header section: upstream's are `TypeTraits` and `FunctionInfo`, in C++.
+//! Functions with typed parameters, created from closures. They have the same checks, messages and descriptions as
+//! upstream's typed functions. `schema` defines the names of types, `function` creates functions, and `export` is the
+//! code that the macro of that name calls.
+//! No header section: upstream's counterparts are `TypeTraits` and `FunctionInfo`, in C++.
 
 pub(crate) mod export;
 mod function;

@@ -1,5 +1,5 @@
-//! What types are called: in messages, and in the metadata that binding generators read.
-//! Names and schemas are those of upstream's `TypeTraits<T>::TypeStr()` and `TypeSchema()`.
+//! The names of types in messages, and their schemas in the metadata that binding generators read.
+//! Both match upstream's `TypeTraits<T>::TypeStr()` and `TypeSchema()`.
 
 use std::ffi::c_void;
 
@@ -14,15 +14,22 @@ use crate::shape::Shape;
 use crate::string::{Bytes, Str};
 use crate::tensor::Tensor;
 
-/// What a type is called by TVM FFI.
+/// The name and schema of a type in TVM FFI.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no name in TVM FFI",
+    label = "expected a type of TVM FFI",
+    note = "numbers, `bool`, strings, `Option`, containers, `Tensor`, `Function`, `Obj<T>` and `Any` are such types"
+)]
 pub trait TypeSchema {
     /// Its name in messages, such as `int` or `Optional<str>`.
     fn type_name() -> String;
 
-    /// Its schema, a JSON text such as `{"type":"int"}`, which `tvm_ffi.core.TypeSchema.from_json_str` reads.
+    /// Its schema, a JSON string such as `{"type":"int"}`. Python reads it with
+    /// `tvm_ffi.core.TypeSchema.from_json_str`.
     fn type_schema() -> String;
 
-    /// What a value is that doesn't convert, in messages: its type key, or for a container also the element that doesn't.
+    /// Describes a value that doesn't convert, for messages: its type key. For a container, the description includes
+    /// the element that doesn't convert.
     fn mismatch(view: AnyView<'_>) -> String {
         view.type_key()
     }
@@ -135,17 +142,17 @@ maps! {
     Dict: "Dict";
 }
 
-/// The container in a value, which an r-value argument keeps.
+/// The container in a value. An r-value argument keeps it.
 fn container<T: TryFromAny>(view: AnyView<'_>) -> Option<T> {
     Any::from(view.shared_object()?).cast().ok()
 }
 
-/// The metadata of what has that schema: a JSON object.
+/// The metadata for a schema, as a JSON object.
 pub(crate) fn metadata(schema: &str) -> String {
     format!("{{\"type_schema\":{}}}", json_string(schema))
 }
 
-/// A text as JSON writes it.
+/// Encodes a string as JSON.
 fn json_string(text: &str) -> String {
     let mut json = String::from("\"");
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Keys of artifacts: what decides their bytes.
+//! Keys of artifacts: everything that decides their bytes.
 
 use std::fmt;
 
@@ -8,12 +8,14 @@ use super::super::LibraryBuilder;
 use crate::lower::{Kernel, NoIdentity};
 use crate::spec::{Part, Signature};
 
-/// This build of the library: its version, and a hash of its sources. Another build may generate other code.
+/// Identifies this build of the library: its version and a hash of its sources. Another build may generate other
+/// code.
 pub fn build_id() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("TVM_FFI_CODEGEN_BUILD_ID"))
 }
 
-/// The error of a kernel that no key can stand for: a body, which is a closure, or an address, which means something else in another process.
+/// The error for a kernel that can't be part of a key: a body is a closure, and an address has another meaning in
+/// another process.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "the kernel of function `{function}` is a body or an address, and can't be told from another one in a later process"
@@ -24,12 +26,12 @@ pub struct NotCacheable {
     pub function: String,
 }
 
-/// The key of an artifact in a [`Cache`](super::Cache): a SHA-256 of all that decides its bytes.
+/// The key of an artifact in a [`Cache`](super::Cache): a SHA-256 of everything that decides its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The parts of a key, of which there is none yet but the [build](build_id).
+    /// Starts a key that has only the [build](build_id) as a part.
     pub fn builder() -> CacheKeyBuilder {
         CacheKeyBuilder(Sha256::new()).part("build", build_id())
     }
@@ -48,12 +50,14 @@ impl fmt::Debug for CacheKey {
     }
 }
 
-/// A [`CacheKey`] that is being put together. The order of parts counts.
+/// A builder of a [`CacheKey`]. The order of the parts matters.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct CacheKeyBuilder(Sha256);
 
 impl CacheKeyBuilder {
-    /// Adds a part: the bytes of an object that is linked in, an option of the linker, a version of the compiler that has made a kernel.
+    /// Adds a part: for example the bytes of a linked object, a linker option, or the version of the compiler that
+    /// built a kernel.
     pub fn part(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.add(name.as_bytes());
         self.add(value.as_ref());
@@ -83,7 +87,7 @@ impl CacheKeyBuilder {
         Ok(self.part("", ""))
     }
 
-    /// Adds all that decides a library's object: functions, target, options and the code generator's version.
+    /// Adds everything that decides a library's object: functions, target, options and the code generator's version.
     ///
     /// # Errors
     /// The kernel of a function is a body or an address.
@@ -102,7 +106,7 @@ impl CacheKeyBuilder {
         CacheKey(self.0.finalize().into())
     }
 
-    /// Adds bytes behind their number, so that no two lists of parts are the same bytes.
+    /// Adds the length and then the bytes, so different lists of parts never give the same bytes.
     fn add(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);

@@ -1,10 +1,10 @@
-//! The bytes behind a symbol.
+//! The bytes at a symbol.
 
 use object::{File, Object, ObjectSection, ObjectSegment};
 
 use super::symbols::Place;
 
-/// The bytes from a place to the end of its section; where a linked file has no sections any more, of its segment.
+/// The bytes from a place to the end of its section, or of its segment in a linked file without sections.
 pub(super) fn from<'data>(file: &File<'data>, place: Place) -> Option<&'data [u8]> {
     let address = place.address;
     let inside = |start: u64, size: u64| address >= start && address - start < size;

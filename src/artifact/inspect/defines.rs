@@ -1,23 +1,23 @@
-//! A look-up of a symbol in files to link.
+//! Looks a symbol up in files to link.
 
 use std::path::Path;
 
 use object::File;
 use object::read::archive::ArchiveFile;
 
-use super::InspectError;
-use super::names::Names;
+use super::binary::InspectError;
 use super::symbols::Symbols;
-use crate::artifact::map::map;
+use crate::artifact::map::contents;
+use crate::object_names::Names;
 
-/// Whether an object, a shared library or a member of an archive defines an exported symbol of that C name. A file of another kind, such as a linker's
-/// script, defines none; nor does a member for a compiler's own use.
+/// Whether an object, a shared library or a member of an archive defines an exported symbol with that C name. Files
+/// of other kinds, such as linker scripts, define none, and neither do an archive's special members.
 ///
 /// # Errors
 /// The file can't be read, or isn't regular.
 pub fn defines_symbol(path: impl AsRef<Path>, symbol: &str) -> Result<bool, InspectError> {
     let path = path.as_ref();
-    let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
+    let mapped = contents(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
     let Ok(archive) = ArchiveFile::parse(&*mapped) else { return Ok(object_defines(&mapped, symbol)) };
     let mut members = archive.members().flatten().filter_map(|member| member.data(&*mapped).ok());
     Ok(members.any(|member| object_defines(member, symbol)))

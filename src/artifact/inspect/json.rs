@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Binary, BinaryFunction, BinaryModule};
+use super::binary::{Binary, BinaryFunction, BinaryModule};
 
 impl Binary {
-    /// The contents as a JSON object, with a field for each field of the struct. `metadata` is an object, and not a text.
+    /// The contents as a JSON object with one field per field of the struct. `metadata` is an object, not a string.
     pub fn to_json(&self) -> String {
         let binary = json!({
             "format": self.format,

@@ -1,125 +1,42 @@
 //! A reader of libraries and objects of any format and machine. No code of the file is run.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use object::{File, Object, ObjectKind};
 use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
-use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
+use tvm_ffi_runtime::unstable::library_bin::{LibraryBin, Node};
 
-use super::map::map;
-use crate::lower::LaunchDescription;
+use super::map::contents;
+use crate::object_names::Names;
+pub use binary::{Binary, BinaryFunction, BinaryModule, InspectError};
 pub use defines::defines_symbol;
-use names::Names;
 use symbols::Symbols;
 
+mod binary;
 mod bytes;
 mod defines;
 mod json;
-mod names;
 mod needed;
 mod symbols;
 mod texts;
 
-/// The error of [`inspect`] and [`defines_symbol`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InspectError {
-    /// The file can't be read.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file is neither an object nor a library, or it is broken.
-    #[error("{}: {problem}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The part that is wrong, and how.
-        problem: String,
-    },
-    /// The file's `__tvm_ffi__library_bin` is broken.
-    #[error("{}: {source}", path.display())]
-    LibraryBin {
-        /// The file.
-        path: PathBuf,
-        /// The part of it that is wrong.
-        source: LibraryBinError,
-    },
-}
-
-/// The contents of an object or library, as [`inspect`] finds them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Binary {
-    /// The format: `ELF`, `Mach-O`, `COFF`, `PE`.
-    pub format: &'static str,
-    /// The machine, such as `X86_64`.
-    pub architecture: String,
-    /// Whether the file is linked: a library or a program, and not an object.
-    pub linked: bool,
-    /// The functions `__tvm_ffi_<name>`, by name.
-    pub functions: Vec<BinaryFunction>,
-    /// Whether the file has a variable for the address of the library's module, `__tvm_ffi__library_ctx`.
-    pub has_context: bool,
-    /// The symbols that another file has to define, by name. Weak symbols may stay undefined, and are left out.
-    pub needed_symbols: Vec<String>,
-    /// The libraries that are loaded with the file, in order.
-    pub needed_libraries: Vec<String>,
-    /// The nodes of `__tvm_ffi__library_bin`, the root first; `None` where there is none.
-    pub modules: Option<Vec<BinaryModule>>,
-}
-
-/// A function of a [`Binary`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct BinaryFunction {
-    /// The function's name; in a system library, with the library's prefix.
-    pub name: String,
-    /// Whether the function has metadata: `__tvm_ffi__metadata_<name>`.
-    pub has_metadata: bool,
-    /// Whether the function has a doc: `__tvm_ffi__doc_<name>`.
-    pub has_doc: bool,
-    /// The metadata, as JSON. A function of the file returns it, and no function is called, so that it is known only where this crate made the object:
-    /// there it is found in the data.
-    pub metadata: Option<String>,
-    /// The text form of the signature, from the metadata.
-    pub signature: Option<String>,
-    /// The doc, which is known where the metadata is.
-    pub doc: Option<String>,
-    /// The launches that the function makes, from the metadata.
-    pub launches: Vec<LaunchDescription>,
-}
-
-/// A node of a [`Binary`]'s import tree.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct BinaryModule {
-    /// The module's kind; `_lib` is the library itself.
-    pub kind: String,
-    /// The size of the payload in bytes.
-    pub size: u64,
-    /// The indices of the nodes that the module imports.
-    pub imports: Vec<usize>,
-}
-
-/// Reads an object file or shared library: ELF, Mach-O, COFF or PE. Of a large file only the parts that are looked at are read.
+/// Reads an object file or shared library: ELF, Mach-O, COFF or PE.
 ///
-/// The file need not be trusted. The time grows with the file's size: data that sections share are searched once, and names that entries of
-/// tables share are read until they are 16 times the file.
+/// Another process may write to the file or truncate it meanwhile. A file of 256 MiB or more is mapped, so only the
+/// accessed parts are read. Truncating a mapped file during the inspection ends this process with `SIGBUS`.
+///
+/// The file need not be trusted. The time is proportional to the file's size: data that sections share is searched
+/// once, and reading names that table entries share stops at 16 times the file's size.
 ///
 /// # Errors
 /// The file can't be read, isn't regular (a FIFO is not waited for), has another format, or is broken.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let path = path.as_ref();
-    let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
+    let mapped = contents(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
     read(&mapped, path)
 }
 
-/// The contents of an object or shared library in memory; otherwise as [`inspect`]. Messages call the bytes by `name`.
+/// As [`inspect`], for an object or shared library in memory. Messages refer to the bytes as `name`.
 ///
 /// # Errors
 /// The bytes have another format, or are broken.
@@ -163,7 +80,7 @@ fn read(bytes: &[u8], path: &Path) -> Result<Binary, InspectError> {
     })
 }
 
-/// A `library_bin` without what lies behind it: its first integer counts the bytes that follow.
+/// A `library_bin` without the data after it: its first integer counts the bytes that follow.
 fn extent(blob: &[u8]) -> &[u8] {
     let (header, rest) = blob.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
     let len = usize::try_from(u64::from_le_bytes(*header)).unwrap_or(usize::MAX).min(rest.len());
@@ -173,7 +90,7 @@ fn extent(blob: &[u8]) -> &[u8] {
 fn modules(bin: &LibraryBin<'_>) -> Vec<BinaryModule> {
     let node = |(index, node): (usize, &Node<'_>)| {
         let (kind, size) = match node {
-            Node::Library => (tvm_ffi_runtime::library_bin::LIBRARY_KIND, 0),
+            Node::Library => (tvm_ffi_runtime::unstable::library_bin::LIBRARY_KIND, 0),
             Node::Module { kind, payload } => (*kind, payload.len() as u64),
         };
         BinaryModule { kind: kind.to_owned(), size, imports: bin.children(index).to_vec() }

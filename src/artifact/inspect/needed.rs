@@ -1,12 +1,11 @@
-//! The libraries that are loaded with a file.
+//! The libraries that the loader loads with a file.
 
+use crate::object_names::Names;
 use object::endian::Endian;
 use object::read::elf::{ElfFile, FileHeader};
 use object::read::macho::{MachHeader, MachOFile};
 use object::read::pe::{ImageNtHeaders, PeFile};
 use object::{File, LittleEndian as LE, elf};
-
-use super::names::Names;
 
 pub(super) fn libraries(file: &File<'_>, names: &mut Names) -> Result<Vec<String>, String> {
     let mut libraries = Vec::new();
@@ -28,7 +27,7 @@ pub(super) fn libraries(file: &File<'_>, names: &mut Names) -> Result<Vec<String
     Ok(libraries)
 }
 
-/// Takes the name of a library, which may be broken.
+/// Receives the name of a library, which may be broken.
 type Add<'a> = dyn FnMut(object::Result<&[u8]>) -> Result<(), String> + 'a;
 
 fn of_elf<E: Endian, H: FileHeader<Endian = E>>(file: &ElfFile<'_, H>, add: &mut Add<'_>) -> Result<(), String> {

@@ -1,5 +1,5 @@
-//! The symbols that matter to TVM FFI, by the names of `symbol::` in upstream's `extra/module.h`. Those of a system library have its prefix:
-//! `__tvm_ffi_<prefix><name>`, `<prefix>__tvm_ffi__library_ctx` and so on.
+//! The symbols of TVM FFI, with the names from `symbol::` in upstream's `extra/module.h`. In a system library they
+//! contain its prefix: `__tvm_ffi_<prefix><name>`, `<prefix>__tvm_ffi__library_ctx` and so on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use object::{File, LittleEndian as LE, Object, ObjectKind, ObjectSymbol, Section
 
 use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 
-use super::BinaryFunction;
-use super::names::Names;
+use super::binary::BinaryFunction;
 use super::texts::Named;
+use crate::object_names::Names;
 use crate::object_symbols::c_name;
 
-/// The place of a symbol in a file.
+/// The location of a symbol in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// The section, in an object, whose addresses are offsets into sections.
+    /// The section, for an object: its addresses are offsets into sections.
     pub(super) section: Option<SectionIndex>,
     pub(super) address: u64,
 }
@@ -37,13 +37,14 @@ impl Symbols {
             File::Elf32(_) | File::Elf64(_) if file.kind() != ObjectKind::Relocatable => {
                 symbols.read_table(file, file.dynamic_symbols(), names)?;
             }
-            // a linked file of Mach-O too: the `object` crate's list of imports refuses symbols that may be in any library, as the runtime's are
+            // also for a linked Mach-O file: the `object` crate's list of imports refuses symbols that may come from
+            // any library, as the runtime's do
             _ => symbols.read_table(file, file.symbols(), names)?,
         }
         Ok(symbols)
     }
 
-    /// Reads the exported symbols of a table, and those that it needs.
+    /// Reads the exported and the undefined symbols of a table.
     fn read_table<'data, 'file>(
         &mut self,
         file: &File<'_>,
@@ -52,7 +53,7 @@ impl Symbols {
     ) -> Result<(), String> {
         let linked = file.kind() != ObjectKind::Relocatable;
         for symbol in table.filter(|symbol| symbol.is_global()) {
-            // a weak symbol may stay undefined, as do hooks that a C compiler's startup files ask for
+            // a weak symbol may stay undefined, such as the hooks in a C compiler's startup files
             if symbol.is_undefined() && symbol.is_weak() {
                 continue;
             }
@@ -70,7 +71,7 @@ impl Symbols {
         Ok(())
     }
 
-    /// Reads one entry after the other: lists of imports may overlap too, and all of them together be more than there is memory for.
+    /// Reads the entries one by one: lists of imports may overlap, and together they may exceed the memory.
     fn read_pe<Pe: ImageNtHeaders>(&mut self, file: &PeFile<'_, Pe>, names: &mut Names) -> Result<(), String> {
         if let Some(table) = file.export_table().map_err(text)? {
             for (pointer, index) in table.name_iter() {

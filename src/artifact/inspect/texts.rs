@@ -1,7 +1,9 @@
-//! Metadata and docs as they lie among a file's data. The functions that return them are not called, as running code of a file means trusting it.
+//! Finds metadata and docs in a file's data. The functions that return them are not called, because running a file's
+//! code means trusting it.
 //!
-//! Objects of this crate have the texts one behind the other, each with a NUL at its end; a function's doc comes right behind its metadata. A text is
-//! taken for metadata only where it is JSON with the text of a signature, and the file exports the signature's function.
+//! In objects of this crate the strings are adjacent, each with a NUL at its end, and a function's doc follows its
+//! metadata directly. A string counts as metadata only if it is JSON with a signature, and the file exports the
+//! signature's function.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -10,22 +12,23 @@ use memchr::memmem;
 use object::{File, Object, ObjectSection};
 use serde_json::{Deserializer, Value};
 
-use super::BinaryFunction;
+use super::binary::BinaryFunction;
 use crate::lower::LaunchDescription;
 use crate::spec::Signature;
 
-/// What metadata may begin with: the order of an object's keys is for its writer to choose.
+/// The possible starts of metadata: the writer chooses the order of an object's keys.
 const STARTS: [&str; 3] = [r#"{"launches":["#, r#"{"parameters":["#, r#"{"type_schema":""#];
 
-/// The most bytes that metadata may have, which is enough for thousands of parameters. Parsed JSON takes many times the memory of its text.
+/// The maximum size of metadata in bytes, which is enough for thousands of parameters. Parsed JSON takes many times
+/// the memory of its source.
 const MOST: usize = 16 << 20;
 
-/// A function, and its name in its signature, which a system library's prefix is no part of.
+/// A function with its name in the signature, which lacks a system library's prefix.
 pub(super) type Named = (String, BinaryFunction);
 
-/// Adds the metadata and docs that the sections' data has to the functions; the data `but` is left out.
+/// Adds metadata and docs found in the sections' data to the functions. The data `but` is skipped.
 ///
-/// `bytes` is the whole file. Each byte of it is searched once, however many sections have it.
+/// `bytes` is the whole file. Each byte is searched once, however many sections contain it.
 pub(super) fn add(file: &File<'_>, bytes: &[u8], but: &[u8], functions: &mut [Named]) {
     let mut wanted: HashMap<String, VecDeque<usize>> = HashMap::new();
     for (index, (name, function)) in functions.iter().enumerate() {
@@ -33,7 +36,7 @@ pub(super) fn add(file: &File<'_>, bytes: &[u8], but: &[u8], functions: &mut [Na
             wanted.entry(name.clone()).or_default().push_back(index);
         }
     }
-    // a `library_bin` may be huge, and its payloads may be libraries with texts of their own
+    // a `library_bin` may be huge, and its payloads may be libraries with strings of their own
     let but = match but.as_ptr().addr().checked_sub(bytes.as_ptr().addr()) {
         Some(start) if !but.is_empty() => start..start + but.len(),
         _ => 0..0,
@@ -47,12 +50,12 @@ pub(super) fn add(file: &File<'_>, bytes: &[u8], but: &[u8], functions: &mut [Na
     }
 }
 
-/// The sections' places in a file of `len` bytes, in order. Sections that overlap have a place together; those that only touch don't, as a text ends
-/// with its section.
+/// The sections' ranges in a file of `len` bytes, in order. Overlapping sections are merged. Adjacent sections are
+/// not, as a string ends with its section.
 fn ranges(file: &File<'_>, len: usize) -> Vec<Range<usize>> {
     let in_file = |(start, size): (u64, u64)| {
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(start.checked_add(size)?).ok()?);
-        // a section that isn't wholly in the file has no data
+        // a section that isn't entirely inside the file has no data
         (start < end && end <= len).then_some(start..end)
     };
     let mut all: Vec<_> = file.sections().filter_map(|section| section.file_range().and_then(in_file)).collect();
@@ -77,7 +80,8 @@ fn add_from(data: &[u8], wanted: &mut HashMap<String, VecDeque<usize>>, function
         }
         let Some((value, signature, len)) = metadata(&data[start..]) else { continue };
         end = start + len;
-        // functions of one name are told apart by a system library's prefix, which isn't in the text: the first text is taken for the first
+        // functions with the same name differ only in a system library's prefix, which isn't in the metadata: assign
+        // the metadata in order
         let next = wanted.get_mut(signature.name()).and_then(VecDeque::pop_front);
         if let Some((_, function)) = next.and_then(|index| functions.get_mut(index)) {
             function.metadata = Some(String::from_utf8_lossy(&data[start..end]).into_owned());
@@ -88,7 +92,7 @@ fn add_from(data: &[u8], wanted: &mut HashMap<String, VecDeque<usize>>, function
     }
 }
 
-/// The metadata, the signature that it has, and the length of its JSON.
+/// The metadata, the signature in it, and the length of its JSON.
 fn metadata(data: &[u8]) -> Option<(Value, Signature, usize)> {
     let mut values = Deserializer::from_slice(&data[..data.len().min(MOST)]).into_iter::<Value>();
     let value = values.next()?.ok()?;
@@ -96,7 +100,7 @@ fn metadata(data: &[u8]) -> Option<(Value, Signature, usize)> {
     Some((value, signature, values.byte_offset()))
 }
 
-/// The text between the NUL of the metadata and its own.
+/// The string between the metadata's NUL and the next NUL.
 fn doc(behind: &[u8]) -> Option<String> {
     let text = behind.strip_prefix(&[0])?.split(|&byte| byte == 0).next()?;
     std::str::from_utf8(text).ok().map(str::to_owned)

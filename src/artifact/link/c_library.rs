@@ -1,7 +1,8 @@
-//! The functions of the C library, which every program that loads libraries has: those of ISO C (C17, clause 7) that kernels call, POSIX threads, and
-//! functions that compilers call for themselves.
+//! The symbols of the C library, which every program that loads libraries has: the functions of ISO C (C17, clause 7)
+//! that kernels call, POSIX threads, and the functions that compilers emit calls to.
 
-/// The functions of `<math.h>` and `<complex.h>`, which have further ones for `float` and `long double`: with `f` and `l` behind the name.
+/// The functions of `<math.h>` and `<complex.h>`. The variants for `float` and `long double` add `f` and `l` to the
+/// name.
 const MATH: &[&str] = &[
     "acos",
     "acosh",
@@ -82,7 +83,7 @@ const MATH: &[&str] = &[
 
 /// Other functions and variables.
 const OTHERS: &[&str] = &[
-    // <stdlib.h>, and memory of POSIX
+    // <stdlib.h>, and POSIX memory functions
     "abort",
     "abs",
     "aligned_alloc",
@@ -211,7 +212,7 @@ const OTHERS: &[&str] = &[
     "tolower",
     "toupper",
     "usleep",
-    // <dlfcn.h>, <semaphore.h>, <sys/sysinfo.h> and <unistd.h>, which launches use
+    // <dlfcn.h>, <semaphore.h>, <sys/sysinfo.h> and <unistd.h>
     "dlclose",
     "dlerror",
     "dlopen",
@@ -222,7 +223,7 @@ const OTHERS: &[&str] = &[
     "sem_init",
     "sem_post",
     "sem_wait",
-    // what headers and compilers make of others
+    // replacements that headers and compilers use
     "__assert_fail",
     "__ctype_b_loc",
     "__ctype_tolower_loc",
@@ -241,14 +242,14 @@ const OTHERS: &[&str] = &[
     "__tls_get_addr",
 ];
 
-/// The beginning of the names of POSIX threads' functions.
+/// The prefix of POSIX threads' functions.
 const THREADS: &str = "pthread_";
 
 /// Whether a symbol is a function or variable of the C library.
 pub(super) fn is_of_c_library(name: &str) -> bool {
     let is_math = |name: &str| MATH.binary_search(&name).is_ok();
     let for_other_types = |name: &str| name.strip_suffix(['f', 'l']).is_some_and(is_math);
-    // with `_FORTIFY_SOURCE`, `__memcpy_chk` for `memcpy`
+    // with `_FORTIFY_SOURCE`, `memcpy` becomes `__memcpy_chk`
     let checked = name.strip_prefix("__").and_then(|name| name.strip_suffix("_chk"));
     is_math(name)
         || for_other_types(name)

@@ -1,4 +1,4 @@
-//! Linking by a C compiler's driver, which knows where its linker and libraries are.
+//! Links with a C compiler's driver, which knows where its linker and libraries are.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,11 @@ use std::process::Command;
 
 use target_lexicon::{Architecture, BinaryFormat, Environment, HOST};
 
-use super::{Input, LinkError, Linker, Run, joined, plain, windows};
+use super::error::LinkError;
+use super::stated::{Input, Link, Run, as_file, joined};
+use super::{plain, windows};
 
-pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
+pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
     let command = match (linker.format(), linker.target.environment) {
         (BinaryFormat::Elf, _) => elf(linker, objects, output)?,
         (BinaryFormat::Macho, _) => macho(linker, objects, output)?,
@@ -19,26 +21,27 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
     run(command)
 }
 
-fn elf(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
+fn elf(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
     let mut command = driver(linker)?;
-    // what isn't needed of libc and the like shall not be asked for when the library is loaded
-    command.args(["-shared", "-Wl,--as-needed", "-o"]).arg(output);
+    // don't record libc and the like as needed if they aren't
+    command.args(["-shared", "-Wl,--as-needed", "-o"]).arg(as_file(output));
     command.args(linker.elf_inputs(objects, |option| format!("-Wl,{option}").into()));
     command.args(linker.last(linker.runtime.as_deref()));
     Ok(command)
 }
 
-fn macho(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
+fn macho(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
     let mut command = driver(linker)?;
-    command.args(["-dynamiclib", "-Wl,-undefined,dynamic_lookup", "-o"]).arg(output);
-    // unless told, the linker takes the output's path, which is a temporary one
+    command.args(["-dynamiclib", "-Wl,-undefined,dynamic_lookup", "-o"]).arg(as_file(output));
+    // by default the linker records the output's path, which is temporary
     let file = output.file_name().unwrap_or_default();
-    command.arg(joined("-Wl,-install_name,@rpath/", Path::new(file)));
-    command.args(objects).args(linker.folders.iter().map(|folder| joined("-L", folder)));
+    command.args(for_linker("-install_name", joined("@rpath/", file)));
+    command.args(objects.iter().map(|path| as_file(path)));
+    command.args(linker.folders.iter().map(|folder| joined("-L", as_file(folder))));
     for input in &linker.inputs {
         match input {
-            Input::File(path) => command.arg(path),
-            Input::WholeArchive(path) => command.arg(joined("-Wl,-force_load,", path)),
+            Input::File(path) => command.arg(as_file(path)),
+            Input::WholeArchive(path) => command.args(for_linker("-force_load", as_file(path))),
             Input::Library(name) => command.arg(format!("-l{name}")),
         };
     }
@@ -46,17 +49,17 @@ fn macho(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command,
     Ok(command)
 }
 
-fn mingw(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
-    let runtime = windows::runtime(linker, objects, output.parent().unwrap_or(output))?;
+fn mingw(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
+    let runtime = windows::runtime(linker, output.parent().unwrap_or(output))?;
     let mut command = driver(linker)?;
-    command.args(["-shared", "-o"]).arg(output);
+    command.args(["-shared", "-o"]).arg(as_file(output));
     command.args(linker.elf_inputs(objects, |option| format!("-Wl,{option}").into()));
     command.args(linker.last(runtime.as_deref()));
     Ok(command)
 }
 
-fn msvc(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
-    let runtime = windows::runtime(linker, objects, output.parent().unwrap_or(output))?;
+fn msvc(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
+    let runtime = windows::runtime(linker, output.parent().unwrap_or(output))?;
     let architecture = match linker.target.architecture {
         Architecture::X86_64 => "x86_64",
         Architecture::Aarch64(_) => "aarch64",
@@ -65,11 +68,11 @@ fn msvc(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, 
     let tool = cc::windows_registry::find_tool(architecture, "link.exe");
     let tool = tool.ok_or_else(|| no_driver(linker, "Visual Studio's link.exe".to_owned()))?;
     let mut command = tool.to_command();
-    command.args(["/NOLOGO", "/DLL"]).arg(joined("/OUT:", output)).args(objects);
+    command.args(["/NOLOGO", "/DLL"]).arg(joined("/OUT:", output)).args(objects.iter().map(|path| as_file(path)));
     command.args(linker.folders.iter().map(|folder| joined("/LIBPATH:", folder)));
     for input in &linker.inputs {
         match input {
-            Input::File(path) => command.arg(path),
+            Input::File(path) => command.arg(as_file(path)),
             Input::WholeArchive(path) => command.arg(joined("/WHOLEARCHIVE:", path)),
             Input::Library(name) => command.arg(format!("{name}.lib")),
         };
@@ -78,17 +81,25 @@ fn msvc(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, 
     Ok(command)
 }
 
-fn no_driver(linker: &Linker, problem: String) -> LinkError {
+/// Passes an option with a value to the linker through the driver: `-Wl,` splits its argument at commas.
+fn for_linker(option: &str, value: OsString) -> Vec<OsString> {
+    match value.as_encoded_bytes().contains(&b',') {
+        true => vec!["-Xlinker".into(), option.into(), "-Xlinker".into(), value],
+        false => vec![joined(&format!("-Wl,{option},"), value)],
+    }
+}
+
+fn no_driver(linker: &Link, problem: String) -> LinkError {
     LinkError::NoDriver { target: Box::new(linker.target.clone()), problem }
 }
 
-/// The driver with the flags that choose the target.
-fn driver(linker: &Linker) -> Result<Command, LinkError> {
+/// The driver with the flags that select the target.
+fn driver(linker: &Link) -> Result<Command, LinkError> {
     if let Some(command) = plain::driver(&linker.target) {
         return Ok(command);
     }
     let mut build = cc::Build::new();
-    // the tool's defaults are those of a build script
+    // the crate's defaults are meant for build scripts
     build.cargo_metadata(false).cargo_warnings(false).cargo_output(false).cargo_debug(false);
     build.inherit_rustflags(false).inherit_trim_paths(false).warnings(false).extra_warnings(false);
     build.target(&linker.target.to_string()).host(&HOST.to_string()).opt_level(0).debug(false);
@@ -96,14 +107,14 @@ fn driver(linker: &Linker) -> Result<Command, LinkError> {
     Ok(tool.to_command())
 }
 
-/// The path of a library where the driver looks for libraries. GNU's and LLVM's drivers tell it.
-pub(super) fn find_library(linker: &Linker, name: &OsStr) -> Option<PathBuf> {
+/// The path of a library in the driver's search path. GNU's and LLVM's drivers report it.
+pub(super) fn find_library(linker: &Link, name: &OsStr) -> Option<PathBuf> {
     let mut option = OsString::from("-print-file-name=");
     option.push(name);
     let mut command = driver(linker).ok()?;
     let done = command.arg(option).output().ok().filter(|done| done.status.success())?;
     let path = PathBuf::from(String::from_utf8(done.stdout).ok()?.trim_end());
-    // the name alone says that there is none
+    // the bare name means that there is no such library
     Some(path).filter(|path| path.components().count() > 1)
 }
 
@@ -126,4 +137,16 @@ fn shown(command: &Command) -> String {
         if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
     quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_options_are_passed_on_whole() {
+        let passed = |value: &str| for_linker("-force_load", value.into());
+        assert_eq!(passed("a.a"), ["-Wl,-force_load,a.a"]);
+        assert_eq!(passed("a,-rpath,b.a"), ["-Xlinker", "-force_load", "-Xlinker", "a,-rpath,b.a"]);
+    }
 }

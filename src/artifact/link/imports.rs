@@ -1,18 +1,19 @@
-//! An object with the imports of a library for Windows, for mingw's linkers.
+//! An object with a Windows library's imports, for mingw's linkers.
 //!
-//! An import library of Microsoft's short form does as well for every other linker. GNU's puts the end of the table of such imports before its entries, and
-//! says nothing: calls then lead nowhere.
+//! Every other linker also accepts an import library in Microsoft's short form. GNU's linker puts the end of the
+//! table of such imports before its entries, without a warning, and calls then jump to invalid addresses.
 
 use object::write::{Object, Relocation, SectionId, StandardSection, Symbol, SymbolId, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, pe,
 };
 
-/// An object that says of each symbol that it comes from `image`, as the "Microsoft PE format" describes it in ".idata": an entry of the directory, a
-/// table of names, a table of addresses, which the loader fills, and for each symbol the function that jumps to its address.
+/// Builds an object that imports each symbol from `image`, as the "Microsoft PE format" describes it in ".idata". It
+/// has a directory entry, a table of names, and a table of addresses that the loader fills. For each symbol, a
+/// function jumps to the symbol's address.
 pub(super) fn import_object(image: &str, symbols: impl IntoIterator<Item = String>) -> object::write::Result<Vec<u8>> {
     let mut object = Object::new(BinaryFormat::Coff, Architecture::X86_64, Endianness::Little);
-    // the linker orders parts of `.idata` by what stands behind the dollar
+    // the linker orders parts of `.idata` by the suffix after the dollar
     let mut part = |number: u8| {
         let name = format!(".idata${number}");
         let section = object.add_section(Vec::new(), name.into_bytes(), SectionKind::Data);
@@ -28,14 +29,14 @@ pub(super) fn import_object(image: &str, symbols: impl IntoIterator<Item = Strin
     }
     object.append_section_data(file.0, &[image.as_bytes(), &[0]].concat(), 2);
     for symbol in symbols {
-        // a hint of the name's index in the image's table, which may be wrong
+        // a hint, which may be wrong: the index of the name in the image's table
         let hint = object.append_section_data(hints.0, &[&[0, 0], symbol.as_bytes(), &[0]].concat(), 2);
         let entry = object.append_section_data(names.0, &[0; 8], 8);
         relative(&mut object, names.0, entry, hints.1, hint)?;
         let entry = object.append_section_data(addresses.0, &[0; 8], 8);
         relative(&mut object, addresses.0, entry, hints.1, hint)?;
         let address = define(&mut object, format!("__imp_{symbol}"), addresses.0, entry, SymbolKind::Data);
-        // jmp *address(%rip), from where the instruction ends
+        // jmp *address(%rip), relative to the end of the instruction
         let jump = object.append_section_data(code, &[0xff, 0x25, 0, 0, 0, 0], 2);
         let flags = RelocationFlags::Coff { typ: pe::IMAGE_REL_AMD64_REL32 };
         object.add_relocation(code, Relocation { offset: jump + 2, symbol: address, addend: -4, flags })?;
@@ -47,7 +48,7 @@ pub(super) fn import_object(image: &str, symbols: impl IntoIterator<Item = Strin
     object.write()
 }
 
-/// Stores the offset of a place from the start of the image.
+/// Stores an offset relative to the start of the image.
 fn relative(
     object: &mut Object<'_>,
     section: SectionId,

@@ -1,32 +1,35 @@
-//! The C compiler's driver for this machine where nobody asks for more than a program: it isn't asked which compiler it is.
+//! The host's C compiler driver, for environments that specify at most a program. The compiler isn't queried.
 //!
-//! The crate `cc` runs a compiler to learn its family, since other targets and compilations need options that differ. For a link on this machine, GNU's and LLVM's drivers
-//! take the same options, and asking takes as long as a small link.
+//! The crate `cc` runs a compiler to learn its family, since other targets and compilations need different options.
+//! For a link on the host, GNU's and LLVM's drivers take the same options, and the query takes as long as a small
+//! link.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 use target_lexicon::{Architecture, Environment, HOST, OperatingSystem, Triple};
 
-/// The driver's command for a target, where the target is this machine and the environment names at most a program; else None.
+/// The driver's command for a target, if the target is the host and the environment specifies at most a program.
+/// Otherwise `None`.
 pub(super) fn driver(target: &Triple) -> Option<Command> {
     let is_here =
         *target == HOST && target.operating_system == OperatingSystem::Linux && target.environment == Environment::Gnu;
     let options: &[&str] = match target.architecture {
-        // a compiler may be for both widths
+        // a compiler may support both widths
         Architecture::X86_64 => &["-fPIC", "-m64"],
         Architecture::Aarch64(_) | Architecture::Riscv64(_) => &["-fPIC"],
         _ => return None,
     };
     let mut command = Command::new(program(&target.to_string(), std::env::vars_os()).filter(|_| is_here)?);
-    // as the crate `cc` does, for the messages
+    // the crate `cc` sets this too, for the messages
     command.args(options).env("LC_ALL", "C");
     Some(command)
 }
 
-/// The program that the environment names, or `cc`. None where a variable has flags or a wrapper, which the crate `cc` understands.
+/// The program that the environment specifies, or `cc`. `None` if a variable has flags or a wrapper, which the crate
+/// `cc` understands.
 fn program(triple: &str, variables: impl Iterator<Item = (OsString, OsString)>) -> Option<OsString> {
-    // the crate `cc` goes by the first of them
+    // the crate `cc` uses the first of these that is set
     let names = [format!("CC_{triple}"), format!("CC_{}", triple.replace('-', "_")), "HOST_CC".into(), "CC".into()];
     let mut found: Option<(usize, OsString)> = None;
     for (name, value) in variables {
@@ -44,13 +47,13 @@ fn program(triple: &str, variables: impl Iterator<Item = (OsString, OsString)>) 
     }
 }
 
-/// Whether a variable may change what the crate `cc` makes of a compiler.
+/// Whether a variable may change how the crate `cc` calls a compiler.
 fn is_of_the_crate(name: &OsStr) -> bool {
     const BEGINNINGS: [&str; 6] = ["CC_", "CRATE_CC_", "CFLAGS", "HOST_CFLAGS", "RUSTC_WRAPPER", "CARGO_CFG_"];
     BEGINNINGS.iter().any(|beginning| name.as_encoded_bytes().starts_with(beginning.as_bytes()))
 }
 
-/// Whether a value is a program alone.
+/// Whether a value is a program without arguments.
 fn is_program(value: &OsStr) -> bool {
     let bytes = value.as_encoded_bytes();
     !bytes.is_empty() && !bytes.iter().any(u8::is_ascii_whitespace)

@@ -1,4 +1,4 @@
-//! Linking in this process, by the linker wild.
+//! Links in this process with the linker wild.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use target_lexicon::{Architecture, OperatingSystem, Triple};
 
-use super::{Input, LinkError, Linker, Run};
+use super::error::LinkError;
+use super::stated::{Input, Link, Run, as_file};
 
-/// The linker's name for a target that it links for.
+/// The linker's name for a supported target.
 pub(super) fn emulation(target: &Triple) -> Option<&'static str> {
     match (target.architecture, target.operating_system) {
         (Architecture::X86_64, OperatingSystem::Linux) => Some("elf_x86_64"),
@@ -18,17 +19,17 @@ pub(super) fn emulation(target: &Triple) -> Option<&'static str> {
     }
 }
 
-pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
+pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
     let unsupported = || linker.unsupported("expected Linux on x86-64, aarch64 or riscv64");
     let emulation = emulation(&linker.target).ok_or_else(unsupported)?;
     let mut args: Vec<String> =
         ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed"].map(String::from).into();
     if is_small(linker) {
-        // the output is the same on any number of threads, and starting them takes longer
+        // the output doesn't depend on the number of threads, and starting them takes longer than the link
         args.push("--threads=1".to_owned());
     }
     let inputs = linker.elf_inputs(objects, |option| option.into());
-    for arg in inputs.into_iter().chain(linker.last(linker.runtime.as_deref())).chain(["-o".into(), output.into()]) {
+    for arg in inputs.into_iter().chain(linker.last(linker.runtime.as_deref())).chain(["-o".into(), as_file(output)]) {
         args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} is no UTF-8", arg.display())))?);
     }
     let warnings = Arc::new(Mutex::new(Vec::new()));
@@ -40,7 +41,7 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
     };
     let run = || -> Result<(), String> {
         let mut parsed = libwild::Args::new(|| args.iter()).map_err(|error| error.to_string())?;
-        // else they are printed
+        // without a handler they are printed
         parsed.on_warning(Box::new(move |warning| {
             if let Ok(mut warnings) = keep.lock() {
                 warnings.push(format!("warning: {}", warning.warning()));
@@ -56,12 +57,12 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
     }
 }
 
-/// Whether the inputs are so few bytes that further threads aren't worth starting.
-fn is_small(linker: &Linker) -> bool {
+/// Whether the inputs are too small for more threads to pay off.
+fn is_small(linker: &Link) -> bool {
     const SMALL: u64 = 4 << 20;
     let in_memory: u64 = linker.objects.iter().map(|object| object.len() as u64).sum();
     let files = linker.inputs.iter().map(|input| match input {
-        // a file that can't be looked at is the linker's to report
+        // the linker reports files that can't be accessed
         Input::File(path) | Input::WholeArchive(path) => std::fs::metadata(path).map_or(0, |found| found.len()),
         Input::Library(_) => SMALL,
     });

@@ -1,4 +1,4 @@
-//! The runtime's symbols on Windows, where a library has to say which other one each symbol comes from.
+//! The runtime's symbols on Windows, where a library must state which other library each symbol comes from.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -6,38 +6,40 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ar_archive_writer::{COFFShortExport, MachineTypes, write_import_library};
-use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
 use target_lexicon::{Architecture, Environment};
 
+use super::error::LinkError;
 use super::imports::import_object;
-use super::{Input, LinkError, Linker};
-use crate::artifact::map::map;
+use super::objects::{Looked, for_each_object};
+use super::stated::Link;
+use crate::artifact::map::contents;
 
-/// The name that upstream's runtime has on Windows.
+/// The file name of upstream's runtime on Windows.
 const RUNTIME: &str = "tvm_ffi.dll";
 
-/// What the runtime's symbols begin with.
+/// The prefix of the runtime's symbols.
 const PREFIX: &[u8] = b"TVMFFI";
 
-/// The prefix of the name of a function that an object calls through the table of imports, as `__declspec(dllimport)` has it.
+/// The prefix of the name of a function that an object calls through the import table (`__declspec(dllimport)`).
 const IMPORTED: &[u8] = b"__imp_";
 
-/// The import library to link against. That is the stated runtime, or one that is made in `folder` and says of each of the runtime's symbols that the
-/// inputs need that it comes from the stated program or DLL, or else from `tvm_ffi.dll`. Without such a symbol there is none.
-pub(super) fn runtime(linker: &Linker, objects: &[PathBuf], folder: &Path) -> Result<Option<PathBuf>, LinkError> {
+/// The import library to link against: the given runtime, or one that is written to `folder`. That one imports the
+/// runtime's symbols that the inputs need from the given program or DLL, or by default from `tvm_ffi.dll`. Returns
+/// `None` if the inputs need no such symbol.
+pub(super) fn runtime(linker: &Link, folder: &Path) -> Result<Option<PathBuf>, LinkError> {
     let Some(runtime) = &linker.runtime else {
-        return write_imports(linker, RUNTIME, needed(linker, objects), folder);
+        return write_imports(linker, RUNTIME, needed(linker), folder);
     };
-    let image = map(runtime).map_err(|source| LinkError::Io { path: runtime.clone(), source })?;
-    // not all linkers take a DLL, and few a program
+    let image = contents(runtime).map_err(|source| LinkError::Io { path: runtime.clone(), source })?;
+    // few linkers take a program as an input, and not all take a DLL
     if !image.starts_with(b"MZ") {
         return Ok(Some(runtime.clone()));
     }
     let problem = |problem: String| LinkError::Runtime { path: runtime.clone(), problem };
     let exports = object::File::parse(&*image).and_then(|image| image.exports()).map_err(|e| problem(e.to_string()))?;
     let exports: BTreeSet<_> = exports.iter().map(|export| String::from_utf8_lossy(export.name())).collect();
-    let needed = needed(linker, objects);
+    let needed = needed(linker);
     if let Some(symbol) = needed.iter().find(|symbol| !exports.contains(symbol.as_str())) {
         return Err(problem(format!("it doesn't export `{symbol}`, which the library needs")));
     }
@@ -47,38 +49,20 @@ pub(super) fn runtime(linker: &Linker, objects: &[PathBuf], folder: &Path) -> Re
 }
 
 /// The runtime's symbols that the inputs need.
-fn needed(linker: &Linker, objects: &[PathBuf]) -> BTreeSet<String> {
-    let files = linker.inputs.iter().filter_map(|input| match input {
-        Input::File(path) | Input::WholeArchive(path) => Some(path),
-        Input::Library(_) => None,
-    });
+fn needed(linker: &Link) -> BTreeSet<String> {
     let mut needed = BTreeSet::new();
-    for path in objects.iter().chain(files) {
-        // what can't be read is for the linker to report, which knows more formats
-        if let Ok(bytes) = map(path) {
-            add_needed(&bytes, &mut needed);
-        }
-    }
-    needed
-}
-
-/// Adds the runtime's symbols that an object, or the members of an archive, leave undefined.
-fn add_needed(bytes: &[u8], needed: &mut BTreeSet<String>) {
-    if let Ok(archive) = ArchiveFile::parse(bytes) {
-        for member in archive.members().flatten() {
-            add_needed(member.data(bytes).unwrap_or_default(), needed);
-        }
-    } else if let Ok(file) = object::File::parse(bytes) {
-        let undefined = file.symbols().filter(|symbol| symbol.is_undefined());
+    for_each_object(linker, &mut |Looked { object, .. }| {
+        let undefined = object.symbols().filter(|symbol| symbol.is_undefined());
         let names = undefined.filter_map(|symbol| symbol.name_bytes().ok());
         let plain = names.map(|name| name.strip_prefix(IMPORTED).unwrap_or(name));
         needed.extend(plain.filter(|name| name.starts_with(PREFIX)).map(|n| String::from_utf8_lossy(n).into_owned()));
-    }
+    });
+    needed
 }
 
-/// Writes the file by which a linker takes the symbols from `image`.
+/// Writes the file that makes a linker import the symbols from `image`.
 fn write_imports(
-    linker: &Linker,
+    linker: &Link,
     image: &str,
     symbols: BTreeSet<String>,
     folder: &Path,

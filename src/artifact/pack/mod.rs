@@ -1,96 +1,26 @@
-//! Objects that carry modules: `__tvm_ffi__library_bin`, whose payloads are copied from file to file without a stay in memory.
+//! Objects that carry modules in `__tvm_ffi__library_bin`. Payloads are copied from file to file without being held
+//! in memory.
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use target_lexicon::Triple;
-use tvm_ffi_runtime::library_bin::{Layout, LibraryBinError, NodeSpec};
+use tvm_ffi_runtime::unstable::library_bin::{Layout, NodeSpec};
 
 use super::progress::{NOBODY, Progress};
+use crate::lower::is_symbol_prefix;
 
 mod object;
+mod payload;
 mod stream;
 
+pub use payload::{PackError, Payload};
 use stream::Payloads;
 
-/// The bytes of a module, or the file that they are in.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Payload {
-    /// A regular file of any size, all of which is taken.
-    File(PathBuf),
-    /// Bytes in memory.
-    Bytes(Vec<u8>),
-}
-
-/// A node of a [`LibraryBinBuilder`], which means nothing to another builder.
+/// A node of a [`LibraryBinBuilder`]. It is invalid for any other builder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NodeId(usize);
-
-/// The error of [`LibraryBinBuilder::write_object`]. A file that was at the object's path before is unchanged.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PackError {
-    /// The target's objects are of a format or machine that this crate doesn't know.
-    #[error(
-        "can't make objects for {0}: expected ELF (x86-64, aarch64, riscv64, s390x), Mach-O or COFF (x86-64, aarch64)"
-    )]
-    Target(Triple),
-    /// The nodes are no tree that can be read back.
-    #[error(transparent)]
-    Tree(#[from] LibraryBinError),
-    /// A payload can't be read.
-    #[error("{}: {source}", path.display())]
-    Payload {
-        /// The payload's file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A payload's file changed its length while it was read.
-    #[error("{}: it had {expected} bytes, and has {found} now", path.display())]
-    Changed {
-        /// The payload's file.
-        path: PathBuf,
-        /// The size in bytes before the payload was copied.
-        expected: u64,
-        /// The size in bytes after that; where the file ended early, how many bytes were read.
-        found: u64,
-    },
-    /// The modules are more than an object of the target holds.
-    #[error("{size} bytes are too many for a {format} object, which holds {limit}")]
-    TooLarge {
-        /// The object's format.
-        format: &'static str,
-        /// The size of all modules together in bytes.
-        size: u64,
-        /// The most bytes that the format has room for.
-        limit: u64,
-    },
-    /// The process has no free range of addresses of the modules' size.
-    #[error("can't reserve {size} bytes of address space: {source}")]
-    AddressSpace {
-        /// The size of all modules together in bytes.
-        size: u64,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The output can't be written.
-    #[error("{}: {source}", path.display())]
-    Output {
-        /// The object's path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The object can't be put together.
-    #[error("can't write the object: {source}")]
-    Object {
-        /// The words of the object's writer.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
 
 #[derive(Debug)]
 struct Module {
@@ -99,9 +29,10 @@ struct Module {
     imports: Vec<usize>,
 }
 
-/// A builder of an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with the modules that it imports.
+/// Builds an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with its imports.
 ///
-/// The node that is added first is the root, the module that a host gets when it loads the library. Every other node should be imported by some node.
+/// The first node is the root, the module that a host gets when it loads the library. Every other node should be
+/// imported by some node.
 /// ```
 /// use tvm_ffi_codegen::artifact::{LibraryBinBuilder, Payload};
 ///
@@ -128,12 +59,13 @@ impl LibraryBinBuilder {
         Self::default()
     }
 
-    /// Adds the node `_lib`, which stands for the library itself. A tree has at most one.
+    /// Adds the node `_lib`, which represents the library itself. A tree has at most one.
     pub fn library(&mut self) -> NodeId {
         self.push(None)
     }
 
-    /// Adds a module. Its bytes are for the global function `ffi.Module.load_from_bytes.<kind>`, which makes the module when the library is loaded.
+    /// Adds a module. When the library is loaded, its bytes are passed to the global function
+    /// `ffi.Module.load_from_bytes.<kind>`, which creates the module.
     pub fn module(&mut self, kind: impl Into<String>, payload: Payload) -> NodeId {
         self.push(Some((kind.into(), payload)))
     }
@@ -143,8 +75,8 @@ impl LibraryBinBuilder {
         NodeId(self.modules.len() - 1)
     }
 
-    /// Makes `importer` import `imported`, behind the modules that it imports already. With a node of another builder,
-    /// [`write_object`](Self::write_object) fails, or takes it for a node of its own.
+    /// Makes `importer` import `imported`, after its existing imports. With a node of another builder,
+    /// [`write_object`](Self::write_object) either fails or mistakes it for a node of its own.
     pub fn import(&mut self, importer: NodeId, imported: NodeId) -> &mut Self {
         if let Some(module) = self.modules.get_mut(importer.0) {
             module.imports.push(imported.0);
@@ -152,25 +84,28 @@ impl LibraryBinBuilder {
         self
     }
 
-    /// Sets the prefix of the symbol's name, which is the prefix of a system library.
+    /// Sets the prefix of the symbol's name: the prefix of a system library.
     pub fn symbol_prefix(&mut self, prefix: impl Into<String>) -> &mut Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Writes the object for `target` to `path`. Payloads that are files take no memory.
+    /// Writes the object for `target` to `path`. Payloads in files are not read into memory.
     ///
-    /// On ELF for x86-64 the bytes are in a section for large data (`.lrodata`), so that the library's code and data still reach each other when
-    /// the modules are more than 2 GiB. Elsewhere they are in read-only data. Mach-O and COFF hold less than 4 GiB.
+    /// On ELF for x86-64 the bytes are in a section for large data (`.lrodata`). The library's code can then still
+    /// reach its data when the modules exceed 2 GiB. On other targets they are in read-only data. Mach-O and COFF
+    /// hold less than 4 GiB.
     ///
     /// # Errors
-    /// The nodes are no tree (no node, two libraries, a cycle), a payload can't be read or changes meanwhile, the modules are too large for the
-    /// format, or the object can't be written. Then a file that was at `path` before is unchanged, and no other file is left.
+    /// The prefix can't begin symbols, the nodes don't form a tree (no node, two libraries, a cycle), a payload can't
+    /// be read or changes meanwhile, the modules are too large for the format, or the object can't be written. An
+    /// existing file at `path` is then unchanged, and no other file is left.
     pub fn write_object(&self, target: &Triple, path: impl AsRef<Path>) -> Result<(), PackError> {
         self.write_object_observed(target, path, NOBODY)
     }
 
-    /// As [`write_object`](Self::write_object), and tells an observer how many bytes of the payloads are copied, every 16 MiB or so.
+    /// As [`write_object`](Self::write_object), with an observer that receives the number of copied payload bytes
+    /// about every 16 MiB.
     ///
     /// # Errors
     /// As [`write_object`](Self::write_object).
@@ -180,6 +115,9 @@ impl LibraryBinBuilder {
         path: impl AsRef<Path>,
         observer: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), PackError> {
+        if !is_symbol_prefix(&self.prefix) {
+            return Err(PackError::Prefix { prefix: self.prefix.clone() });
+        }
         let (layout, payloads) = (self.layout()?, self.payloads());
         object::write(&layout, Payloads::new(&payloads, &layout, observer), &self.prefix, target, path.as_ref())
     }
@@ -211,7 +149,7 @@ impl Payload {
         };
         let failed = |source| PackError::Payload { path: path.clone(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
-        // of a pipe or a device nobody knows how much will come
+        // the size of a pipe or a device is unknown
         match metadata.is_file() {
             true => Ok(metadata.len()),
             false => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "expected a regular file"))),

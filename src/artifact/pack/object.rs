@@ -1,4 +1,4 @@
-//! The object around a `library_bin`.
+//! Writes the object that contains a `library_bin`.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, elf};
 use target_lexicon::Triple;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
-use tvm_ffi_runtime::library_bin::Layout;
+use tvm_ffi_runtime::unstable::library_bin::Layout;
 
-use super::PackError;
+use super::payload::PackError;
 use super::stream::{ObjectFile, Payloads};
 use crate::artifact::format;
 use crate::artifact::output::Output;
 
-/// Of the section, in bytes: that of the integers that it begins with, and of a vector. Payloads have none, by the format.
+/// The section's alignment in bytes, for its leading integers and for vectors. The format does not align payloads.
 const ALIGN: u64 = 16;
 
-/// What headers, symbols and directives take of a file whose offsets have 32 bits, generously.
+/// A generous bound for headers, symbols and directives, in a file with 32-bit offsets.
 const OVERHEAD: u64 = 1 << 16;
 
-/// A section that code doesn't reach by 32 bits, by the System V ABI for AMD64, table 4.1.
+/// Marks a section that code doesn't reach with 32-bit offsets (System V ABI for AMD64, table 4.1).
 const SHF_X86_64_LARGE: u64 = 0x1000_0000;
 
 pub(super) fn write(
@@ -40,8 +40,9 @@ pub(super) fn write(
     if size > limit {
         return Err(PackError::TooLarge { format: name, size, limit });
     }
-    // The object's writer wants the section's bytes as a slice. It gets one of untouched pages, which take no memory, and hands it on to
-    // `ObjectFile`, which knows it by its address and writes the layout's segments in its place.
+    // The object's writer wants the section's bytes as a slice. It gets a slice of untouched pages, which take no
+    // memory. The writer passes the slice to `ObjectFile`, which recognises its address and writes the layout's
+    // segments instead.
     let stand_in = stand_in(size)?;
     fill(&mut object, &stand_in, &format!("{prefix}{LIBRARY_BIN}"), target);
     let failed = |source| PackError::Output { path: path.to_owned(), source };
@@ -80,7 +81,7 @@ fn fill<'a>(object: &mut Object<'a>, bytes: &'a [u8], symbol: &str, target: &Tri
         flags: SymbolFlags::None,
     });
     match object.format() {
-        // without it, linkers take the stack of the whole program for executable
+        // without it, linkers assume an executable stack for the whole program
         BinaryFormat::Elf => {
             object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);
         }

@@ -1,20 +1,21 @@
-//! The file that an object goes to.
+//! Streams an object to its file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use object::write::WritableBuffer;
-use tvm_ffi_runtime::library_bin::{Layout, Segment};
+use tvm_ffi_runtime::unstable::library_bin::{Layout, Segment};
 
-use super::{PackError, Payload};
+use super::payload::{PackError, Payload};
 use crate::artifact::map;
 use crate::artifact::progress::{Observer, Progress, Step};
 
-/// A file is copied in pieces of so many bytes, after each of which the observer is told. The system copies a piece by itself where it can.
+/// Files are copied in pieces of this size, and the observer is called after each piece. The kernel copies a piece
+/// without user space where it can.
 const PIECE: u64 = 16 << 20;
 
-/// The payloads of the layout's nodes, and whoever is told how much of them is written.
+/// The payloads of the layout's nodes, and the observer of how much of them is written.
 #[derive(Clone, Copy)]
 pub(super) struct Payloads<'a> {
     of_nodes: &'a [Option<&'a Payload>],
@@ -30,7 +31,7 @@ impl<'a> Payloads<'a> {
     }
 }
 
-/// Writes what the object's writer gives it, and a `library_bin` in the place of the slice that stands for it.
+/// Writes what the object's writer passes on, with a `library_bin` in place of the stand-in slice.
 pub(super) struct ObjectFile<'a> {
     out: BufWriter<&'a mut File>,
     path: &'a Path,
@@ -38,7 +39,7 @@ pub(super) struct ObjectFile<'a> {
     stand_in: &'a [u8],
     layout: &'a Layout,
     payloads: Payloads<'a>,
-    /// Bytes of payloads that are written.
+    /// The payload bytes written so far.
     copied: u64,
     /// The first failure; nothing is written after it.
     result: Result<(), PackError>,
@@ -74,7 +75,7 @@ impl<'a> ObjectFile<'a> {
                         self.note_copied(len);
                     }
                     Some(Payload::File(path)) => self.copy(path, len)?,
-                    // the layout has payloads for modules alone
+                    // the layout only has payloads for modules
                     None => {}
                 },
             }
@@ -82,12 +83,13 @@ impl<'a> ObjectFile<'a> {
         Ok(())
     }
 
-    /// Copies a file that has `expected` bytes; by the kernel alone, where it can do that.
+    /// Counts copied bytes and reports them to the observer.
     fn note_copied(&mut self, bytes: u64) {
         self.copied += bytes;
         (self.payloads.observer)(Progress::new(Step::Copy, self.copied, self.payloads.total));
     }
 
+    /// Copies a file of `expected` bytes. The kernel does the copying where it can.
     fn copy(&mut self, path: &Path, expected: u64) -> Result<(), PackError> {
         let failed = |source| PackError::Payload { path: path.to_owned(), source };
         let file = map::open(path).map_err(failed)?;
@@ -95,7 +97,7 @@ impl<'a> ObjectFile<'a> {
         while copied < expected {
             let piece = (expected - copied).min(PIECE);
             let len = io::copy(&mut (&file).take(piece), &mut self.out).map_err(|source| {
-                // which of the two it was isn't told
+                // `io::copy` doesn't say which of the two files failed
                 let source = io::Error::new(source.kind(), format!("can't copy {}: {source}", path.display()));
                 PackError::Output { path: self.path.to_owned(), source }
             })?;

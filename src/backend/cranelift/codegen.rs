@@ -13,7 +13,7 @@ pub(crate) struct Cranelift;
 
 impl Codegen for Cranelift {
     fn object(&self, module: VerifiedModule, options: &ObjectOptions<'_>) -> Result<Vec<u8>, CodegenError> {
-        // Windows loads code anywhere without a table of addresses, which its format doesn't have.
+        // Windows loads position-dependent code at any address, and its format has no global offset table.
         let pic = options.target.binary_format != BinaryFormat::Coff;
         let features = options.cpu.map(str::to_owned).into_iter().chain(options.features.iter().cloned()).collect();
         let isa_options = IsaOptions { pic, verifier: options.verifier, features, ..IsaOptions::default() };
@@ -72,13 +72,13 @@ impl Codegen for Cranelift {
     }
 }
 
-/// A module compiled for this machine, with its texts.
+/// A module compiled for this machine, with its listings.
 fn with_texts(module: &VerifiedModule, level: OptLevel) -> Result<CompiledModule, CodegenError> {
     let isas = ByLoops::new(level, &IsaOptions::default(), host_isa)?;
     Ok(Compiler::new().compile_by_loops(module, &isas, Options { disasm: true, ..Options::default() })?)
 }
 
-/// CLIF, but for the brace at its end, and the machine code: an empty line is between them.
+/// A function's CLIF without the closing brace, and its machine code. An empty line separates them in the listing.
 fn texts(function: &CompiledFunction) -> (&str, &str) {
     let text = function.disasm.as_deref().unwrap_or_default();
     text.split_once("}\n\n").unwrap_or((text, ""))

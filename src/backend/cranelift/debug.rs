@@ -1,8 +1,8 @@
-//! Debug information of an object file: DWARF that leads from addresses to the lines of the source that code was made from.
+//! Debug information of an object file: DWARF that maps addresses to the source lines that the code was generated from.
 //!
-//! There is one compile unit, with a line table and a `DW_TAG_subprogram` for each function that has source locations. A subprogram has
-//! the name that the source gives the function of its first location, and no linkage name, which `addr2line` would print instead. Code of
-//! other source functions in it is found by its lines.
+//! There is one compile unit, with a line table and a `DW_TAG_subprogram` for each function that has source locations.
+//! A subprogram is named after the source function of its first location. It has no linkage name, because `addr2line`
+//! would print that instead. Code inlined from other source functions is found through its lines.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,17 +23,17 @@ use super::recorder::Recorder;
 use crate::backend::Lines;
 use crate::ir::{LocationRef, SourceLocation};
 
-/// Version 4 is what every tool of today reads, and needs the fewest sections.
+/// All current tools read version 4, and it needs the fewest sections.
 const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
 
 /// A function with source locations.
 pub(super) struct Described {
     pub(super) symbol: SymbolId,
-    /// Bytes of its code.
+    /// The size of its code in bytes.
     pub(super) size: u32,
-    /// Not empty.
+    /// The code ranges with source locations; never empty.
     pub(super) lines: Vec<Lines>,
-    /// The location that comes first in the IR.
+    /// The first location in the IR.
     pub(super) first: LocationRef,
 }
 
@@ -44,7 +44,8 @@ impl Described {
     }
 }
 
-/// Writes the sections. COFF gets none: the tools of its platform read another format, and its relocations here are for code alone.
+/// Writes the sections. COFF gets none: its platform's tools read another format, and the COFF relocations implemented
+/// here are for code only.
 pub(super) fn write(
     object: &mut Object<'_>,
     endian: RunTimeEndian,
@@ -82,7 +83,7 @@ pub(super) fn write(
     let root = dwarf.unit.get_mut(dwarf.unit.root());
     let producer = concat!("tvm-ffi-codegen ", env!("CARGO_PKG_VERSION"));
     root.set(DW_AT_producer, AttributeValue::String(producer.into()));
-    // the source's language has no number, and debuggers show the names of C as they are
+    // DWARF has no number for the source's language, and debuggers print the names of C unchanged
     root.set(DW_AT_language, AttributeValue::Language(DW_LANG_C99));
     root.set(DW_AT_name, AttributeValue::String(text(&main.file)));
     root.set(DW_AT_low_pc, AttributeValue::Address(Address::Constant(0)));
@@ -102,7 +103,7 @@ struct LineTable<'a> {
 
 impl<'a> LineTable<'a> {
     fn new(main: &str, locations: &'a PrimaryMap<LocationRef, SourceLocation>) -> Self {
-        // in this version the directory is not written
+        // DWARF 4 doesn't write the directory
         let directory = LineString::String(b".".to_vec());
         let main = LineString::String(text(main));
         let mut program = LineProgram::new(ENCODING, LineEncoding::default(), directory, None, main, None);
@@ -115,8 +116,8 @@ impl<'a> LineTable<'a> {
         LineTable { program, files, locations }
     }
 
-    /// Adds the lines of a function. What comes before the first line belongs to the function as a whole; what comes between lines and
-    /// has none is line 0, which means so.
+    /// Adds the lines of a function. Code before the first line is attributed to the whole function. Code between lines
+    /// that has no location gets line 0, DWARF's marker for that.
     fn add(&mut self, begin: Address, function: &Described) {
         self.program.begin_sequence(Some(begin));
         self.row(0, Some(function.first));
@@ -178,11 +179,11 @@ fn add(object: &mut Object<'_>, sections: &mut Sections<Recorder>, functions: &[
     })
 }
 
-/// What a field of debug information means.
+/// What a debug information field refers to.
 enum Target {
     /// The address of a function.
     Function(SymbolId),
-    /// A place in another section of debug information.
+    /// An offset in another debug section.
     Section(ObjectSection),
 }
 
@@ -196,7 +197,7 @@ fn relocate(
 ) -> Result<(), String> {
     let macho = object.format() == BinaryFormat::MachO;
     let (symbol, addend) = match target {
-        // A linker of Mach-O leaves these sections alone: who reads them takes each object for itself.
+        // Mach-O linkers don't relocate these sections: tools read the debug information of each object separately.
         Target::Section(_) if macho => {
             let place = offset as usize..offset as usize + usize::from(size);
             let bytes = &addend.to_le_bytes()[..usize::from(size)];
@@ -205,7 +206,7 @@ fn relocate(
             return Ok(());
         }
         Target::Section(of) => (object.section_symbol(of), addend),
-        // another library may have a function of an exported name, but this one's code is meant
+        // another library may export a function of the same name, but the field means this library's code
         Target::Function(symbol) => match object.symbol_section_and_offset(symbol).filter(|_| !macho) {
             Some((section, at)) => (section, addend + at as i64),
             None => (symbol, addend),
@@ -221,7 +222,7 @@ fn relocate(
     object.add_relocation(section, Relocation { offset, symbol, addend, flags }).map_err(|e| e.to_string())
 }
 
-/// A text as DWARF can have it: not empty, and without a NUL.
+/// A string as DWARF allows it: not empty, and without a NUL.
 fn text(text: &str) -> Vec<u8> {
     match text.replace('\0', "\u{fffd}") {
         text if text.is_empty() => b"?".to_vec(),

@@ -1,4 +1,4 @@
-//! Phase 2: compiled code goes into a module that the caller owns.
+//! Phase 2: adds compiled code to a module that the caller owns.
 
 use std::collections::HashMap;
 
@@ -7,27 +7,29 @@ use cranelift_module::{
     DataDescription, DataId, FuncId, FuncOrDataId, Linkage as ClifLinkage, Module, ModuleReloc, ModuleRelocTarget,
 };
 
-use super::Error;
-use super::compile::{CompiledData, CompiledFunction, CompiledModule, isa_identity};
+use super::compiled::{CompiledData, CompiledFunction, CompiledModule};
+use super::error::Error;
+use super::isa::isa_identity;
 use super::translate::{DATA, FUNCTIONS};
 use crate::backend::local_symbol;
 use crate::ir::{FuncRef, Linkage};
 
-/// The functions of the caller's module that imports mean, by the imports' names.
+/// Maps names of imports to functions of the caller's module.
 ///
-/// An import without one is looked up in the caller's module by its name, and declared there if it is new.
+/// An import without a binding is looked up in the caller's module by its name, and declared there if it is new.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
     functions: HashMap<String, FuncId>,
 }
 
 impl Bindings {
-    /// No bindings: every import goes by its name.
+    /// No bindings: every import is resolved by its name.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Binds the import `name` to a function of the caller's module, a local or anonymous one too.
+    /// Binds the import `name` to a function of the caller's module. The function may be local or anonymous.
+    #[must_use]
     pub fn bind(mut self, name: impl Into<String>, function: FuncId) -> Self {
         self.functions.insert(name.into(), function);
         self
@@ -52,35 +54,35 @@ impl Defined {
         self.functions.iter().map(|(name, id)| (name.as_str(), *id))
     }
 
-    /// All variables: those that were defined, and those that the module had.
+    /// All variables: the newly defined ones and those that the module already had.
     pub fn variables(&self) -> impl Iterator<Item = (&str, DataId)> {
         self.variables.iter().map(|(name, id)| (name.as_str(), *id))
     }
 }
 
-/// What [`CompiledModule::place`] has put into a module.
+/// The result of [`CompiledModule::place`].
 pub(crate) struct Placed {
     pub(crate) defined: Defined,
-    /// Each function's id, that of an import only if it is used.
+    /// Each function's id. An import has one only if it is used.
     pub(crate) ids: Vec<FuncId>,
     /// The functions that run when the code is loaded.
     pub(crate) constructors: Vec<FuncId>,
-    /// The functions that run when the code goes.
+    /// The functions that run when the code is unloaded.
     pub(crate) destructors: Vec<FuncId>,
 }
 
-/// What is to be done for data, decided before anything is done.
+/// The action for a data object, decided before the module is touched.
 #[derive(Clone, Copy)]
 enum DataPlan {
     /// A variable that the module has already.
     Known(DataId),
     /// A variable that is new to the module.
     Variable,
-    /// Data that nobody else sees: without a name, so that it can't clash.
+    /// Local data. It has no name and so can't clash.
     Local,
 }
 
-/// What is to be done for a function, decided before anything is done.
+/// The action for a function, decided before the module is touched.
 #[derive(Clone, Copy)]
 enum Plan {
     /// An import that no code refers to.
@@ -89,21 +91,22 @@ enum Plan {
     Known(FuncId),
     /// An import that is new to the module.
     Import,
-    /// A function defined here and seen by its name.
+    /// A function defined here and exported by its name.
     Export,
-    /// A function defined here and seen by nobody else: without a name, so that it can't clash.
+    /// A local function defined here. It has no name and so can't clash.
     Local,
 }
 
 impl CompiledModule {
-    /// Adds the code to `module`: exported functions and variables under their names, all else without names. A variable that the module
-    /// has already is used. The IR's destructors are left out: nobody tells when the code of a module of the caller's goes.
+    /// Adds the code to `module`: exported functions and variables under their names, everything else without names. A
+    /// variable that the module already has is reused. The IR's destructors are left out: a caller's module doesn't
+    /// report when its code is unloaded.
     ///
-    /// Everything that can be wrong with the request is found before the module is touched, so after such an
-    /// error the module is as it was. What remains is [`Error::Module`]: the module ran out of memory.
+    /// All problems with the request are found before the module is touched, so such an error leaves the module
+    /// unchanged. Only [`Error::Module`] can occur later: the module ran out of memory.
     ///
-    /// A name that the module declares as its own (not `Linkage::Import`) counts as defined, since a
-    /// `cranelift_module::Module` doesn't tell.
+    /// A name that the module declares with a linkage other than `Linkage::Import` counts as defined, since a
+    /// `cranelift_module::Module` doesn't report definitions.
     pub fn add_to<M: Module + ?Sized>(&self, module: &mut M, bindings: &Bindings) -> Result<Defined, Error> {
         if let Some(what) = &self.only_in_objects {
             return Err(Error::OnlyInObjects { what: what.clone() });
@@ -111,22 +114,22 @@ impl CompiledModule {
         Ok(self.place(module, bindings, false)?.defined)
     }
 
-    /// Checks all that can be wrong with a request to add the code, without touching the module. Imports that aren't bound, and that the module
-    /// doesn't have, may still be bound.
+    /// Checks a request to add the code, without touching the module. Imports that are neither bound nor present in the
+    /// module can still be bound later.
     pub(crate) fn check<M: Module + ?Sized>(&self, module: &M, bindings: &Bindings) -> Result<(), Error> {
         self.plan(module, bindings)?;
         self.data.iter().try_for_each(|data| plan_data(module, data).map(drop))
     }
 
-    /// Adds the code of local functions under their names, and gives these with their ids.
+    /// Adds the code of local functions under their names, and returns the names with their ids.
     pub(crate) fn add_named<M: Module + ?Sized>(&self, module: &mut M) -> Result<Vec<(&str, FuncId)>, Error> {
         let ids = self.place(module, &Bindings::new(), true)?.ids;
         let named = self.functions.iter().zip(ids).filter(|(function, _)| function.linkage == Linkage::Local);
         Ok(named.map(|(function, id)| (function.name.as_str(), id)).collect())
     }
 
-    /// As [`add_to`](Self::add_to), whatever the code has.
-    /// `whole`: the module is an object file of its own, which has no other functions. Those that nobody sees have names, for debuggers.
+    /// As [`add_to`](Self::add_to), for code of any kind. With `whole`, the module is an object file that contains
+    /// nothing else; local functions then have names too, for debuggers.
     pub(crate) fn place<M: Module + ?Sized>(
         &self,
         module: &mut M,
@@ -162,7 +165,7 @@ impl CompiledModule {
         }
 
         let mut relocs: Vec<ModuleReloc> = Vec::new();
-        // Functions that hardly ever run go behind the others.
+        // Put rarely executed functions after the others.
         for cold in [false, true] {
             for (index, function) in self.functions.iter().enumerate() {
                 if function.linkage == Linkage::Import || function.cold != cold {
@@ -189,7 +192,7 @@ impl CompiledModule {
         Ok(Placed { defined, ids, constructors, destructors })
     }
 
-    /// Checks the request, without touching the module.
+    /// Checks the request without touching the module.
     fn plan<M: Module + ?Sized>(&self, module: &M, bindings: &Bindings) -> Result<Vec<Plan>, Error> {
         let found = isa_identity(module.isa());
         if self.isa != found {
@@ -235,7 +238,7 @@ fn place_data<M: Module + ?Sized>(
     let id = match (plan, &data.variable) {
         (DataPlan::Known(id), _) => return Ok(id),
         (DataPlan::Variable, Some(name)) => match (coff, whole) {
-            // COFF's weak symbols can't be exported; `into_object` makes a common one of it
+            // COFF can't export weak symbols; `into_object` turns the variable into a common symbol
             (true, true) => return Ok(module.declare_data(name, ClifLinkage::Import, true, false)?),
             (true, false) => module.declare_data(name, ClifLinkage::Export, true, false)?,
             (false, _) => module.declare_data(name, ClifLinkage::Preemptible, true, false)?,
@@ -265,7 +268,8 @@ fn plan_export<M: Module + ?Sized>(module: &M, function: &CompiledFunction) -> R
             if known.linkage != ClifLinkage::Import {
                 return Err(Error::Duplicate { name: name.to_owned() });
             }
-            // Callers were compiled for the declaration, extensions included: it must be the same.
+            // Callers were compiled against the declaration, extensions included, so the definition must match it
+            // exactly.
             if known.signature != function.signature {
                 return Err(conflict(name, &function.signature, &known.signature));
             }
@@ -301,7 +305,7 @@ fn plan_import<M: Module + ?Sized>(
     Ok(Plan::Known(id))
 }
 
-/// A symbol's name ends at a NUL, and an empty one is none.
+/// Checks that a name can be a symbol: it is not empty and contains no NUL.
 fn check_name(name: &str) -> Result<&str, Error> {
     if name.is_empty() || name.contains('\0') {
         return Err(Error::InvalidName { name: name.to_owned() });
@@ -309,8 +313,8 @@ fn check_name(name: &str) -> Result<&str, Error> {
     Ok(name)
 }
 
-/// Whether a call made for `ours` suits a function declared as `theirs`. Extensions may differ: our call extends as
-/// the IR says, and a function that Cranelift compiled relies on none.
+/// Whether a call compiled for `ours` may call a function declared as `theirs`. Extensions may differ: our call extends
+/// as the IR says, and functions compiled by Cranelift don't rely on extension.
 fn callable_as(ours: &clif::Signature, theirs: &clif::Signature) -> bool {
     let same = |a: &[clif::AbiParam], b: &[clif::AbiParam]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.value_type == b.value_type && a.purpose == b.purpose)
@@ -322,8 +326,8 @@ fn conflict(name: &str, expected: &clif::Signature, found: &clif::Signature) -> 
     Error::SignatureConflict { name: name.to_owned(), expected: expected.to_string(), found: found.to_string() }
 }
 
-/// Puts the addresses of functions, of a module that becomes an object file, where whoever loads that finds them: of those that run first, and of those
-/// that run last. In COFF nobody looks for the latter.
+/// Stores the addresses of constructors and destructors in the sections where the loader of an object file expects
+/// them. COFF has no such section for destructors.
 pub(crate) fn list_functions<M: Module + ?Sized>(
     module: &mut M,
     first: &[FuncId],
@@ -332,7 +336,7 @@ pub(crate) fn list_functions<M: Module + ?Sized>(
     use target_lexicon::BinaryFormat::{Coff, Macho};
     let places = match module.isa().triple().binary_format {
         Macho => [Some("__DATA,__mod_init_func,mod_init_funcs"), Some("__DATA,__mod_term_func,mod_term_funcs")],
-        // The C library runs what stands between .CRT$XCA and .CRT$XCZ; U is for what users add.
+        // The C library runs the entries between .CRT$XCA and .CRT$XCZ; U is reserved for user code.
         Coff => [Some(".CRT$XCU"), None],
         _ => [Some(".init_array"), Some(".fini_array")],
     };

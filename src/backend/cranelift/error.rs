@@ -1,4 +1,4 @@
-//! What can go wrong in this backend.
+//! Errors of this backend.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Cranelift has no code generator for the target, or wrappers can't run there.
+    /// Cranelift doesn't support the target, or wrappers can't run there.
     #[error("can't generate code for target `{target}`: {reason}")]
     UnsupportedTarget {
         /// The target triple.
@@ -21,7 +21,7 @@ pub enum Error {
         target: String,
         /// The setting's name.
         name: String,
-        /// Cranelift's words.
+        /// Cranelift's message.
         reason: String,
     },
     /// The module was made for targets of another byte order.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The module's byte order.
         module: target_lexicon::Endianness,
     },
-    /// The module already declares the name as something that it defines itself.
+    /// The module already declares the name with a linkage other than import.
     #[error(
         "`{name}` is already defined in the module, or declared as defined there; \
          declare it with `Linkage::Import` if only its callers come first, or give the function another name"
@@ -47,13 +47,13 @@ pub enum Error {
         /// The symbol.
         name: String,
     },
-    /// A binding names a function that the module doesn't have: the id comes from another module.
+    /// A binding names a function that the module doesn't have: its id belongs to another module.
     #[error("`{name}` is bound to a function id that the module doesn't know; ids belong to one module")]
     UnknownBinding {
         /// The import.
         name: String,
     },
-    /// The module declares a function of that name otherwise.
+    /// The module declares a function of that name with another signature.
     #[error("`{name}` has another signature in the module: expected {expected}, found {found}")]
     SignatureConflict {
         /// The symbol.
@@ -63,33 +63,33 @@ pub enum Error {
         /// The signature that the module has.
         found: String,
     },
-    /// The module has the name for something else than a variable.
+    /// The module uses the name for something other than a writable variable.
     #[error("`{name}` is no writable variable in the module, but one is needed")]
     NotAVariable {
         /// The symbol.
         name: String,
     },
-    /// A name can't be a symbol's.
+    /// A name can't be used as a symbol.
     #[error("{name:?} can't be the name of a symbol: it is empty or contains a NUL")]
     InvalidName {
         /// The name.
         name: String,
     },
-    /// The code was compiled for something else than the module takes.
+    /// The code was compiled for a target or settings that the module doesn't accept.
     #[error(
         "the code was compiled for {compiled}, but the module takes {module}; \
          compile it with the module's own `isa()`"
     )]
     IsaMismatch {
-        /// Target and settings of the code.
+        /// The code's target and settings.
         compiled: String,
-        /// Target and settings of the module.
+        /// The module's target and settings.
         module: String,
     },
-    /// The code has what only an object file of its own can have.
+    /// The code contains something that only a separate object file supports.
     #[error("{what} can't be added to a module, only put into an object file")]
     OnlyInObjects {
-        /// The part of the code that it is, in words.
+        /// The unsupported part, in words.
         what: String,
     },
     /// The target's object format can't hold the code.
@@ -105,20 +105,20 @@ pub enum Error {
     TooLarge {
         /// The function.
         function: String,
-        /// The limit, in Cranelift's words.
+        /// The limit, in Cranelift's message.
         message: String,
     },
-    /// Cranelift refused a function. This is a bug of this library.
+    /// Cranelift rejected a function. This is a bug of this library.
     #[error("internal error: Cranelift can't compile `{function}`: {message}\n{listing}")]
     Codegen {
         /// The function.
         function: String,
-        /// Cranelift's words.
+        /// Cranelift's message.
         message: String,
-        /// The function in the IR, and as it was given to Cranelift.
+        /// The function in the IR, and as CLIF.
         listing: String,
     },
-    /// The caller's module failed while it took code that had passed every check: out of memory, as a rule.
+    /// The caller's module failed on code that had passed every check, usually because it ran out of memory.
     #[error("the module can't take the code")]
     Module(#[source] Box<cranelift_module::ModuleError>),
 }

@@ -1,4 +1,4 @@
-//! Tables of code that lies in this process: for unwinders, and for a debugger.
+//! Tables for code in this process: for unwinders and debuggers.
 
 use cranelift_codegen::gimli::DW_EH_PE_absptr;
 use cranelift_codegen::gimli::write::{Address, EhFrame, EndianVec, FrameTable};
@@ -7,7 +7,7 @@ use cranelift_codegen::isa::unwind::UnwindInfo;
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
-use super::compile::CompiledModule;
+use super::compiled::CompiledModule;
 use super::debug::{self, Described};
 use super::error::Error;
 use super::recorder::endian_of;
@@ -15,9 +15,9 @@ use super::unwind::UnwindTables;
 use super::unwind_windows::unwind_info;
 
 impl CompiledModule {
-    /// The `.eh_frame` of functions at these addresses, in the order of [`functions`](Self::functions); `None` where a function is not
-    /// defined. It ends as an unwinder expects it, with four zeros. There is none for Windows, nor for code that was compiled without
-    /// [`Options::unwind`](super::Options::unwind).
+    /// The `.eh_frame` of functions at these addresses, which are in the order of [`functions`](Self::functions);
+    /// `None` for an undefined function. The table ends with four zeros, as unwinders expect. There is none on Windows,
+    /// nor for code compiled without [`Options::unwind`](super::Options::unwind).
     #[cfg_attr(windows, allow(dead_code))]
     pub(crate) fn eh_frame(&self, isa: &dyn TargetIsa, addresses: &[Option<usize>]) -> Option<Vec<u8>> {
         let mut cie = isa.create_systemv_cie()?;
@@ -39,7 +39,7 @@ impl CompiledModule {
         Some(bytes)
     }
 
-    /// The `UNWIND_INFO` of the functions that have one, as Windows has it on x86-64, with the functions' indices.
+    /// The `UNWIND_INFO` of functions (Windows on x86-64), each with the function's index.
     pub(crate) fn unwind_infos(&self) -> Vec<(usize, Vec<u8>)> {
         let infos = self.functions.iter().enumerate().filter_map(|(index, function)| match &function.unwind {
             Some(UnwindInfo::WindowsX64(info)) => Some((index, unwind_info(info)?)),
@@ -48,9 +48,9 @@ impl CompiledModule {
         infos.collect()
     }
 
-    /// An object file that tells a debugger of `memory`, which lies at `base` and has the functions at these addresses: their names, their lines
-    /// and how to unwind them. Addresses in it
-    /// are counted from `.text`, which is `memory`.
+    /// Builds an object file that describes `memory` to a debugger. `memory` is mapped at `base` and has the functions
+    /// at these addresses. The file contains the functions' names, lines and unwind information. Its addresses are
+    /// relative to `.text`, which is `memory`.
     pub(crate) fn image(
         &self,
         isa: &dyn TargetIsa,

@@ -1,4 +1,4 @@
-//! Targets: which CPU and system code is made for, and with which settings.
+//! Targets: the CPU, system and settings that code is generated for.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,22 +7,23 @@ use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use target_lexicon::{PointerWidth, Triple};
 
-use super::Error;
-use crate::backend::{ON_GPU, OptLevel, is_gpu};
+use super::error::Error;
+use crate::backend::OptLevel;
+use crate::backend::target::{ON_GPU, is_gpu};
 
 /// Settings of a target.
 #[derive(Clone, Debug)]
 pub struct IsaOptions {
     /// The level of optimisation.
     pub opt_level: OptLevel,
-    /// Position-independent code: for objects that become shared libraries. A `JITModule` takes none.
+    /// Generate position-independent code, for objects that become shared libraries. A `JITModule` doesn't accept it.
     pub pic: bool,
-    /// Let Cranelift check its own IR before and between passes; on in debug builds.
+    /// Let Cranelift check its own IR before and between passes. On in debug builds.
     pub verifier: bool,
-    /// Allocate registers in a single pass: half of the time to compile, for two fifths more code.
+    /// Allocate registers in a single pass: compiling takes half the time, and the code is 40 % larger.
     pub single_pass: bool,
-    /// CPU features that the target has for certain, by Cranelift's names (`has_sse41`, `has_lse`, ...) or presets
-    /// (`x86_64_v3`). Without any, code runs on every CPU of the architecture.
+    /// CPU features that the target is guaranteed to have, by Cranelift's names (`has_sse41`, `has_lse`, ...) or
+    /// presets (`x86_64_v3`). Without any, the code runs on every CPU of the architecture.
     pub features: Vec<String>,
 }
 
@@ -38,19 +39,19 @@ impl Default for IsaOptions {
     }
 }
 
-/// A target in several settings: as [`OptLevel::Speed`] says, how much a function gains from being optimised depends on its loops.
+/// A target in several settings. With [`OptLevel::Speed`], a function's loops decide how much it is optimised.
 pub struct ByLoops {
     /// For functions that loop on their usual path.
     pub looping: OwnedTargetIsa,
-    /// For the others.
+    /// For functions without such loops.
     pub straight: OwnedTargetIsa,
-    /// For those of the others that are hardly ever called.
+    /// For rarely called functions without such loops.
     pub cold: OwnedTargetIsa,
 }
 
 impl fmt::Debug for ByLoops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // a target shows itself by its name and settings
+        // the `Display` of a target prints its name and settings
         let ByLoops { looping, straight, cold } = self;
         let shown = |isa: &OwnedTargetIsa| isa.to_string();
         f.debug_struct("ByLoops")
@@ -62,11 +63,11 @@ impl fmt::Debug for ByLoops {
 }
 
 impl ByLoops {
-    /// The settings of a level; `isa` makes the target with these options, whose level is [`OptLevel::None`] or [`OptLevel::Full`]. That registers
-    /// are allocated in a single pass, if they say so, is for cold functions alone.
+    /// Creates the targets for a level. `isa` creates a target from options whose level is [`OptLevel::None`] or
+    /// [`OptLevel::Full`]. Single-pass register allocation, if the options ask for it, applies to cold functions only.
     ///
     /// # Errors
-    /// As `isa`.
+    /// Those of `isa`.
     pub fn new(
         level: OptLevel,
         options: &IsaOptions,
@@ -83,11 +84,11 @@ impl ByLoops {
         Ok(ByLoops { looping, straight: best, cold })
     }
 
-    /// Targets whose code can be mixed with that for `isa`: of the same triple and settings, but for how much is optimised
-    /// ([`OptLevel::Speed`]), how cold code gets its registers, and what Cranelift checks of its own work.
+    /// Creates targets whose code can be mixed with code for `isa`: same triple and settings. They may differ in
+    /// optimisation ([`OptLevel::Speed`]), in register allocation of cold code, and in Cranelift's self-checks.
     ///
     /// # Errors
-    /// Cranelift doesn't know the triple or a setting, as that of a target of somebody else's.
+    /// Cranelift doesn't know the triple or a setting, for example because `isa` is a custom target.
     pub fn like(isa: &dyn TargetIsa, verifier: bool) -> Result<Self, Error> {
         let triple = isa.triple();
         let failed = |name: &str, e: SetError| Error::Setting {
@@ -120,26 +121,50 @@ impl ByLoops {
     }
 }
 
-/// The machine that this process runs on, with every feature that its CPU has.
+/// The target for this process's machine, with all features of its CPU.
 pub fn host_isa(options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
     let host = Triple::host();
     let builder = cranelift_native::builder().map_err(|reason| unsupported(&host, reason))?;
     finish(builder, &host, options)
 }
 
-/// Any other machine; `options.features` says what its CPU has.
+/// The target for another machine; `options.features` lists its CPU features.
 pub fn isa_for(triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
     if is_gpu(triple) {
         return Err(unsupported(triple, ON_GPU));
     }
-    let builder = isa::lookup(triple.clone()).map_err(|e| unsupported(triple, e))?;
+    let builder = isa::lookup(triple.clone()).map_err(|_| {
+        unsupported(triple, "Cranelift generates code for x86-64, AArch64, 64-bit RISC-V and s390x alone")
+    })?;
     finish(builder, triple, options)
+}
+
+/// The triple and the settings that affect code. Code for two ISAs with the same identity can be mixed.
+pub(crate) fn isa_identity(isa: &dyn TargetIsa) -> String {
+    use std::fmt::Write;
+    let flags = isa.flags();
+    let mut out = isa.triple().to_string();
+    if flags.is_pic() {
+        out.push_str(" pic");
+    }
+    if flags.use_colocated_libcalls() {
+        out.push_str(" colocated-libcalls");
+    }
+    for value in isa.isa_flags() {
+        if value.as_bool() == Some(true) {
+            let _ = write!(out, " {}", value.name);
+        }
+    }
+    out
 }
 
 fn finish(mut builder: isa::Builder, triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
     // The IR has 64-bit pointers.
     if triple.pointer_width() != Ok(PointerWidth::U64) {
-        return Err(unsupported(triple, "only targets with 64-bit pointers are supported"));
+        return Err(unsupported(
+            triple,
+            "only targets with 64-bit pointers are supported: x86-64, AArch64, 64-bit RISC-V and s390x",
+        ));
     }
     let failed = |name: &str, e: SetError| Error::Setting {
         target: triple.to_string(),
@@ -164,7 +189,8 @@ fn finish(mut builder: isa::Builder, triple: &Triple, options: &IsaOptions) -> R
         ("enable_verifier", on(options.verifier)),
         // libm may be anywhere in the address space.
         ("use_colocated_libcalls", "false"),
-        // A frame larger than the guard page must not step over it; inline, since nobody provides the function.
+        // A frame larger than the guard page must not step over it. The probe is inline because no library provides the
+        // function.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
     ] {

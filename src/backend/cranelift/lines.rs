@@ -1,18 +1,18 @@
-//! Cranelift's texts with the lines of the IR that they were made from.
+//! Cranelift's listings, with the IR lines that they were generated from.
 
 use cranelift_module::ModuleRelocTarget;
 
-use super::compile::{CompiledFunction, CompiledModule};
+use super::compiled::{CompiledFunction, CompiledModule};
 use super::translate::{DATA, FUNCTIONS};
 use crate::backend::TextLine;
 use crate::backend::disassembly::{Reference, disassemble};
 use crate::ir::LocationRef;
 
-/// How far CLIF's instructions are indented.
+/// The indentation of CLIF's instructions.
 const INDENT: &str = "    ";
 
-/// The CLIF of a function, from its text with locations. CLIF writes a location, as `@001f`, into the margin of an instruction, and the margin of all lines is
-/// as wide then.
+/// The CLIF of a function, parsed from its listing with locations. CLIF prints a location such as `@001f` in the margin
+/// of an instruction; all lines then have a margin of that width.
 pub(super) fn clif(module: &CompiledModule, clif: &str) -> Vec<TextLine> {
     let line = |text: &str| {
         let trimmed = text.trim_start();
@@ -23,7 +23,7 @@ pub(super) fn clif(module: &CompiledModule, clif: &str) -> Vec<TextLine> {
         }
         TextLine::plain(match text.len() - trimmed.len() {
             0 | 4 => text.to_owned(),
-            // a block's header, and another name of a value
+            // a block header, or an alias of a value
             _ if trimmed.starts_with("block") => trimmed.to_owned(),
             _ => format!("{INDENT}{trimmed}"),
         })
@@ -31,14 +31,14 @@ pub(super) fn clif(module: &CompiledModule, clif: &str) -> Vec<TextLine> {
     clif.lines().map(line).collect()
 }
 
-/// The machine code of `plain`, with the origins of `located`, which is the same function compiled with locations.
+/// The machine code of `plain`. Lines get their origins from `located`, the same function compiled with locations.
 pub(super) fn machine_code(
     module: &CompiledModule,
     plain: &CompiledFunction,
     located: &CompiledFunction,
 ) -> Vec<TextLine> {
     let lines = if plain.code == located.code { &located.lines[..] } else { &[] };
-    // behind the last instruction are the constants
+    // the constants follow the last instruction
     let end = located.lines.iter().map(|lines| lines.end).max().unwrap_or_default();
     let end = if lines.is_empty() { plain.code.len() as u32 } else { end };
     let boundaries = lines.iter().flat_map(|lines| [lines.start, lines.end]);
@@ -54,12 +54,12 @@ pub(super) fn machine_code(
     [TextLine::plain(format!("{}:", plain.name))].into_iter().chain(with_origin).collect()
 }
 
-/// The line of the listing that a location of the compiled module is.
+/// The line of the listing that a location of the compiled module stands for.
 fn ir_line(module: &CompiledModule, location: u32) -> Option<u32> {
     module.locations.get(LocationRef::from_u32(location)).map(|location| location.line)
 }
 
-/// The names that a function's code refers to.
+/// The symbols that a function's code refers to.
 fn references(module: &CompiledModule, function: &CompiledFunction) -> Vec<Reference> {
     let name = |target: &ModuleRelocTarget| match target {
         ModuleRelocTarget::User { namespace: FUNCTIONS, index } => module.functions[*index as usize].name.clone(),

@@ -1,4 +1,4 @@
-//! Phase 2 for a file: compiled code becomes an object file.
+//! Phase 2 for a file: writes compiled code into an object file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,9 +22,9 @@ use crate::ir::{FuncRef, LocationRef};
 const COFF: target_lexicon::BinaryFormat = target_lexicon::BinaryFormat::Coff;
 
 impl CompiledModule {
-    /// Makes an object file: ELF, Mach-O or COFF, as the target has it. Unwind tables are in it if the code was compiled with
-    /// [`Options::unwind`](super::Options::unwind); the C library's functions that Cranelift itself calls are
-    /// [`libcalls`](Self::libcalls).
+    /// Writes an object file: ELF, Mach-O or COFF, depending on the target. It contains unwind tables if the code was
+    /// compiled with [`Options::unwind`](super::Options::unwind). [`libcalls`](Self::libcalls) lists the C library
+    /// functions that Cranelift's code calls.
     ///
     /// # Errors
     /// The code was compiled for another target, or the target's object format can't hold it.
@@ -36,7 +36,7 @@ impl CompiledModule {
             let reason = "Cranelift's relocations have no form in COFF for this CPU; LLVM's do".to_owned();
             return Err(refused(&triple, reason));
         }
-        // `cranelift-object` panics where it can't go on. None of that may leave this library.
+        // `cranelift-object` panics on some errors. No panic may leave this library.
         let done = catch_unwind(AssertUnwindSafe(|| self.write(isa)));
         done.unwrap_or_else(|payload| {
             let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -48,7 +48,7 @@ impl CompiledModule {
     fn write(mut self, isa: OwnedTargetIsa) -> Result<Vec<u8>, Error> {
         let triple = isa.triple().clone();
         let mut builder = ObjectBuilder::new(isa.clone(), "tvm_ffi", default_libcall_names())?;
-        // code of one library is used as a whole
+        // linkers take the code of a library as a whole
         builder.per_function_section(false);
         let mut module = ObjectModule::new(builder);
         let ids = self.place(&mut module, &Bindings::new(), true)?.ids;
@@ -90,7 +90,7 @@ impl CompiledModule {
     }
 }
 
-/// The parts of a function that its tables are made from.
+/// The data of a function that its tables are built from.
 struct Tables {
     unwind: Option<UnwindInfo>,
     size: u32,
@@ -106,7 +106,7 @@ impl Tables {
 }
 
 impl CompiledModule {
-    /// Variables with their sizes; they have to be zeros.
+    /// Variables with their sizes. They must be zero-initialised.
     fn zeros(&self, triple: &Triple) -> Result<Vec<(String, u64)>, Error> {
         let mut out = Vec::new();
         for data in &self.data {
@@ -124,31 +124,31 @@ fn refused(triple: &Triple, reason: String) -> Error {
     Error::Object { target: triple.to_string(), reason }
 }
 
-/// A section of functions' addresses: segment, name, kind and flags.
+/// A section of function addresses: segment, name, kind and flags.
 type Functions = (&'static [u8], &'static [u8], SectionKind, Option<SectionFlags>);
 
-/// ELF's section of functions' addresses.
+/// ELF's section of function addresses.
 fn elf_functions(name: &'static [u8], sh_type: u32) -> Functions {
     let flags = SectionFlags::Elf { sh_flags: u64::from(elf::SHF_ALLOC | elf::SHF_WRITE) };
     (b"", name, SectionKind::Elf(sh_type), Some(flags))
 }
 
-/// Puts the addresses of functions where start-up code finds them.
+/// Stores the addresses of constructors where start-up code finds them.
 fn add_constructors(object: &mut Object<'_>, functions: &[SymbolId]) -> object::write::Result<()> {
     let place = match object.format() {
         BinaryFormat::MachO => {
             let flags = SectionFlags::MachO { flags: macho::S_MOD_INIT_FUNC_POINTERS };
             (&b"__DATA"[..], &b"__mod_init_func"[..], SectionKind::Data, Some(flags))
         }
-        // The C library runs what stands between .CRT$XCA and .CRT$XCZ; U is for what users add.
+        // The C library runs the entries between .CRT$XCA and .CRT$XCZ; U is reserved for user code.
         BinaryFormat::Coff => (&b""[..], &b".CRT$XCU"[..], SectionKind::ReadOnlyData, None),
         _ => elf_functions(b".init_array", elf::SHT_INIT_ARRAY),
     };
     add_functions(object, place, functions)
 }
 
-/// Puts the addresses of functions where the code that ends a program or unloads a library finds them. In COFF nobody looks for such
-/// addresses: there destructors are what constructors register.
+/// Stores the addresses of destructors where the code that ends a program or unloads a library finds them. COFF has no
+/// such section: there, constructors register destructors.
 fn add_destructors(object: &mut Object<'_>, functions: &[SymbolId]) -> object::write::Result<()> {
     let place = match object.format() {
         BinaryFormat::MachO => {
@@ -179,7 +179,8 @@ fn add_functions(object: &mut Object<'_>, place: Functions, functions: &[SymbolI
     Ok(())
 }
 
-/// Makes COFF's variables common symbols, of which a linker makes one, of zeros, whatever the number of objects that have it.
+/// Turns COFF's variables into common symbols. From all objects that have such a symbol, the linker makes one
+/// zero-initialised variable.
 fn share_variables(object: &mut Object<'_>, variables: &[(String, u64)]) {
     for (name, size) in variables {
         if let Some(symbol) = object.symbol_id(name.as_bytes()) {
@@ -189,7 +190,7 @@ fn share_variables(object: &mut Object<'_>, variables: &[(String, u64)]) {
     }
 }
 
-/// Tells the linker what a library exports, as COFF needs it: options in a section for it, by Microsoft's names or GNU's.
+/// Tells the linker what a library exports. COFF needs options in a section for that, in Microsoft's or GNU's syntax.
 fn add_exports(object: &mut Object<'_>, triple: &Triple, exports: &[(String, bool)]) {
     if exports.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Takes what gimli writes, with its relocations.
+//! Records what gimli writes, including relocations.
 
 use cranelift_codegen::gimli::RunTimeEndian;
 use cranelift_codegen::gimli::write::{EndianVec, RelocateWriter, Relocation};
@@ -34,7 +34,7 @@ impl RelocateWriter for Recorder {
     }
 }
 
-/// The byte order of a target, as gimli has it.
+/// The target's byte order as gimli's type.
 pub(super) fn endian_of(isa: &dyn TargetIsa) -> RunTimeEndian {
     match isa.triple().endianness() {
         Ok(Endianness::Big) => RunTimeEndian::Big,

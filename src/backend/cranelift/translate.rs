@@ -1,7 +1,7 @@
-//! From the IR to CLIF, Cranelift's own IR: one function at a time.
+//! Translates the IR to CLIF, Cranelift's own IR, one function at a time.
 //!
-//! The IR is SSA with block parameters, as CLIF is, so this needs no SSA construction and writes with a `FuncCursor`.
-//! Blocks are visited depth first from the entry: a definition is then always seen before its uses, and
+//! The IR is SSA with block parameters, like CLIF, so translation needs no SSA construction and writes with a
+//! `FuncCursor`. Blocks are visited depth first from the entry, so each definition is seen before its uses and
 //! unreachable blocks are left out.
 
 use std::cell::OnceCell;
@@ -25,23 +25,23 @@ pub(super) const FUNCTIONS: u32 = 0;
 /// The namespace of data in provisional names; the index is that of a [`DataPlace::object`].
 pub(super) const DATA: u32 = 1;
 
-/// No slot gets more alignment than the frame has.
+/// The maximum alignment of a slot: that of the frame.
 const FRAME_ALIGN: u32 = 16;
 
-/// What translation needs to know of the target.
+/// Target properties that translation depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     call_conv: CallConv,
-    /// Whether the C ABI wants 32-bit integers extended too, as on RISC-V.
+    /// Whether the C ABI also requires the extension of 32-bit integers, as on RISC-V.
     extend_32: bool,
-    /// Whether C functions return structs, however small, where the caller says, as on s390x.
+    /// Whether C functions return even small structs in memory that the caller provides, as on s390x.
     structs_in_memory: bool,
-    /// Whether only even addresses are counted from where code is, as on s390x.
+    /// Whether only even addresses can be relative to the code, as on s390x.
     even_addresses: bool,
-    /// Whether code has to reach functions elsewhere as if they were near, by way of the linker's table: Cranelift for s390x would
-    /// else write their addresses into the code, which is then not independent of its position.
+    /// Whether calls of far functions must use near calls through the linker's table. On s390x Cranelift would
+    /// otherwise write their addresses into the code, which is then position-dependent.
     far_by_table: bool,
-    /// Whether comparing 16 bytes at a time pays.
+    /// Whether comparing 16 bytes per instruction is faster.
     vectors: bool,
 }
 
@@ -60,7 +60,7 @@ impl Target {
         }
     }
 
-    /// Whether the result is a struct that is returned in memory.
+    /// Whether the result is a struct returned in memory.
     fn returns_in_memory(&self, sig: &FuncSig) -> bool {
         self.structs_in_memory && sig.ret.is_some_and(|ret| ret.aggregate)
     }
@@ -87,7 +87,7 @@ impl Target {
     }
 }
 
-/// The signature of a C function for a target.
+/// The target's signature of a C function.
 pub(crate) fn c_signature(isa: &dyn TargetIsa, sig: &FuncSig) -> clif::Signature {
     Target::of(isa).signature(sig)
 }
@@ -103,7 +103,7 @@ fn clif_type(ty: Type) -> clif::Type {
     }
 }
 
-/// Tables that every function needs anew; kept for their memory.
+/// Per-function tables, kept to reuse their memory.
 #[derive(Default)]
 pub(super) struct Scratch {
     values: SecondaryMap<Value, PackedOption<clif::Value>>,
@@ -116,7 +116,7 @@ pub(super) struct Scratch {
     unlikely: Vec<Block>,
     operands: Vec<clif::Value>,
     args: [Vec<BlockArg>; 2],
-    /// The first look-up that can't fail in a verified module and did: the function is not to be used.
+    /// The first failed look-up, which can't occur in a verified module. The function must not be used then.
     missing: OnceCell<String>,
 }
 
@@ -138,7 +138,7 @@ impl Scratch {
         self.missing.take();
     }
 
-    /// Takes the look-up that failed, if one did. That can't be in a verified module.
+    /// Takes the failed look-up, if there was one. A verified module has none.
     pub(super) fn take_missing(&mut self) -> Option<String> {
         self.missing.take()
     }
@@ -149,30 +149,32 @@ impl Scratch {
 pub(super) struct Context<'a> {
     pub(super) module: &'a Module,
     pub(super) target: Target,
-    /// Where each piece of data of the IR is.
+    /// The location of each data object of the IR.
     pub(super) data: &'a [DataPlace],
 }
 
-/// Where a piece of data is.
+/// The location of a piece of data.
 #[derive(Clone, Copy)]
 pub(super) struct DataPlace {
-    /// Which data object of the compiled module.
+    /// The index of the data object in the compiled module.
     pub(super) object: u32,
-    /// Where in it.
+    /// The offset in that object.
     pub(super) offset: u32,
-    /// Whether it is certainly part of what the code is part of; another library may have a variable of that name.
+    /// Whether the symbol is certainly defined in the same library as the code; another library may define the same
+    /// name.
     pub(super) near: bool,
 }
 
-/// Translates `body` into `func`, which is empty but for its signature.
+/// Translates `body` into `func`, which is empty except for its signature.
 pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Function, scratch: &mut Scratch) {
     scratch.clear();
     let Some(entry) = body.entry() else { return };
-    // the smallest first: they are used most, and what is near the frame's end has the shorter displacements
+    // smallest first: small slots are used most, and displacements are shorter near the frame's end
     let mut slots: Vec<_> = body.slots.iter().collect();
     slots.sort_by_key(|(_, slot)| slot.size);
     for (index, slot) in slots {
-        // Cranelift aligns slots within the frame, not the frame itself: beyond that, room to align the address.
+        // Cranelift aligns slots within the frame, but not the frame itself. For more alignment, reserve room to align
+        // the address.
         let room = if slot.align > FRAME_ALIGN { slot.align } else { 0 };
         let shift = slot.align.min(FRAME_ALIGN).trailing_zeros() as u8;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, slot.size.saturating_add(room), shift);
@@ -194,7 +196,7 @@ pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Funct
     let located = !cx.module.locations.is_empty();
     let mut pos = FuncCursor::new(func);
     if located {
-        // Cranelift counts locations from the first that it is told of, and the one that means none is no start.
+        // Cranelift counts locations from the first one it gets, and the default location can't be that one.
         pos.set_srcloc(SourceLoc::new(0));
         pos.set_srcloc(SourceLoc::default());
     }
@@ -203,7 +205,7 @@ pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Funct
     while let Some(block) = t.s.pending.pop() {
         t.block(block);
     }
-    // A hint makes a block cold only if it can't be reached in another way.
+    // A hint makes a block cold only if the block has no other predecessor.
     for &block in &t.s.unlikely {
         if t.s.blocks[block].predecessors == 1 {
             t.pos.func.layout.set_cold(clif_block(block));
@@ -211,7 +213,7 @@ pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Funct
     }
 }
 
-/// CLIF blocks are made in the order of the IR's.
+/// CLIF blocks are created in the order of the IR's blocks, so they share indices.
 fn clif_block(block: Block) -> clif::Block {
     clif::Block::new(block.index())
 }
@@ -221,7 +223,7 @@ struct Translator<'a> {
     body: &'a Function,
     pos: FuncCursor<'a>,
     s: &'a mut Scratch,
-    /// Where the function writes a struct that it returns.
+    /// Where the function writes a struct that it returns in memory.
     result_to: Option<clif::Value>,
     /// Whether any instruction of the module has a source location.
     located: bool,
@@ -242,7 +244,7 @@ impl Translator<'_> {
         let is_entry = self.body.entry() == Some(block);
         let new = clif_block(block);
         self.pos.func.layout.append_block(new);
-        // CLIF doesn't allow a cold entry, which would say nothing anyway.
+        // CLIF doesn't allow a cold entry block, which would have no effect anyway.
         if data.cold && !is_entry {
             self.pos.func.layout.set_cold(new);
         }
@@ -281,7 +283,8 @@ impl Translator<'_> {
                     Hint::Likely => self.s.unlikely.push(otherwise.block),
                     Hint::Unlikely => self.s.unlikely.push(then.block),
                 }
-                // The last one pushed is the next one visited: the usual way first, close to the branch.
+                // The last block pushed is visited next: visit the likely successor first, so it is close to the
+                // branch.
                 let (first, second) = if *hint == Hint::Unlikely { (otherwise, then) } else { (then, otherwise) };
                 self.visit(second.block);
                 self.visit(first.block);
@@ -294,7 +297,7 @@ impl Translator<'_> {
                 }
                 self.pos.ins().return_(value.as_slice());
             }
-            // Verified modules have none.
+            // Can't happen in a verified module.
             None => {
                 self.lacks(|| format!("a terminator of {block}"));
                 self.pos.ins().trap(clif::TrapCode::INTEGER_OVERFLOW);
@@ -302,13 +305,15 @@ impl Translator<'_> {
         }
     }
 
-    /// Tells the backend that the code which follows is of this location. A block's end that has none of its own is code of that of the last instruction before it.
+    /// Sets the location of the code that follows. A terminator without a location has that of the last instruction
+    /// before it.
     fn locate(&mut self, location: PackedOption<LocationRef>) {
         let location = location.expand().map_or_else(SourceLoc::default, |location| SourceLoc::new(location.as_u32()));
         self.pos.set_srcloc(location);
     }
 
-    /// Notes that a look-up has failed that can't fail: the function ends in an error, whatever its code is.
+    /// Notes a failed look-up that can't fail in a verified module. Compiling the function then ends in an error,
+    /// whatever its code is.
     fn lacks(&self, what: impl FnOnce() -> String) {
         self.s.missing.get_or_init(what);
     }
@@ -327,7 +332,7 @@ impl Translator<'_> {
         self.s.args[which] = args;
     }
 
-    /// The operands of a call, behind each other in a list that is kept for its memory.
+    /// The operands of a call, in a list that is kept to reuse its memory.
     fn operands(&mut self, args: &[Value]) -> Vec<clif::Value> {
         let mut operands = std::mem::take(&mut self.s.operands);
         operands.clear();
@@ -375,20 +380,20 @@ impl Translator<'_> {
             }
             Op::Element { base, index, ty } => {
                 let (base, index) = (self.value(base), self.value(index));
-                // A shift by a constant, which addressing modes absorb.
+                // Shift by a constant, which addressing modes absorb.
                 let step = match ty.bytes().trailing_zeros() {
                     0 => index,
                     shift => self.pos.ins().ishl_imm_u(index, i64::from(shift)),
                 };
                 self.pos.ins().iadd(base, step)
             }
-            Op::StackAddr(slot) => self.stack_addr(slot),
+            Op::StackAddr(slot, offset) => self.stack_addr(slot, offset),
             Op::DataAddr(data, offset) => self.data_addr(data.index(), offset),
             Op::FuncAddr(func) => {
                 let func = self.callee(func);
                 self.pos.ins().func_addr(types::I64, func)
             }
-            // Cranelift's atomic accesses are of one order for all threads, which is more than is asked for
+            // Cranelift's atomic accesses are sequentially consistent, which is stronger than required
             Op::LoadAcquire(ptr) => {
                 let ptr = self.value(ptr);
                 self.pos.ins().atomic_load(types::I64, mem_flags(MemFlags::ALIGNED), ptr)
@@ -424,7 +429,8 @@ impl Translator<'_> {
         })
     }
 
-    /// Where a callee writes a struct that it returns in memory, as its first argument; with the struct's type.
+    /// Adds the first argument of a call that returns a struct in memory: the address of a slot for it. Returns the
+    /// struct's type and that address.
     fn result_slot(&mut self, sig: &FuncSig, args: &mut Vec<clif::Value>) -> Option<(clif::Type, clif::Value)> {
         let ret = sig.ret.filter(|_| self.cx.target.returns_in_memory(sig))?;
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
@@ -442,23 +448,29 @@ impl Translator<'_> {
     }
 
     fn iconst(&mut self, ty: Type, value: i64) -> clif::Value {
-        // CLIF wants the bits above the type to be zero.
+        // CLIF requires the bits above the type to be zero.
         let mask = if ty.bits() == 64 { -1 } else { (1i64 << ty.bits()) - 1 };
         self.pos.ins().iconst(clif_type(ty), value & mask)
     }
 
-    fn stack_addr(&mut self, slot: StackSlot) -> clif::Value {
+    fn stack_addr(&mut self, slot: StackSlot, offset: u32) -> clif::Value {
         let known = self.s.slots[slot].expand().unwrap_or_else(|| {
             self.lacks(|| format!("the stack slot {slot}"));
             clif::StackSlot::new(0)
         });
-        let address = self.pos.ins().stack_addr(types::I64, known, 0);
         let align = self.body.slots[slot].align;
-        if align <= FRAME_ALIGN {
-            return address;
+        if let Ok(offset) = i32::try_from(offset)
+            && align <= FRAME_ALIGN
+        {
+            return self.pos.ins().stack_addr(types::I64, known, offset);
         }
+        let address = self.pos.ins().stack_addr(types::I64, known, 0);
         let up = self.pos.ins().iadd_imm_s(address, i64::from(align) - 1);
-        self.pos.ins().band_imm_s(up, -i64::from(align))
+        let address = self.pos.ins().band_imm_s(up, -i64::from(align));
+        match offset {
+            0 => address,
+            _ => self.pos.ins().iadd_imm_s(address, i64::from(offset)),
+        }
     }
 
     fn data_addr(&mut self, data: usize, offset: u32) -> clif::Value {
@@ -489,7 +501,7 @@ impl Translator<'_> {
         let new = func.import_function(ExtFuncData {
             name: ExternalName::user(name),
             signature,
-            // Functions of the runtime and kernels may be out of reach of a near call.
+            // The runtime's functions and kernels may be out of range of a near call.
             colocated: decl.linkage != Linkage::Import || self.cx.target.far_by_table,
             patchable: false,
         });
@@ -512,7 +524,7 @@ impl Translator<'_> {
         let a = self.value(a);
         match op {
             UnaryOp::Neg => self.pos.ins().ineg(a),
-            // Cranelift folds this into the comparison or branch next to it.
+            // Cranelift folds this into the adjacent comparison or branch.
             UnaryOp::Not if is_bool => self.pos.ins().icmp_imm_u(condcodes::IntCC::Equal, a, 0),
             UnaryOp::Not => self.pos.ins().bnot(a),
             UnaryOp::FNeg => self.pos.ins().fneg(a),
@@ -557,14 +569,15 @@ impl Translator<'_> {
         }
     }
 
-    /// What differs of all pieces, gathered, is nothing.
+    /// Compares pairs of byte ranges: they are equal if the OR of all pieces' differences is zero.
     fn same_bytes(&mut self, pairs: &[(Value, Value)], bytes: u32) -> clif::Value {
         let ty = if self.cx.target.vectors && bytes.is_multiple_of(16) { clif::types::I64X2 } else { clif::types::I64 };
-        // 8 bytes are aligned, 16 need not be
+        // 8-byte pieces are aligned, 16-byte pieces may not be
         let flags = if ty.is_vector() { mem_flags(MemFlags::UNALIGNED) } else { mem_flags(MemFlags::ALIGNED) };
         let mut all = None;
         for offset in (0..bytes as i32).step_by(ty.bytes() as usize) {
-            // what several are compared with is loaded once: one of them stands for it then, as they are to be the same
+            // load a value that several others are compared with only once; it may stand for the others, since all must
+            // be equal
             let mut known: Option<(Value, clif::Value)> = None;
             for (a, b) in pairs {
                 let x = match known {
@@ -587,7 +600,7 @@ impl Translator<'_> {
         let any = match all {
             Some(all) if ty.is_vector() => self.pos.ins().vany_true(all),
             Some(all) => all,
-            // the verifier has seen that there is a piece
+            // the verifier guarantees at least one piece
             None => self.pos.ins().iconst(clif::types::I64, 0),
         };
         self.pos.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, any, 0)
@@ -617,8 +630,8 @@ impl Translator<'_> {
     }
 }
 
-/// An access never traps: the lowering has checked the address. `readonly` alone doesn't let Cranelift move a load
-/// above the check that guards it (that would take `can_move`), only merge equal ones.
+/// Accesses never trap: lowering has checked the address. `readonly` lets Cranelift merge equal loads. It doesn't let
+/// Cranelift move a load above its check, which would take `can_move`.
 fn mem_flags(flags: MemFlags) -> MemFlagsData {
     let mut out = MemFlagsData::new().with_notrap();
     if flags.aligned {

@@ -12,12 +12,12 @@ use object::{
     SymbolScope, macho,
 };
 
-/// Unwind information of an object's functions, until all of them are defined.
+/// Unwind information of an object's functions, collected until all of them are defined.
 pub(super) struct UnwindTables {
     frames: FrameTable,
     cie: Option<CieId>,
     endian: RunTimeEndian,
-    /// What an FDE's address means: gimli knows a symbol by its index here.
+    /// Maps the index that gimli uses as a symbol in an FDE's address to the object's symbol.
     symbols: Vec<SymbolId>,
     /// Functions of a Windows target, with their sizes.
     windows: Vec<(SymbolId, winx64::UnwindInfo, u32)>,
@@ -28,7 +28,7 @@ impl UnwindTables {
         let mut frames = FrameTable::default();
         let macho = isa.triple().binary_format == target_lexicon::BinaryFormat::Macho;
         let cie = isa.create_systemv_cie().map(|mut cie| {
-            // Relative, so that a loader has nothing to do, and as wide as compilers of the format make it.
+            // Relative, so a loader has nothing to relocate, and of the width that compilers use for the format.
             cie.fde_address_encoding =
                 if macho { DW_EH_PE_pcrel } else { DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0) };
             frames.add_cie(cie)
@@ -36,7 +36,7 @@ impl UnwindTables {
         UnwindTables { frames, cie, endian: endian_of(isa), symbols: Vec::new(), windows: Vec::new() }
     }
 
-    /// Adds a function of `len` bytes. What the target has no tables for is left out.
+    /// Adds a function of `len` bytes. Targets without unwind tables are ignored.
     pub(super) fn add(&mut self, symbol: SymbolId, info: UnwindInfo, len: u32) {
         match (info, self.cie) {
             (UnwindInfo::SystemV(info), Some(cie)) => {
@@ -49,7 +49,7 @@ impl UnwindTables {
         }
     }
 
-    /// Writes the sections, or says what the format can't hold.
+    /// Writes the sections. Errors say what the format doesn't support.
     pub(super) fn write(self, object: &mut Object<'_>) -> Result<(), String> {
         if !self.symbols.is_empty() {
             self.write_frames(object)?;
@@ -60,7 +60,7 @@ impl UnwindTables {
         Ok(())
     }
 
-    /// Writes `.debug_frame`, which no loader and no unwinder of a program looks at, only a debugger.
+    /// Writes `.debug_frame`, which only debuggers read; loaders and unwinders ignore it.
     pub(super) fn write_for_debugger(&self, object: &mut Object<'_>) -> Result<(), String> {
         let mut frames = DebugFrame(Recorder::new(self.endian));
         self.frames.write_debug_frame(&mut frames).map_err(|e| e.to_string())?;
@@ -86,7 +86,7 @@ impl UnwindTables {
         let Recorder { bytes, relocations } = frames.0;
         let section = object.section_id(StandardSection::EhFrame);
         object.append_section_data(section, bytes.slice(), 8);
-        // Mach-O has no relative relocation of data, only differences of symbols.
+        // Mach-O has no relative data relocations, only differences of symbols.
         let anchor = (object.format() == BinaryFormat::MachO).then(|| {
             object.add_symbol(Symbol {
                 name: b"EH_frame".to_vec(),
@@ -107,7 +107,7 @@ impl UnwindTables {
                 None => {
                     let (kind, encoding) = (RelocationKind::Relative, RelocationEncoding::Generic);
                     let mut addend = relocation.addend;
-                    // Another library may have a function of an exported name, but this one's code is meant.
+                    // Another library may export a function of the same name, but the table means this library's code.
                     if let Some((section, at)) = object.symbol_section_and_offset(symbol) {
                         (symbol, addend) = (section, addend + at as i64);
                     }
@@ -126,8 +126,8 @@ impl UnwindTables {
         Ok(())
     }
 
-    /// A `RUNTIME_FUNCTION` in `.pdata` for each function: where it begins and ends, and where its `UNWIND_INFO` is in `.xdata`,
-    /// all relative to the image.
+    /// Writes a `RUNTIME_FUNCTION` in `.pdata` for each function: its begin and end, and the address of its
+    /// `UNWIND_INFO` in `.xdata`, all relative to the image.
     fn write_windows(&self, object: &mut Object<'_>) -> Result<(), String> {
         let [xdata, pdata] = [&b".xdata"[..], b".pdata"]
             .map(|name| object.add_section(Vec::new(), name.to_vec(), SectionKind::ReadOnlyData));

@@ -1,18 +1,19 @@
-//! The `UNWIND_INFO` of a Windows function on x86-64, as Microsoft's "x64 exception handling" describes it.
+//! The `UNWIND_INFO` of a Windows function on x86-64, as defined in Microsoft's "x64 exception handling".
 //!
-//! Cranelift's own (0.135) is not right where registers are saved: it scales their places by 16, as for vector registers, where other
-//! registers have 8; and the offset of the frame register, in bytes, goes into a field of four bits that counts by 16. What it says
-//! of the order of things is right, and its prologue is always the same:
+//! Cranelift's own (0.135) is wrong where registers are saved. It scales the registers' offsets by 16, which is right
+//! for vector registers only; others use 8. And it writes the frame register's offset in bytes into a field of four
+//! bits that counts in units of 16. The order of its codes is right, and its prologue is always the same:
 //!
 //! ```text
 //! push rbp                 PUSH_NONVOL rbp
 //! mov rbp, rsp             SET_FPREG
 //! sub rsp, ...
-//! mov [rsp + ...], r       SAVE_NONVOL r, SAVE_XMM128 r: behind each other, aligned, right below rbp
+//! mov [rsp + ...], r       SAVE_NONVOL r, SAVE_XMM128 r: consecutive, aligned, right below rbp
 //! ```
 //!
-//! So the places follow from the order, and the whole is written anew. An unwinder that takes things back needs a frame register
-//! that points to the lowest saved register, or so many bytes above it, and an allocation that it takes back with it.
+//! So the offsets follow from the order, and this module writes the whole structure anew. An unwinder that reverses the
+//! prologue needs two things: a frame register that points to the lowest saved register or a known number of bytes
+//! above it, and the allocation that it has to undo.
 
 use cranelift_codegen::isa::unwind::winx64::UnwindInfo;
 
@@ -23,16 +24,16 @@ const SET_FPREG: u8 = 3;
 const SAVE_NONVOL: u8 = 4;
 const SAVE_XMM128: u8 = 8;
 
-/// A register that the prologue saves: behind which byte of the prologue, by which operation, which one.
+/// A register that the prologue saves: the prologue offset after the save, the operation, and the register.
 struct Saved {
     behind: u8,
     operation: u8,
     register: u8,
-    /// From the lowest of all.
+    /// The offset in bytes from the lowest saved register.
     offset: u32,
 }
 
-/// The bytes of an `UNWIND_INFO`; `None` if Cranelift's is not what it is known to be.
+/// The bytes of an `UNWIND_INFO`; `None` if Cranelift's doesn't have the expected form.
 pub(super) fn unwind_info(info: &UnwindInfo) -> Option<Vec<u8>> {
     let mut given = vec![0; info.emit_size()];
     info.emit(&mut given);
@@ -40,7 +41,7 @@ pub(super) fn unwind_info(info: &UnwindInfo) -> Option<Vec<u8>> {
     if version != 1 || frame & 15 != 5 {
         return None;
     }
-    // codes stand last first
+    // codes are in reverse order
     let mut saves = Vec::new();
     let (mut push, mut set_frame) = (None, None);
     let mut codes = codes.get(..2 * usize::from(nodes))?.chunks_exact(2);
@@ -63,7 +64,7 @@ pub(super) fn unwind_info(info: &UnwindInfo) -> Option<Vec<u8>> {
         size = save.offset + width;
     }
     let size = size.next_multiple_of(16);
-    // 4 bits, counting by 16
+    // a field of 4 bits, in units of 16 bytes
     let frame_offset = u8::try_from(size / 16).ok().filter(|offset| *offset < 16)?;
 
     let mut out: Vec<u8> = Vec::new();
@@ -83,7 +84,7 @@ pub(super) fn unwind_info(info: &UnwindInfo) -> Option<Vec<u8>> {
     }
     out.extend([pushed, push]);
     let nodes = u8::try_from(out.len() / 2).ok()?;
-    // an even number of them
+    // the number of codes must be even
     out.resize(out.len().next_multiple_of(4), 0);
     Some([&[version, prologue, nodes, frame_offset << 4 | 5][..], &out].concat())
 }

@@ -1,4 +1,4 @@
-//! One function after the other becomes machine code. A thread has one worker, which keeps its memory between them.
+//! Compiles single functions to machine code. A thread has one worker, which reuses its memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,16 +8,17 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{Final, MachSrcLoc};
 use cranelift_module::{FuncId, ModuleReloc};
 
-use super::Error;
-use super::compile::{CompiledFunction, Options};
+use super::compiled::{CompiledFunction, Options};
+use super::error::Error;
 use super::translate::{self, Scratch};
-use crate::backend::{CACHE_LINE, Lines};
+use crate::backend::Lines;
+use crate::backend::code::CACHE_LINE;
 use crate::ir::{FuncDecl, FuncRef, Function, Linkage, LocationRef};
 
 /// A worker that has compiled functions of more instructions than this is not kept: it holds too much memory.
 const LARGE: usize = 20_000;
 
-/// What compiling a function needs, reused.
+/// The memory for compiling a function, reused.
 pub(super) struct Worker {
     context: cranelift_codegen::Context,
     control: ControlPlane,
@@ -37,7 +38,7 @@ impl Default for Worker {
 }
 
 impl Worker {
-    /// Whether it compiled something so large, or failed in such a way, that it should rather not be kept.
+    /// Whether the worker's memory is too large to keep, or its last failure left it in an unknown state.
     pub(super) fn is_bloated(&self) -> bool {
         self.bloated
     }
@@ -84,7 +85,7 @@ impl Worker {
         out: &mut CompiledFunction,
     ) -> Result<(), Error> {
         self.bloated |= body.insts.len() > LARGE;
-        // Cranelift has bugs as everyone has, and some of them panic. None may leave this library.
+        // Cranelift may panic because of a bug. No panic may leave this library.
         let done = catch_unwind(AssertUnwindSafe(|| {
             self.context.clear();
             self.context.set_disasm(options.disasm);
@@ -101,7 +102,7 @@ impl Worker {
         let decl = &cx.module.functions[func];
         let missing = self.scratch.take_missing();
         let message = match done {
-            // whatever came of it: the code is not the function's
+            // whatever the result: the code doesn't match the function
             _ if let Some(missing) = missing => format!("the function lacks {missing}"),
             Ok(Ok(())) => return self.take_code(func, isa, options, decl, out),
             Ok(Err(e @ (CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded))) => {
@@ -117,7 +118,7 @@ impl Worker {
                 format!("panic: {}", text.unwrap_or("unknown"))
             }
         };
-        // After a panic nothing is known of the context's state, not even that it can be shown.
+        // After a panic the context's state is unknown; even printing it may panic.
         let clif = catch_unwind(AssertUnwindSafe(|| self.context.func.display().to_string())).unwrap_or_default();
         let listing = format!("{}\n{clif}", cx.module.display_function(func));
         *self = Worker { bloated: true, ..Worker::default() };
@@ -160,7 +161,7 @@ impl Worker {
     }
 }
 
-/// The lines of a function's code. Cranelift begins a range anew where it has moved values in between.
+/// The lines of a function's code. Cranelift starts a new range where it has inserted moves.
 fn lines(ranges: &[MachSrcLoc<Final>]) -> Vec<Lines> {
     let mut lines: Vec<Lines> = Vec::new();
     for range in ranges.iter().filter(|range| !range.loc.is_default() && range.start < range.end) {
@@ -180,7 +181,8 @@ mod tests {
     use crate::backend::cranelift::{IsaOptions, host_isa};
     use crate::ir::{FuncSig, FunctionBuilder, Module, Type};
 
-    /// No verified module uses a value that its function doesn't define on the way. Were there one, no code would come of it.
+    /// No verified module uses a value that its function doesn't define on the path. If one did, compiling it would be
+    /// an error.
     #[test]
     fn a_missing_definition_is_an_error() {
         let mut module = Module::new();

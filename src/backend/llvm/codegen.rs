@@ -7,17 +7,17 @@ use crate::ir::VerifiedModule;
 /// The backend.
 pub(crate) struct Llvm;
 
-/// A module in LLVM's IR, as text.
+/// A module in LLVM IR, as a string.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LlvmIr {
-    /// Before LLVM's passes: for a compiler that adds it to a module of its own, and runs the passes over both.
+    /// The IR before LLVM's passes: for a compiler that adds it to its own module and runs the passes over both.
     pub translated: String,
-    /// After them.
+    /// The IR after LLVM's passes.
     pub optimized: String,
 }
 
-/// The module of which [`Codegen::object`] makes an object.
+/// The module that [`Codegen::object`] compiles to an object.
 pub(crate) fn ir(module: VerifiedModule, options: &ObjectOptions<'_>) -> Result<LlvmIr, CodegenError> {
     let (translated, optimized) = compile_file(module, options, true)?.llvm_ir.unwrap_or_default();
     Ok(LlvmIr { translated, optimized })

@@ -1,49 +1,37 @@
-//! From a verified module to an object file in memory, and no LLVM state left behind.
+//! Compiles a verified module to an object file in memory, without leaving LLVM state behind.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 
 use inkwell::attributes::AttributeLoc;
-use inkwell::context::{AsContextRef, Context};
-use inkwell::llvm_sys::LLVMDiagnosticSeverity;
-use inkwell::llvm_sys::core::{
-    LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
-};
-use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use inkwell::context::Context;
 use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
-use target_lexicon::{BinaryFormat, Endianness};
+use target_lexicon::BinaryFormat;
 
-use super::define::Destructors;
-use super::translate::{ModuleTranslator, Surroundings};
-use super::{Error, Target};
-use super::{pipeline, target};
+use super::diagnostics::{Diagnostics, refused};
+use super::error::Error;
+use super::module::{Destructors, ModuleTranslator, Surroundings};
+use super::target::{self, Target, check_endianness};
+use super::{pipeline, translate};
 use crate::backend::OptLevel;
 use crate::ir::VerifiedModule;
 
-/// That of every target that [`Target`] takes.
-pub(crate) const ENDIANNESS: Endianness = Endianness::Little;
-
-/// Whether constants and data are written for the targets there are.
-pub(super) fn check_endianness(ir: &VerifiedModule) -> Result<(), Error> {
-    if ir.endianness == ENDIANNESS { Ok(()) } else { Err(Error::Endianness) }
-}
-
-/// The further outputs of [`Compiler::compile`].
+/// Optional outputs of [`Compiler::compile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Keep the LLVM IR, as translated and as optimised.
     pub llvm_ir: bool,
     /// Keep the assembly.
     pub asm: bool,
-    /// For an object file that is linked: loops don't become calls of the C library (`strlen`, `memset`), and where a linker
-    /// has to be told what a library exports, it is told. Code is better by a little, and takes a little longer.
+    /// For an object file that is linked: loops aren't turned into C library calls (`strlen`, `memset`), and the linker
+    /// is told what a library exports where it needs that. The code is slightly better, and compiling takes slightly
+    /// longer.
     pub for_linker: bool,
-    /// Put all code into one section, where that is not done anyway: whoever knows the address of one function knows them all.
+    /// Put all code into one section, even where that isn't the default. The address of one function then determines
+    /// those of all others.
     pub one_section: bool,
 }
 
@@ -53,8 +41,8 @@ pub struct Options {
 pub struct CompiledModule {
     /// The object file, in the target's format.
     pub object: Vec<u8>,
-    /// Unless made [for a linker](Options::for_linker): symbols of functions `()` that whoever loads the object calls when the code goes, the
-    /// last first.
+    /// Symbols of destructors, which are functions `()`. The loader must call them when the code is unloaded, in
+    /// reverse order. Empty if the object was made [for a linker](Options::for_linker).
     pub destructors: Vec<String>,
     /// LLVM IR before and after the passes, if asked for.
     pub llvm_ir: Option<(String, String)>,
@@ -62,20 +50,20 @@ pub struct CompiledModule {
     pub asm: Option<String>,
 }
 
-/// A compiler of modules for a target, one after the other. One per thread at a time.
+/// A reusable compiler of modules for one target. Use it on one thread at a time.
 pub struct Compiler {
     target: Target,
     machines: [Option<TargetMachine>; 3],
 }
 
-// SAFETY: a `TargetMachine` is bound to no thread and to no LLVM context, only not to be used by two at once; nothing
-// else refers to those of a compiler, and `compile` takes it by `&mut`.
+// SAFETY: a `TargetMachine` is bound to no thread and to no LLVM context; it only must not be used by two threads at
+// the same time. Nothing else refers to a compiler's machines, and `compile` takes `&mut self`.
 unsafe impl Send for Compiler {}
 
 /// Compiles a module for a target.
 ///
 /// # Errors
-/// As [`Compiler::compile`].
+/// Those of [`Compiler::compile`].
 pub fn compile(module: &VerifiedModule, target: &Target) -> Result<CompiledModule, Error> {
     Compiler::new(target.clone()).compile(module, Options::default())
 }
@@ -96,23 +84,24 @@ impl Compiler {
         &self.target
     }
 
-    /// The code generator of a level.
+    /// The target machine of a level.
     pub(super) fn machine(&mut self, level: OptLevel) -> Result<&TargetMachine, Error> {
         machine(&self.target, &mut self.machines, level)
     }
 
-    /// Compiles a module. All that LLVM makes on the way is gone when this returns, the object apart.
+    /// Compiles a module. All LLVM objects except for the returned object file are freed on return.
     ///
     /// # Errors
-    /// LLVM refuses the module, which is a bug of this library; the error shows what it was given.
+    /// LLVM rejects the module, which is a bug of this library; the error includes LLVM's input.
     pub fn compile(&mut self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
         self.guarded(module, options, || module.to_string())
     }
 
-    /// As [`compile`](Self::compile), and frees the module as soon as LLVM has its own of it: one of many functions is large.
+    /// As [`compile`](Self::compile), but frees the module once LLVM's copy exists: a module of many functions is
+    /// large.
     ///
     /// # Errors
-    /// As [`compile`](Self::compile).
+    /// Those of [`compile`](Self::compile).
     pub fn compile_owned(&mut self, module: VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
         self.guarded(Box::new(module), options, String::new)
     }
@@ -123,7 +112,7 @@ impl Compiler {
         options: Options,
         listing: impl FnOnce() -> String,
     ) -> Result<CompiledModule, Error> {
-        // inkwell checks some things by panicking. None of that may leave this library.
+        // inkwell reports some errors by panicking. No panic may leave this library.
         catch_unwind(AssertUnwindSafe(|| self.run(module, options))).unwrap_or_else(|payload| {
             let text = payload.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
@@ -136,7 +125,7 @@ impl Compiler {
         let level = self.target.opt_level().for_module(&ir);
         let triple = TargetTriple::create(self.target.triple());
         let machine = machine(&self.target, &mut self.machines, level)?;
-        // what goes to a file is compiled once
+        // code for a file is compiled once, so it doesn't use the fast selector
         target::select_fast(machine, level == OptLevel::Speed && !options.for_linker);
 
         let context = Context::create();
@@ -153,7 +142,7 @@ impl Compiler {
             false => Destructors::Exported,
         };
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true, destructors };
-        translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
+        translate::translate(&mut translator, &surroundings).map_err(|e| refused(&e.to_string(), &module))?;
         if options.for_linker {
             let no_builtins = context.create_string_attribute("no-builtins", "");
             for function in translator.added.iter().filter(|f| f.count_basic_blocks() > 0) {
@@ -165,7 +154,7 @@ impl Compiler {
                 function.as_global_value().set_section(Some(".text"));
             }
         }
-        // The passes take a malformed module for granted and crash on it.
+        // The passes crash on a malformed module.
         module.verify().map_err(|e| refused(&e.to_string(), &module))?;
 
         let before = options.llvm_ir.then(|| module.print_to_string().to_string());
@@ -179,7 +168,7 @@ impl Compiler {
         drop(ir);
         pipeline::run(&module, machine, level, &brief, &small).map_err(|message| refused(&message, &module))?;
         let llvm_ir = before.map(|before| (before, module.print_to_string().to_string()));
-        // Generating code changes the module, so that the text comes from a copy.
+        // Code generation changes the module, so the assembly comes from a copy.
         let asm = match options.asm {
             true => Some(emit(machine, &module.clone(), FileType::Assembly)?),
             false => None,
@@ -193,7 +182,7 @@ impl Compiler {
     }
 }
 
-/// The code generator of a level, made when it is first needed.
+/// The target machine of a level, created when first needed.
 fn machine<'m>(
     target: &Target,
     machines: &'m mut [Option<TargetMachine>; 3],
@@ -205,9 +194,9 @@ fn machine<'m>(
     }
 }
 
-/// The object file of a module of somebody else's.
+/// Compiles a caller's module to an object file.
 pub(crate) fn object_of(module: &LlvmModule<'_>, machine: &TargetMachine) -> Result<Vec<u8>, Error> {
-    // The code generator takes a malformed module for granted and crashes on it.
+    // The code generator crashes on a malformed module.
     module.verify().map_err(|e| Error::Caller { message: e.to_string() })?;
     catch_unwind(AssertUnwindSafe(|| emit(machine, module, FileType::Object)))
         .unwrap_or_else(|_| Err(Error::Caller { message: "a panic while code was generated".to_owned() }))
@@ -215,52 +204,9 @@ pub(crate) fn object_of(module: &LlvmModule<'_>, machine: &TargetMachine) -> Res
 
 fn emit(machine: &TargetMachine, module: &LlvmModule<'_>, kind: FileType) -> Result<Vec<u8>, Error> {
     let buffer = machine.write_to_memory_buffer(module, kind).map_err(|e| refused(&e.to_string(), module))?;
-    // inkwell counts a NUL behind the contents for text, and none for what was emitted.
+    // For text, inkwell's length includes a NUL after the contents; emitted objects have none.
     Ok(buffer.as_slice().to_vec())
 }
 
-pub(super) fn refused(message: &str, module: &LlvmModule<'_>) -> Error {
-    Error::Codegen { message: message.to_owned(), listing: module.print_to_string().to_string() }
-}
-
-/// Errors that LLVM reports beside its return values. Without a handler it prints them and ends the process.
-pub(super) struct Diagnostics {
-    errors: Box<std::cell::RefCell<Vec<String>>>,
-}
-
-impl Diagnostics {
-    /// Collects what is reported in `context`, for as long as that lives: declare it later, and it is dropped before.
-    pub(super) fn of(context: &Context) -> Self {
-        let errors = Box::<std::cell::RefCell<Vec<String>>>::default();
-        // SAFETY: the handler gets the address of the cell, which stays where it is, on the thread that compiles. Nothing
-        // is compiled in the context after this is dropped: both are locals of one function.
-        unsafe {
-            LLVMContextSetDiagnosticHandler(
-                context.as_ctx_ref(),
-                Some(note),
-                ptr::from_ref(&*errors).cast_mut().cast(),
-            );
-        }
-        Diagnostics { errors }
-    }
-
-    pub(super) fn first_error(&self) -> Option<String> {
-        self.errors.borrow().first().cloned()
-    }
-}
-
-extern "C" fn note(info: LLVMDiagnosticInfoRef, errors: *mut c_void) {
-    // SAFETY: LLVM calls this with a diagnostic that is alive and with what `Diagnostics::of` gave.
-    unsafe {
-        if !matches!(LLVMGetDiagInfoSeverity(info), LLVMDiagnosticSeverity::LLVMDSError) {
-            return;
-        }
-        let text = LLVMGetDiagInfoDescription(info);
-        let errors = &*errors.cast::<std::cell::RefCell<Vec<String>>>();
-        errors.borrow_mut().push(CStr::from_ptr(text).to_string_lossy().into_owned());
-        LLVMDisposeMessage(text);
-    }
-}
-
-/// How many levels there are: the places in [`Compiler::machines`].
+/// The number of levels, which is the length of [`Compiler::machines`].
 const _: () = assert!(OptLevel::Full as usize == 2);

@@ -1,8 +1,8 @@
-//! Source locations as LLVM's debug information, of which LLVM makes line tables.
+//! Source locations as LLVM debug information, from which LLVM generates line tables.
 //!
-//! A function with source locations gets a subprogram. A function without any gets none: to code of no line, LLVM gives the line of the code before,
-//! which would be another function's. In a function with a subprogram, LLVM wants a location for each call that it may inline; code of no line has
-//! line 0.
+//! A function with source locations gets a subprogram. A function without any gets none: LLVM would attribute its code
+//! to the line of the code before it, in another function. In a function with a subprogram, LLVM requires a location
+//! for each call that it may inline; code without a location has line 0.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use inkwell::values::FunctionValue;
 use super::types::Types;
 use crate::ir::{FuncDecl, Function, Linkage, LocationRef, Module, SourceLocation};
 
-/// As the Cranelift backend has it.
+/// The same version as in the Cranelift backend.
 const DWARF_VERSION: u64 = 4;
 
 /// The debug information of a module under construction.
@@ -26,26 +26,26 @@ pub(super) struct DebugInfo<'a, 'ctx> {
     context: ContextRef<'ctx>,
     builder: DebugInfoBuilder<'ctx>,
     unit: DICompileUnit<'ctx>,
-    /// The type of every function: none is told.
+    /// The type of all functions. It describes nothing.
     ty: DISubroutineType<'ctx>,
     files: HashMap<&'a str, DIFile<'ctx>>,
 }
 
 impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
-    /// That of a module with source locations.
+    /// Creates the debug information of a module; `None` without source locations.
     pub(super) fn new(ir: &'a Module, module: &LlvmModule<'ctx>, types: &Types<'ctx>) -> Option<Self> {
         let main = ir.locations.values().next()?;
         for (name, value) in
             [("Debug Info Version", u64::from(debug_metadata_version())), ("Dwarf Version", DWARF_VERSION)]
         {
-            // the caller's own, if it is the caller's module
+            // in a caller's module, keep the caller's own flag
             if module.get_flag(name).is_none() {
                 module.add_basic_value_flag(name, FlagBehavior::Warning, types.i32.const_int(value, false));
             }
         }
         let (builder, unit) = module.create_debug_info_builder(
             false,
-            // the source's language has no number, and debuggers show the names of C as they are
+            // DWARF has no number for the source's language, and debuggers print the names of C unchanged
             DWARFSourceLanguage::C99,
             &text(&main.file),
             "",
@@ -70,7 +70,7 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
         *self.files.entry(&location.file).or_insert_with_key(|file| builder.create_file(&text(file), ""))
     }
 
-    /// Says which function of the source a function is: that of its first location.
+    /// Names the source function of a function: that of its first location.
     pub(super) fn define(
         &mut self,
         decl: &FuncDecl,
@@ -82,7 +82,7 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
         let subprogram = self.builder.create_function(
             self.unit.as_debug_info_scope(),
             &text(&first.function),
-            // no linkage name, which `addr2line` would print instead
+            // no linkage name, because `addr2line` would print it instead of the name
             Some(""),
             file,
             line,
@@ -97,10 +97,10 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
         Some(Scope { subprogram, file, blocks: HashMap::new() })
     }
 
-    /// The location of code in a function.
+    /// The debug location of code in a function.
     pub(super) fn location(&mut self, scope: &mut Scope<'ctx>, location: Option<LocationRef>) -> DILocation<'ctx> {
         let (line, at) = match location.map(|location| &self.ir.locations[location]) {
-            // line 0 is code of no line
+            // line 0 means that the code has no line
             None => (0, scope.subprogram.as_debug_info_scope()),
             Some(location) => {
                 let file = self.file(location);
@@ -110,7 +110,7 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
         self.builder.create_debug_location(self.context, line, 0, at, None)
     }
 
-    /// Code of another file than the function's stands in a block of that file.
+    /// The scope of code. Code from a file other than the function's gets a lexical block of that file.
     fn scope_of(&self, scope: &mut Scope<'ctx>, file: DIFile<'ctx>) -> DIScope<'ctx> {
         let subprogram = scope.subprogram.as_debug_info_scope();
         if file == scope.file {
@@ -120,7 +120,7 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
         *scope.blocks.entry(file.as_mut_ptr() as usize).or_insert_with(new)
     }
 
-    /// Completes it. LLVM's verifier takes no less.
+    /// Completes the debug information, as LLVM's verifier requires.
     pub(super) fn finish(&self) {
         self.builder.finalize();
     }
@@ -130,11 +130,11 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
 pub(super) struct Scope<'ctx> {
     subprogram: DISubprogram<'ctx>,
     file: DIFile<'ctx>,
-    /// The blocks of other files, by the files.
+    /// The lexical blocks of other files, by file.
     blocks: HashMap<usize, DIScope<'ctx>>,
 }
 
-/// A text as debug information can have it: not empty, and without a NUL.
+/// A string as debug information allows it: not empty, and without a NUL.
 fn text(text: &str) -> String {
     if text.is_empty() { "?".to_owned() } else { text.replace('\0', "\u{fffd}") }
 }

@@ -1,4 +1,4 @@
-//! C functions of the caller's, by their prototypes.
+//! Declares the caller's C functions from their prototypes.
 
 use inkwell::context::ContextRef;
 use inkwell::module::{Linkage, Module};
@@ -15,7 +15,7 @@ pub(crate) fn function_type<'ctx>(context: ContextRef<'ctx>, sig: &FuncSig) -> F
     Types::new(context).function(sig)
 }
 
-/// Declares a C function under a name that is free.
+/// Declares a C function under an unused name.
 pub(crate) fn declare<'ctx>(
     module: &Module<'ctx>,
     name: &str,

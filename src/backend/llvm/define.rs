@@ -1,4 +1,4 @@
-//! A translated module goes into one that the caller owns: everything, or nothing.
+//! Adds a translated module to one that the caller owns: completely, or not at all.
 
 use std::collections::HashMap;
 
@@ -7,28 +7,17 @@ use inkwell::context::Context;
 use inkwell::module::Module as LlvmModule;
 use inkwell::values::{AsValueRef, FunctionValue};
 
-use target_lexicon::BinaryFormat;
-
-use super::Error;
-use super::compile::{check_endianness, refused};
-use super::translate::{ModuleTranslator, Surroundings};
+use super::diagnostics::refused;
+use super::error::Error;
+use super::module::{Destructors, ModuleTranslator, Surroundings};
+use super::target::check_endianness;
+use super::translate::translate;
 use super::types::Types;
 use crate::ir::{DataKind, FuncDecl, FuncSig, Linkage, VerifiedModule};
 
-/// The treatment of functions that run when the code goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Destructors {
-    /// They are left out: nobody tells when the code goes.
-    LeftOut,
-    /// They are exported, by names that begin with this one, for whoever loads the code.
-    Exported,
-    /// They are where whoever loads an object file of this format finds them.
-    Listed(BinaryFormat),
-}
-
-/// Translates into `module`, with imports bound to functions of it, and variables that it has. Everything that can be wrong is found before the module is
-/// touched: the request by comparing, and what LLVM doesn't take, which is a bug of ours, by a rehearsal elsewhere. Gives the names of
-/// destructors that are exported.
+/// Translates into `module`. Imports are bound to its functions, and existing variables are reused. All problems are
+/// found before the module is touched: those of the request by comparing, and IR that LLVM rejects, which is a bug of
+/// this library, by a rehearsal in another module. Returns the names of exported destructors.
 pub(crate) fn add_to<'ctx>(
     ir: &VerifiedModule,
     module: &LlvmModule<'ctx>,
@@ -41,8 +30,7 @@ pub(crate) fn add_to<'ctx>(
     if let Destructors::Listed(format) = destructors {
         translator = translator.for_format(format, true);
     }
-    translator
-        .translate(&Surroundings { bindings, alone: false, destructors })
+    translate(&mut translator, &Surroundings { bindings, alone: false, destructors })
         .map_err(|e| Error::Codegen { message: e.to_string(), listing: ir.to_string() })?;
     let added = std::mem::take(&mut translator.added);
     share_cpu(&added, bindings);
@@ -50,7 +38,8 @@ pub(crate) fn add_to<'ctx>(
     Ok(std::mem::take(&mut translator.destructors))
 }
 
-/// Checks a request, without touching the module. Imports that aren't bound, and that the module doesn't have, may still be bound.
+/// Checks a request without touching the module. Imports that are neither bound nor present in the module can still be
+/// bound later.
 pub(crate) fn check<'ctx>(
     ir: &VerifiedModule,
     module: &LlvmModule<'ctx>,
@@ -71,17 +60,18 @@ pub(crate) fn check<'ctx>(
         .try_for_each(|data| check_variable(module, &data.name))
 }
 
-/// Translates into a module of its own, to see whether LLVM takes it.
+/// Translates into a temporary module, to see whether LLVM accepts it.
 fn rehearse(ir: &VerifiedModule) -> Result<(), Error> {
     let context = Context::create();
     let module = context.create_module("tvm_ffi");
     let mut translator = ModuleTranslator::new(ir, &module);
     let surroundings = Surroundings { bindings: &HashMap::new(), alone: true, destructors: Destructors::Exported };
-    translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
+    translate(&mut translator, &surroundings).map_err(|e| refused(&e.to_string(), &module))?;
     module.verify().map_err(|e| refused(&e.to_string(), &module))
 }
 
-/// Keeps the caller's passes from functions that are hardly ever called: they would take longer than all else, and make calls of the C library out of loops.
+/// Keeps the caller's passes from optimising rarely called functions: they would take longer than all others, and turn
+/// loops into C library calls.
 fn leave_cold_alone<'ctx>(module: &LlvmModule<'ctx>, added: &[FunctionValue<'ctx>]) {
     let here = AttributeLoc::Function;
     let context = module.get_context();
@@ -89,7 +79,7 @@ fn leave_cold_alone<'ctx>(module: &LlvmModule<'ctx>, added: &[FunctionValue<'ctx
         ["cold", "minsize", "optsize", "optnone", "noinline"].map(Attribute::get_named_enum_kind_id);
     let is_cold = |function: &&FunctionValue<'ctx>| function.get_enum_attribute(here, cold).is_some();
     for function in added.iter().filter(|f| f.count_basic_blocks() > 0).filter(is_cold) {
-        // these and `optnone` exclude each other
+        // these attributes and `optnone` are mutually exclusive
         for kind in [minsize, optsize] {
             function.remove_enum_attribute(here, kind);
         }
@@ -108,7 +98,7 @@ fn check_export<'ctx>(module: &LlvmModule<'ctx>, types: &Types<'ctx>, decl: &Fun
     check_type(known, types, &decl.name, &decl.signature)
 }
 
-/// A variable of that name may be there already.
+/// Checks that the name is free, or names a variable of the right kind.
 fn check_variable(module: &LlvmModule<'_>, name: &str) -> Result<(), Error> {
     let fits = match module.get_global(name) {
         Some(known) => !known.is_constant() && !known.is_thread_local(),
@@ -137,7 +127,7 @@ fn check_import<'ctx>(
     known.map_or(Ok(()), |known| check_type(known, types, &decl.name, &decl.signature))
 }
 
-/// The function of that name, if the name isn't free.
+/// The function of that name, if the module has one.
 fn named<'ctx>(module: &LlvmModule<'ctx>, name: &str) -> Result<Option<FunctionValue<'ctx>>, Error> {
     match module.get_function(name) {
         None if module.get_global(name).is_some() => Err(Error::NotAFunction { name: name.to_owned() }),
@@ -145,7 +135,7 @@ fn named<'ctx>(module: &LlvmModule<'ctx>, name: &str) -> Result<Option<FunctionV
     }
 }
 
-/// Whether a function is of the type that its callers take it for.
+/// Checks that a function has the type that its callers expect.
 pub(super) fn check_type<'ctx>(
     known: FunctionValue<'ctx>,
     types: &Types<'ctx>,
@@ -160,8 +150,8 @@ pub(super) fn check_type<'ctx>(
     Err(Error::SignatureConflict { name: name.to_owned(), expected: expected.to_string(), found: found.to_string() })
 }
 
-/// Wrappers get the CPU and features of the kernels that they call: LLVM inlines a function only where its instructions are
-/// allowed.
+/// Gives wrappers the CPU and features of the kernels that they call: LLVM inlines a function only into callers with
+/// its features.
 fn share_cpu<'ctx>(added: &[FunctionValue<'ctx>], bindings: &HashMap<String, FunctionValue<'ctx>>) {
     let here = AttributeLoc::Function;
     let Some(kernel) = bindings.values().next() else { return };

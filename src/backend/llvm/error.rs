@@ -1,4 +1,4 @@
-//! What can go wrong in this backend.
+//! Errors of this backend.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// This libLLVM has no code generator for the target, or wrappers can't run there.
+    /// This libLLVM doesn't support the target, or wrappers can't run there.
     #[error("can't generate code for target `{target}`: {reason}")]
     UnsupportedTarget {
         /// The target triple.
@@ -14,7 +14,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// LLVM is loaded when it is first used, and there is none.
+    /// LLVM is loaded at first use, and was not found.
     #[cfg(feature = "llvm22-1-loaded")]
     #[error(
         "LLVM {version} is not installed, or not found: install its shared library (`libllvm22` of Debian and apt.llvm.org, `llvm@22` of Homebrew), or name its file \
@@ -22,14 +22,14 @@ pub enum Error {
         problems.join("; ")
     )]
     NotLoaded {
-        /// The version that is needed.
+        /// The required version.
         version: String,
         /// The environment variable that names the file.
         variable: &'static str,
-        /// Each file that was tried, with the reason why it isn't LLVM's library.
+        /// Each file that was tried, with the reason why it can't be used.
         problems: Vec<String>,
     },
-    /// The module was made for targets of another byte order: LLVM is used for little-endian ones.
+    /// The module was made for big-endian targets; this backend supports only little-endian ones.
     #[error("the module is for big-endian targets, and LLVM is used for little-endian ones")]
     Endianness,
     /// The module already defines the name.
@@ -38,19 +38,19 @@ pub enum Error {
         /// The symbol.
         name: String,
     },
-    /// The module has the name for something else.
+    /// The module uses the name for something other than a function.
     #[error("`{name}` is not a function in the module, but a function is needed")]
     NotAFunction {
         /// The symbol.
         name: String,
     },
-    /// The module has the name for something else than a variable.
+    /// The module uses the name for something other than a writable variable.
     #[error("`{name}` is no writable variable in the module, but one is needed")]
     NotAVariable {
         /// The symbol.
         name: String,
     },
-    /// The module declares a function of that name otherwise.
+    /// The module declares a function of that name with another type.
     #[error("`{name}` has another type in the module: expected `{expected}`, found `{found}`")]
     SignatureConflict {
         /// The symbol.
@@ -66,30 +66,30 @@ pub enum Error {
         /// The import.
         name: String,
     },
-    /// The code has what only an object file of its own can have.
+    /// The code contains something that only a separate object file supports.
     #[error("{what} can't be added to a module, only put into an object file")]
     OnlyInObjects {
-        /// The part of the code that it is, in words.
+        /// The unsupported part, in words.
         what: String,
     },
-    /// LLVM refused a module that somebody else has made.
+    /// LLVM rejected the source of a module from elsewhere.
     #[error("{message}")]
     Source {
-        /// LLVM's words.
+        /// LLVM's message.
         message: String,
     },
-    /// LLVM can't compile a module of the caller's.
+    /// LLVM can't compile a caller's module.
     #[error("LLVM can't compile the module: {message}")]
     Caller {
-        /// LLVM's words.
+        /// LLVM's message.
         message: String,
     },
-    /// LLVM refused what it was given. This is a bug of this library.
+    /// LLVM rejected its input. This is a bug of this library.
     #[error("internal error: LLVM can't compile the module: {message}\n{listing}")]
     Codegen {
-        /// LLVM's words.
+        /// LLVM's message.
         message: String,
-        /// The module as it was given to LLVM.
+        /// The module as passed to LLVM.
         listing: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What is known beyond the code itself, in the form that LLVM uses: attributes and metadata.
+//! Facts beyond the code itself, as LLVM attributes and metadata.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::ContextRef;
@@ -9,7 +9,7 @@ use target_lexicon::BinaryFormat;
 use super::types::Types;
 use crate::ir::{Extension, FuncDecl, FuncSig, Hint, PointerFacts};
 
-/// How much likelier the usual way of a branch is: clang's value for `__builtin_expect`.
+/// The weight of a branch's likely successor: clang's value for `__builtin_expect`.
 const LIKELY: u64 = 2000;
 
 /// Attributes and metadata of one LLVM context.
@@ -51,26 +51,26 @@ impl<'ctx> Facts<'ctx> {
         }
     }
 
-    /// For an object file of this format.
+    /// Adapts the attributes to an object file of this format.
     pub(super) fn for_format(self, format: BinaryFormat) -> Self {
         Facts { probes_inline: format != BinaryFormat::Coff, ..self }
     }
 
-    /// What holds of every function that we define.
+    /// Adds the attributes of every function that this library defines.
     pub(super) fn define(&self, function: FunctionValue<'ctx>, decl: &FuncDecl) {
         self.declare(function, decl);
         let here = AttributeLoc::Function;
-        // An unwinder may pass through (a debugger's, or a kernel's own beneath us), but nothing is thrown from here.
+        // An unwinder may pass through (a debugger's, or one of a kernel called from here), but this code never throws.
         function.add_attribute(here, enum_attribute(self.context, "nounwind", 0));
         function.add_attribute(here, enum_attribute(self.context, "uwtable", 1));
-        // A frame larger than the guard page must not step over it; inline, since nobody provides the function. On Windows the C
-        // library does (`__chkstk`), and LLVM calls it.
+        // A frame larger than the guard page must not step over it. The probe is inline because no library provides the
+        // function. On Windows LLVM calls `__chkstk` of the C library instead.
         if self.probes_inline {
             function.add_attribute(here, self.context.create_string_attribute("probe-stack", "inline-asm"));
         }
     }
 
-    /// What a caller has to know of a function.
+    /// Adds the attributes that callers of a function need.
     pub(super) fn declare(&self, function: FunctionValue<'ctx>, decl: &FuncDecl) {
         self.prototype(function, &decl.signature);
         for (index, facts) in (0u32..).zip(&decl.param_facts) {
@@ -83,7 +83,7 @@ impl<'ctx> Facts<'ctx> {
         }
     }
 
-    /// The part of a prototype beside types: the extensions of narrow integers.
+    /// Adds the part of a prototype that types don't express: the extensions of narrow integers.
     pub(super) fn prototype(&self, function: FunctionValue<'ctx>, sig: &FuncSig) {
         self.extensions(sig, |at, attribute| function.add_attribute(at, attribute));
     }
@@ -103,8 +103,8 @@ impl<'ctx> Facts<'ctx> {
         }
     }
 
-    /// Extensions at a call: the C ABI of some targets relies on them. And a name says nothing of what it does: a
-    /// kernel may well be called `exp`, and what `pow` gives is for the C library to say.
+    /// Adds extensions to a call, since the C ABI of some targets relies on them. `nobuiltin` keeps LLVM from assuming
+    /// what a function does by its name: a kernel may be called `exp`, and the C library defines what `pow` returns.
     pub(super) fn call(&self, call: CallSiteValue<'ctx>, sig: &FuncSig) {
         call.add_attribute(AttributeLoc::Function, self.nobuiltin);
         self.extensions(sig, |at, attribute| call.add_attribute(at, attribute));
@@ -132,7 +132,7 @@ impl<'ctx> Facts<'ctx> {
             Hint::Likely => self.likely,
             Hint::Unlikely => self.unlikely,
         };
-        // It takes metadata nodes only, and this is one.
+        // This fails only for values other than metadata nodes, and this is a metadata node.
         let _ = branch.set_metadata(weights, self.prof);
     }
 

@@ -1,7 +1,7 @@
-//! From a function of the IR to one of LLVM: blocks, their order, and how they end.
+//! Translates a function of the IR to LLVM: blocks, their order, and their terminators.
 //!
-//! Block parameters become phis. Blocks are visited depth first from the entry, so that a definition is seen before its
-//! uses, and unreachable blocks are left out.
+//! Block parameters become phis. Blocks are visited depth first from the entry, so each definition is seen before its
+//! uses and unreachable blocks are left out.
 
 use cranelift_entity::SecondaryMap;
 use inkwell::basic_block::BasicBlock;
@@ -11,10 +11,10 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PhiValue, PointerValue};
 
 use super::debug::Scope;
-use super::translate::ModuleTranslator;
+use super::module::ModuleTranslator;
 use crate::ir::{Block, BlockCall, Function, Hint, LocationRef, Terminator, Value};
 
-/// Why a function can't be built: a mistake of this library, as a rule.
+/// Why a function can't be built: usually a bug of this library.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BuildError {
     #[error(transparent)]
@@ -23,7 +23,7 @@ pub(super) enum BuildError {
     Missing(&'static str),
 }
 
-/// The type of everything that is built.
+/// The result type of all build steps.
 pub(super) type Built<T> = Result<T, BuildError>;
 
 /// The translation of one function.
@@ -32,18 +32,19 @@ pub(super) struct FunctionTranslator<'t, 'a, 'ctx> {
     pub(super) body: &'t Function,
     pub(super) function: FunctionValue<'ctx>,
     pub(super) builder: Builder<'ctx>,
-    /// Whether a load that the IR calls read-only is so for everything that the function may be inlined into.
+    /// Whether a load that the IR marks read-only is also invariant in every function that this one may be inlined
+    /// into.
     pub(super) invariant: bool,
     values: SecondaryMap<Value, Option<BasicValueEnum<'ctx>>>,
     blocks: SecondaryMap<Block, Option<BasicBlock<'ctx>>>,
     phis: SecondaryMap<Block, Vec<PhiValue<'ctx>>>,
     pub(super) slots: Vec<PointerValue<'ctx>>,
     trap: Option<BasicBlock<'ctx>>,
-    /// What source locations of the function are in, if it has any.
+    /// The debug scope of the function, if it has source locations.
     scope: Option<Scope<'ctx>>,
 }
 
-/// Translates a body into a function that has none yet.
+/// Translates a body into a function that has no body yet.
 pub(super) fn translate<'ctx>(
     m: &mut ModuleTranslator<'_, 'ctx>,
     body: &Function,
@@ -74,7 +75,7 @@ pub(super) fn translate<'ctx>(
     Ok(())
 }
 
-/// Reachable blocks, depth first, the usual way first: without optimisation they are laid out like this.
+/// Reachable blocks, depth first, the likely successor first. Without optimisation this is the layout of the code.
 fn order(body: &Function) -> Vec<Block> {
     let mut order = Vec::with_capacity(body.blocks.len());
     let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
@@ -123,7 +124,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         for slot in self.body.slots.values() {
             let address = self.builder.build_alloca(self.m.types.i8.array_type(slot.size), "")?;
             if let Some(alloca) = address.as_instruction_value() {
-                // The verifier has seen that it is a power of two, which is all that can be wrong.
+                // This fails only if the alignment isn't a power of two, and the verifier has checked that.
                 let _ = alloca.set_alignment(slot.align);
             }
             self.slots.push(address);
@@ -169,7 +170,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             Some(Terminator::Return(None)) => {
                 self.builder.build_return(None)?;
             }
-            // Verified modules have none.
+            // Can't happen in a verified module.
             None => {
                 self.builder.build_unreachable()?;
             }
@@ -177,14 +178,15 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(())
     }
 
-    /// Tells the backend that the code which follows is of this location. A block's end that has none of its own is code of that of the last instruction before it.
+    /// Sets the location of the code that follows. A terminator without a location has that of the last instruction
+    /// before it.
     fn locate(&mut self, location: Option<LocationRef>) {
         if let (Some(debug), Some(scope)) = (&mut self.m.debug, &mut self.scope) {
             self.builder.set_current_debug_location(debug.location(scope, location));
         }
     }
 
-    /// A hint, or what the blocks' coldness says.
+    /// The branch's hint, or one derived from the coldness of its targets.
     fn hint(&self, hint: Hint, then: &BlockCall, otherwise: &BlockCall) -> Hint {
         match (hint, self.body.blocks[then.block].cold, self.body.blocks[otherwise.block].cold) {
             (Hint::None, false, true) => Hint::Likely,
@@ -193,7 +195,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         }
     }
 
-    /// Both ways lead to one block: a phi has one value for each block that it is reached from.
+    /// Passes arguments with a select where both edges lead to one block: a phi has one value per predecessor.
     fn select_args(&mut self, cond: IntValue<'ctx>, then: &BlockCall, otherwise: &BlockCall) -> Built<()> {
         let from = self.current()?;
         for (i, (&a, &b)) in then.args.iter().zip(&otherwise.args).enumerate() {
@@ -204,7 +206,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(())
     }
 
-    /// Gives a target's parameters their values on the way from here.
+    /// Passes the arguments of the edge from the current block to a target's parameters.
     fn pass(&mut self, to: &BlockCall) -> Built<()> {
         let from = self.current()?;
         for (i, &arg) in to.args.iter().enumerate() {
@@ -239,7 +241,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(self.value(value)?.into_pointer_value())
     }
 
-    /// Traps if the condition holds, else goes on in a block of its own.
+    /// Traps if the condition holds, else continues in a new block.
     pub(super) fn trap_if(&mut self, cond: IntValue<'ctx>) -> Built<()> {
         let go_on = self.m.context.append_basic_block(self.function, "");
         let trap = match self.trap {

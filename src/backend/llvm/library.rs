@@ -1,14 +1,15 @@
-//! LLVM's own library: linked, or loaded when it is first used.
+//! LLVM's own library: linked, or loaded at first use.
 
 use super::Error;
 #[cfg(feature = "llvm22-1-loaded")]
 use super::loaded;
 
-/// Loads LLVM, where the crate was built to do so while it runs (feature `llvm22-1-loaded`); where it is linked there is nothing to do. Whatever of this
-/// library needs LLVM does this itself. A program that calls LLVM directly, by [`inkwell`](crate::crates::inkwell), does it before, or is ended with a message.
+/// Loads LLVM if the crate was built to load it at run time (feature `llvm22-1-loaded`); does nothing if LLVM is
+/// linked. Every function of this library that needs LLVM calls this itself. A program that calls LLVM directly, with
+/// [`inkwell`](crate::crates::inkwell), must call this first, or it is aborted with a message.
 ///
 /// # Errors
-/// There is no LLVM of the version, and the error says which files were tried.
+/// No LLVM of the version was found; the error lists the files that were tried.
 pub fn load() -> Result<(), Error> {
     #[cfg(feature = "llvm22-1-loaded")]
     loaded::load()?;
@@ -18,19 +19,19 @@ pub fn load() -> Result<(), Error> {
 /// LLVM's version: major, minor and patch.
 ///
 /// # Errors
-/// As [`load`].
+/// Those of [`load`].
 pub fn version() -> Result<(u32, u32, u32), Error> {
     load()?;
     Ok(inkwell::support::get_llvm_version())
 }
 
-/// Whether LLVM has the code generator of an architecture, by its name in the functions that initialise it.
+/// Whether LLVM has the code generator of an architecture. `name` is its name in LLVM's initialisation functions.
 pub(super) fn has_code_generator(name: &str) -> bool {
     #[cfg(feature = "llvm22-1-loaded")]
     return loaded::has(&format!("LLVMInitialize{name}Target"));
     #[cfg(not(feature = "llvm22-1-loaded"))]
     {
-        // it was linked by its name
+        // the name was resolved when LLVM was linked
         let _ = name;
         true
     }

@@ -1,12 +1,13 @@
-//! LLVM's texts with the lines of the IR that they were made from: what debug information says of a module, told of the same module without any.
+//! Adds to LLVM's listings the IR lines that they were generated from. The origins come from the same module compiled
+//! with debug information, and are applied to the module compiled without.
 //!
-//! The lines of both texts are compared, so that a line gets an origin only where they agree.
+//! The lines of both listings are compared, and a line gets an origin only where they agree.
 
 use std::collections::HashMap;
 
 use crate::backend::TextLine;
 
-/// LLVM's IR: `plain` as it is, with the lines that the debug information of `located` has.
+/// Returns the LLVM IR `plain` unchanged, with origins from the debug information of `located`.
 pub(super) fn llvm_ir(plain: &str, located: &str) -> Vec<TextLine> {
     let ir_lines = locations(located);
     let mut functions = functions(located);
@@ -48,7 +49,7 @@ fn is_definition(line: &str) -> bool {
     line.starts_with("define ")
 }
 
-/// The line of each location, by the number of its metadata. Line 0 is none.
+/// The line of each location, by its metadata number. Line 0 means none.
 fn locations(text: &str) -> HashMap<&str, u32> {
     let location = |line| -> Option<(&str, u32)> {
         let (number, content) = str::strip_prefix(line, '!')?.split_once(" = ")?;
@@ -68,14 +69,14 @@ fn split_location(line: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether two lines are the same but for the numbers of metadata and of attributes, and for metadata behind a location.
+/// Whether two lines are equal except for metadata and attribute numbers, and for metadata after a location.
 fn is_same(located: &str, plain: &str) -> bool {
     let located = without_numbers(located);
     let plain = without_numbers(plain);
     plain == located || plain.strip_prefix(&located).is_some_and(|rest| rest.starts_with(", !"))
 }
 
-/// A line in which metadata and attributes have no numbers.
+/// The line without metadata and attribute numbers.
 fn without_numbers(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut in_number = false;
@@ -89,7 +90,8 @@ fn without_numbers(line: &str) -> String {
     out
 }
 
-/// The assembly: `plain` as it is, with the lines of the `.loc` directives of `located`, in which debug information stands between the same lines.
+/// Returns the assembly `plain` unchanged, with origins from the `.loc` directives of `located`. Debug information is
+/// interleaved there with the same lines.
 pub(super) fn assembly(plain: &str, located: &str) -> Vec<TextLine> {
     let mut out: Vec<TextLine> = Vec::new();
     let mut rest = plain.lines().peekable();
@@ -111,7 +113,8 @@ pub(super) fn assembly(plain: &str, located: &str) -> Vec<TextLine> {
     out
 }
 
-/// Whether two lines are the same. Temporary labels are numbered otherwise where there is debug information, and comments differ.
+/// Whether two lines are equal. Temporary labels have different numbers if there is debug information, and comments
+/// differ.
 fn is_same_assembly(located: &str, plain: &str) -> bool {
     let code = |line: &str| line.split_once('#').map_or(line, |(code, _)| code).trim_end().to_owned();
     let (located, plain) = (code(located), code(plain));

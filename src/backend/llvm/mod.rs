@@ -1,14 +1,15 @@
 //! The LLVM backend: for bodies, which it vectorises, and for callers who have LLVM modules of their own.
 //!
-//! A [`Compiler`] turns a verified module into an object file in memory, and keeps nothing of LLVM but the description of
-//! the target. Which LLVM it is, a cargo feature says: with `llvm22-1` and others it is linked as a shared library, with `llvm22-1-loaded` it is found while the
-//! program runs.
+//! A [`Compiler`] turns a verified module into an object file in memory. From LLVM it keeps only the description of the
+//! target. A cargo feature selects LLVM: with `llvm22-1` and others it is linked as a shared library, with
+//! `llvm22-1-loaded` it is located at run time.
 
 mod codegen;
 mod compile;
 mod debug;
 mod declare;
 mod define;
+mod diagnostics;
 mod error;
 mod facts;
 mod function;
@@ -16,6 +17,7 @@ mod library;
 mod lines;
 #[cfg(feature = "llvm22-1-loaded")]
 mod loaded;
+mod module;
 mod ops;
 mod pipeline;
 mod plain;
@@ -26,14 +28,16 @@ mod types;
 
 pub use codegen::LlvmIr;
 pub(crate) use codegen::{Llvm, ir};
+pub(crate) use compile::object_of;
 pub use compile::{CompiledModule, Compiler, Options, compile};
-pub(crate) use compile::{ENDIANNESS, object_of};
 pub(crate) use declare::{declare, function_type};
-pub(crate) use define::{Destructors, add_to, check};
+pub(crate) use define::{add_to, check};
 pub use error::Error;
 pub use library::{load, version};
+pub(crate) use module::Destructors;
 pub(crate) use pipeline::take_error;
 pub(crate) use plain::{NotPlain, extension};
+pub(crate) use target::ENDIANNESS;
 pub use target::{Target, TargetOptions};
 
 #[cfg(test)]

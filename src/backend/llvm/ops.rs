@@ -1,7 +1,7 @@
-//! Each operation of the IR in LLVM's instructions, with exactly the meaning that the IR gives it.
+//! Translates each operation of the IR to LLVM instructions, with exactly the semantics of the IR.
 //!
-//! LLVM leaves more undefined than the IR does: shifts by too much, division that traps, float conversions out of range.
-//! Nothing here sets fast-math flags, and nothing lets a product and a sum be contracted.
+//! LLVM leaves more cases undefined than the IR does: shifts by the width or more, trapping divisions, float
+//! conversions out of range. Nothing here sets fast-math flags or allows contracting a product and a sum.
 
 use std::num::NonZero;
 
@@ -17,7 +17,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(Some(match *op {
             Op::IntConst { ty, value } => self.iconst(ty, value).into(),
             Op::FloatConst { ty: Type::F32, bits } => {
-                // by bits: a NaN keeps its payload
+                // bitwise, so a NaN keeps its payload
                 let bits = types.i32.const_int(bits & 0xffff_ffff, false);
                 self.builder.build_bit_cast(bits, types.f32, "")?
             }
@@ -43,7 +43,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 let address = self.address(ptr, offset)?;
                 let value = self.builder.build_load(types.of(ty), address, "")?;
                 if let Some(load) = value.as_instruction_value() {
-                    // A power of two, which is all that can be wrong.
+                    // This fails only if the alignment isn't a power of two, and it is one.
                     let _ = load.set_alignment(alignment(flags, ty));
                     if flags.readonly && self.invariant {
                         self.m.facts.invariant_load(load);
@@ -67,9 +67,13 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 let (base, index) = (self.ptr(base)?, self.int(index)?);
                 self.offset(ty, base, index)?.into()
             }
-            Op::StackAddr(slot) => {
+            Op::StackAddr(slot, offset) => {
                 let known = self.slots.get(slot.as_u32() as usize).copied();
-                known.ok_or(BuildError::Missing("no such slot"))?.into()
+                let base = known.ok_or(BuildError::Missing("no such slot"))?;
+                match offset {
+                    0 => base.into(),
+                    _ => self.offset(Type::I8, base, types.i64.const_int(u64::from(offset), false))?.into(),
+                }
             }
             Op::DataAddr(data, offset) => {
                 let base = self.m.data(data);
@@ -101,12 +105,13 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
     }
 
     fn iconst(&self, ty: Type, value: i64) -> IntValue<'ctx> {
-        // LLVM wants the bits above the type to be zero.
+        // LLVM requires the bits above the type to be zero.
         let mask = u64::MAX >> (64 - ty.bits());
         self.m.types.int(ty).const_int(value as u64 & mask, false)
     }
 
-    /// In vectors as wide as the target compares at once: what differs of all of them, gathered, is nothing.
+    /// Compares in vectors as wide as the target compares at a time: all are equal if the OR of their differences is
+    /// zero.
     fn same_bytes(&self, pairs: &[(Value, Value)], bytes: u32) -> Built<IntValue<'ctx>> {
         let i64 = self.m.types.i64;
         let widest = self.m.widest_piece;
@@ -142,7 +147,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 Some(before) => self.builder.build_and(before, equal, "")?,
             });
         }
-        // the verifier has seen that there is a piece
+        // the verifier guarantees at least one piece
         Ok(same.unwrap_or_else(|| self.m.types.bool.const_int(1, false)))
     }
 
@@ -155,9 +160,10 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         self.offset(Type::I8, ptr, offset)
     }
 
-    /// A pointer to element `index` of an array. Not `inbounds`: the IR lets addresses wrap as long as nobody uses them.
+    /// A pointer to element `index` of an array. Not `inbounds`: the IR lets addresses wrap as long as they aren't
+    /// accessed.
     fn offset(&self, ty: Type, ptr: PointerValue<'ctx>, index: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
-        // SAFETY: one index into a scalar type is what LLVM allows here; nothing is read.
+        // SAFETY: LLVM allows one index into a scalar type here, and nothing is read.
         let address = unsafe { self.builder.build_gep(self.m.types.of(ty), ptr, &[index], "") };
         Ok(address?)
     }
@@ -166,7 +172,8 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         let args = self.args(args)?;
         let function = self.m.function(callee);
         let call = self.builder.build_direct_call(function, &args, "")?;
-        // A call by another convention than the callee's would be undefined; only a caller's own kernel has another.
+        // A calling convention other than the callee's would be undefined behaviour. Only a caller's own kernel can
+        // have another one.
         call.set_call_convention(function.get_call_conventions());
         self.m.facts.call(call, &self.m.ir.functions[callee].signature);
         Ok(call.try_as_basic_value().basic())
@@ -201,8 +208,8 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             UnaryOp::Floor => "llvm.floor",
             UnaryOp::Ceil => "llvm.ceil",
             UnaryOp::Trunc => "llvm.trunc",
-            // In LLVM's default environment the rounding mode is to nearest even, and where the CPU has no
-            // instruction for it, `nearbyint` is in every C library, as `roundeven` is not.
+            // In LLVM's default environment the rounding mode is to nearest even. Where the CPU has no instruction for
+            // it, every C library has `nearbyint`, but not `roundeven`.
             UnaryOp::Nearest => "llvm.nearbyint",
         };
         let a = self.value(a)?;
@@ -257,13 +264,13 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             BinaryOp::Shl => builder.build_left_shift(a, self.amount(b)?, ""),
             BinaryOp::LShr => builder.build_right_shift(a, self.amount(b)?, false, ""),
             BinaryOp::AShr => builder.build_right_shift(a, self.amount(b)?, true, ""),
-            // `Add`: every other one is above, or in `binary`.
+            // `Add`; all other operations are above or in `binary`.
             _ => builder.build_int_add(a, b, ""),
         };
         Ok(value?)
     }
 
-    /// A shift's amount modulo the width; LLVM folds that into the CPU's own masking.
+    /// A shift's amount modulo the width; LLVM folds the mask into the CPU's own masking.
     fn amount(&self, b: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
         let mask = b.get_type().const_int(u64::from(b.get_type().get_bit_width()) - 1, false);
         Ok(self.builder.build_and(b, mask, "")?)
@@ -280,7 +287,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(builder.build_int_truncate(upper, self.m.types.i64, "")?)
     }
 
-    /// The IR says that these divisions trap; to LLVM they are undefined.
+    /// Traps where the IR's divisions trap; in LLVM they would be undefined.
     fn guard_division(&mut self, a: IntValue<'ctx>, b: IntValue<'ctx>, signed: bool) -> Built<()> {
         match b.get_sign_extended_constant() {
             Some(0) | None => {}
@@ -343,8 +350,8 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         })
     }
 
-    /// What the CPU's own conversion gives, but for small numbers, the least of which is its answer to all that doesn't fit: there it is
-    /// done exactly. In loops LLVM's own way is better, which it can do with vectors.
+    /// Uses the CPU's own conversion. Its result for everything out of range is the minimum, so results that small are
+    /// recomputed exactly. In loops LLVM's saturating conversion is better, since it can be vectorised.
     fn float_to_i64(&mut self, a: Value) -> Built<BasicValueEnum<'ctx>> {
         let types = self.m.types;
         let (lanes, name) = match self.body.type_of(a) {
@@ -356,7 +363,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         let vector = self.builder.build_insert_element(vector, a, types.i64.const_zero(), "")?;
         let quick = self.intrinsic(name, &[], &[vector.into()])?;
         let quick = quick.ok_or(BuildError::Missing("an intrinsic without a result"))?;
-        // what a comparison takes as it is
+        // an immediate that a comparison can encode
         let small = types.i64.const_int(i64::from(i32::MIN) as u64, true);
         let doubtful = self.builder.build_int_compare(IntPredicate::SLE, quick.into_int_value(), small, "")?;
 
@@ -384,7 +391,7 @@ fn alignment(flags: MemFlags, ty: Type) -> u32 {
     if flags.aligned { ty.bytes() } else { 1 }
 }
 
-/// Ordered, so that a NaN fails it, but for `Ne`.
+/// Ordered predicates, so comparisons with a NaN are false; `Ne` is unordered.
 fn float_predicate(cc: FloatCC) -> FloatPredicate {
     match cc {
         FloatCC::Eq => FloatPredicate::OEQ,

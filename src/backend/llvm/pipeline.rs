@@ -12,17 +12,17 @@ use inkwell::values::FunctionValue;
 
 use crate::backend::OptLevel;
 
-/// What a wrapper gains from: common subexpressions, also of memory that is read before and behind a way that joins. Not
-/// `simplifycfg`: it merges checks into chains of conditions, which takes the code generator longer and gives half as many
+/// The pass that pays off for wrappers: CSE, including loads repeated before and after a join point. `simplifycfg` is
+/// left out: it merges checks into chains of conditions, which slows the code generator down and yields half as many
 /// instructions more.
 const SHORT: &str = "function(early-cse<memssa>)";
-/// The passes for functions that are hardly ever called: they make code smaller.
+/// Passes for rarely called functions, which reduce code size.
 const SMALL: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";
 
-/// Optimises a module; `brief` are the functions of it that gain nothing from the full pipeline, and get the short one; `cold` are
-/// those that had better be small.
+/// Optimises a module. The functions in `brief` gain nothing from the full pipeline and get the short one; those in
+/// `cold` are optimised for size.
 pub(super) fn run<'ctx>(
     module: &LlvmModule<'ctx>,
     machine: &TargetMachine,
@@ -48,7 +48,7 @@ pub(super) fn run<'ctx>(
     }
 }
 
-/// Optimises a module of somebody else's as clang does at `-O2`, or `-O3`.
+/// Optimises a caller's module as clang does at `-O2` or `-O3`.
 pub(super) fn run_full(module: &LlvmModule<'_>, machine: &TargetMachine, level: OptLevel) -> Result<(), String> {
     match level {
         OptLevel::None => Ok(()),
@@ -57,8 +57,8 @@ pub(super) fn run_full(module: &LlvmModule<'_>, machine: &TargetMachine, level: 
     }
 }
 
-/// Runs passes over all functions but these: the pass manager leaves out what isn't to be optimised, and the inliner changes nothing in
-/// it. (Passes for a single function are in LLVM's C interface only from version 20 on.)
+/// Runs passes over all functions except these. The pass manager skips functions marked `optnone`, and the inliner
+/// doesn't change them. (LLVM's C API can run passes on a single function only from version 20 on.)
 fn leaving_out<'ctx, T>(
     module: &LlvmModule<'ctx>,
     functions: impl Iterator<Item = FunctionValue<'ctx>>,
@@ -96,12 +96,12 @@ fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Res
     take_error(error)
 }
 
-/// LLVM's error as text; null is success.
+/// LLVM's error message; null means success.
 pub(crate) fn take_error(error: LLVMErrorRef) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: the error is ours, and taking its message consumes it; the message is freed as LLVM wants it to be.
+    // SAFETY: this code owns the error, taking its message consumes it, and the message is freed with LLVM's function.
     unsafe {
         let text = LLVMGetErrorMessage(error);
         let message = CStr::from_ptr(text).to_string_lossy().into_owned();

@@ -1,27 +1,27 @@
-//! Functions that C calls otherwise than functions of plain values, as wrappers call kernels.
+//! Checks for functions that don't use plain C passing, which wrappers need to call kernels.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::FunctionValue;
 
 use crate::ir::Extension;
 
-/// Attributes by which a value isn't passed as C passes a plain one.
+/// Attributes that change how a value is passed, compared with a plain C value.
 const NOT_PLAIN: [&str; 10] =
     ["byval", "byref", "sret", "inalloca", "preallocated", "inreg", "nest", "swiftself", "swifterror", "swiftasync"];
 
 /// The number of C's calling convention.
 const C: u32 = 0;
 
-/// The reason why a function isn't one that wrappers call.
+/// Why wrappers can't call a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NotPlain {
     /// It takes a variable number of arguments.
     VarArgs,
-    /// It has a calling convention of LLVM's by this number.
+    /// It has the LLVM calling convention of this number.
     Convention(u32),
-    /// Its result has an attribute.
+    /// Its result has this attribute.
     Result(&'static str),
-    /// A parameter, by its place, has an attribute.
+    /// The parameter at this index has this attribute.
     Param(usize, &'static str),
 }
 
@@ -41,7 +41,7 @@ impl NotPlain {
         (0..function.count_params()).find_map(param)
     }
 
-    /// The reason in words, which follow the function's name. `param` names a parameter by its place.
+    /// The reason in words, to follow the function's name. `param` names a parameter by its index.
     pub(crate) fn in_words(self, param: impl Fn(usize) -> String) -> String {
         match self {
             NotPlain::VarArgs => "takes a variable number of arguments, which wrappers don't pass".to_owned(),
@@ -59,7 +59,7 @@ impl NotPlain {
     }
 }
 
-/// The way in which a function's parameter, by its place, wants a narrow integer extended; `None` where it doesn't say.
+/// How the parameter at `index` extends a narrow integer; `None` if the function doesn't say.
 pub(crate) fn extension(function: FunctionValue<'_>, index: usize) -> Option<Extension> {
     let at = AttributeLoc::Param(index as u32);
     match (has(function, at, "signext"), has(function, at, "zeroext")) {
@@ -70,7 +70,7 @@ pub(crate) fn extension(function: FunctionValue<'_>, index: usize) -> Option<Ext
 }
 
 fn has(function: FunctionValue<'_>, at: AttributeLoc, name: &str) -> bool {
-    // 0 stands for an attribute that this LLVM doesn't know
+    // 0 means that this LLVM doesn't know the attribute
     let kind = Attribute::get_named_enum_kind_id(name);
     kind != 0 && function.get_enum_attribute(at, kind).is_some()
 }

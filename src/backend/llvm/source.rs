@@ -1,4 +1,4 @@
-//! LLVM's IR of somebody else, text or bitcode, to an object file.
+//! Compiles LLVM IR from elsewhere, text or bitcode, to an object file.
 
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -7,8 +7,9 @@ use inkwell::targets::{FileType, TargetMachine, TargetTriple};
 use inkwell::values::FunctionValue;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::compile::{Compiler, Diagnostics};
+use super::compile::Compiler;
 use super::define::check_type;
+use super::diagnostics::Diagnostics;
 use super::types::Types;
 use super::{Error, NotPlain, extension, pipeline};
 use crate::ir::{Extension, FuncDecl};
@@ -17,13 +18,14 @@ use crate::ir::{Extension, FuncDecl};
 const NAME: &str = "IR";
 
 impl Compiler {
-    /// Compiles a module in LLVM's IR, as text or as bitcode, to an object. Of `kernels`, which others call, those that the module defines have to be of
-    /// the types that their callers take them for.
+    /// Compiles a module in LLVM IR, as text or bitcode, to an object. `kernels` are functions that other code calls.
+    /// Those that the module defines must have the types that their callers expect.
     ///
     /// # Errors
-    /// LLVM can't read the module (with line and column, in a text), finds it malformed, it is for another target, or a kernel is of another type.
+    /// LLVM can't parse the module (for text with line and column) or finds it malformed, it is for another target, or
+    /// a kernel has another type.
     pub(crate) fn compile_source(&mut self, source: &[u8], kernels: &[&FuncDecl]) -> Result<Vec<u8>, Error> {
-        // inkwell checks some things by panicking. None of that may leave this library.
+        // inkwell reports some errors by panicking. No panic may leave this library.
         catch_unwind(AssertUnwindSafe(|| self.run_source(source, kernels)))
             .unwrap_or_else(|_| Err(Error::Source { message: "a panic while LLVM compiled it".to_owned() }))
     }
@@ -38,7 +40,7 @@ impl Compiler {
         let diagnostics = Diagnostics::of(&context);
         let buffer = MemoryBuffer::create_from_memory_range_copy(source, NAME);
         let module = context.create_module_from_ir(buffer).map_err(|message| {
-            // LLVM's reader of bitcode may report to the context, and return no more than that it did
+            // LLVM's bitcode reader may report details to the context only, and return just that it has done so
             let reported = diagnostics.first_error().unwrap_or_default();
             let message = message.to_string_lossy();
             refused(if message.is_empty() { &reported } else { &message })
@@ -47,7 +49,7 @@ impl Compiler {
             return Err(refused(&message));
         }
         adopt(&module, machine, &triple).map_err(|problem| refused(&problem))?;
-        // The passes take a malformed module for granted and crash on it.
+        // The passes crash on a malformed module.
         module.verify().map_err(|message| refused(&message.to_string_lossy()))?;
         let types = Types::new(module.get_context());
         for kernel in kernels {
@@ -65,7 +67,8 @@ impl Compiler {
     }
 }
 
-/// Refuses a function that doesn't take its parameters as wrappers pass them; the error says so in words that follow the function's name.
+/// Rejects a function that doesn't take its parameters as wrappers pass them. The error is worded to follow the
+/// function's name.
 fn check_passing(function: FunctionValue<'_>, kernel: &FuncDecl) -> Result<(), String> {
     let name = |index: usize| format!("parameter {}", index + 1);
     if let Some(problem) = NotPlain::of(function) {
@@ -82,7 +85,7 @@ fn check_passing(function: FunctionValue<'_>, kernel: &FuncDecl) -> Result<(), S
     Ok(())
 }
 
-/// Makes a module one of the machine's, unless it says that it is another's.
+/// Sets a module's target to the machine, unless the module states another target.
 fn adopt(module: &LlvmModule<'_>, machine: &TargetMachine, triple: &str) -> Result<(), String> {
     let stated = module.get_triple();
     let stated = stated.as_str().to_string_lossy();
@@ -90,7 +93,7 @@ fn adopt(module: &LlvmModule<'_>, machine: &TargetMachine, triple: &str) -> Resu
         let normal = TargetMachine::normalize_triple(&TargetTriple::create(triple));
         let normal = normal.as_str().to_string_lossy().into_owned();
         let parts: Vec<String> = normal.split('-').map(str::to_owned).collect();
-        // the vendor says nothing of the code, and the environment little
+        // ignore the vendor, which doesn't affect code, and the environment, which hardly does
         (
             parts.first().cloned(),
             parts.get(2).map(|system| system.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned()),

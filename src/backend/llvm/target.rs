@@ -1,4 +1,4 @@
-//! Targets: which CPU and system code is made for, and with which settings.
+//! Targets: the CPU, system and settings that code is generated for.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -6,26 +6,36 @@ use std::sync::OnceLock;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
-use target_lexicon::{Architecture, BinaryFormat, OperatingSystem, PointerWidth, Triple};
+use target_lexicon::{Architecture, BinaryFormat, Endianness, OperatingSystem, PointerWidth, Triple};
 
+use super::error::Error;
 use super::library::{self, has_code_generator};
-use super::{ENDIANNESS, Error};
-use crate::backend::{ON_GPU, OptLevel, is_gpu};
+use crate::backend::OptLevel;
+use crate::backend::target::{ON_GPU, is_gpu};
+use crate::ir::VerifiedModule;
 
 const NO_MACHINE: &str = "LLVM can't make a code generator for it";
+
+/// The byte order of all supported targets.
+pub(crate) const ENDIANNESS: Endianness = Endianness::Little;
+
+/// Checks that constants and data have that byte order.
+pub(super) fn check_endianness(ir: &VerifiedModule) -> Result<(), Error> {
+    if ir.endianness == ENDIANNESS { Ok(()) } else { Err(Error::Endianness) }
+}
 
 /// Settings of a target.
 #[derive(Clone, Debug, Default)]
 pub struct TargetOptions {
     /// The level of optimisation.
     pub opt_level: OptLevel,
-    /// The CPU by LLVM's name (`x86-64-v3`, `apple-m1`, ...); `None` for any of its architecture.
+    /// The CPU by LLVM's name (`x86-64-v3`, `apple-m1`, ...); `None` for any CPU of the architecture.
     pub cpu: Option<String>,
     /// CPU features by LLVM's names with a sign: `+avx2`, `-avx512f`.
     pub features: Vec<String>,
 }
 
-/// A machine that code is made for. Plain data: LLVM's own state is made from it where it is needed.
+/// A machine to generate code for. This is plain data; LLVM's own state is created from it when needed.
 #[derive(Clone, Debug)]
 pub struct Target {
     triple: String,
@@ -36,7 +46,7 @@ pub struct Target {
     architecture: Architecture,
 }
 
-/// What LLVM finds out of this machine: triple, CPU and features.
+/// What LLVM detects about this machine: triple, CPU and features.
 fn host() -> &'static (String, String, String) {
     static HOST: OnceLock<(String, String, String)> = OnceLock::new();
     HOST.get_or_init(|| {
@@ -51,10 +61,10 @@ fn host() -> &'static (String, String, String) {
 }
 
 impl Target {
-    /// The machine that this process runs on, with every feature that its CPU has.
+    /// The target for this process's machine, with all features of its CPU.
     ///
     /// # Errors
-    /// This libLLVM can't make code for it, or there is none.
+    /// This libLLVM doesn't support the machine, or no LLVM was found.
     pub fn host(options: &TargetOptions) -> Result<Self, Error> {
         library::load()?;
         let (triple, cpu, features) = host();
@@ -64,10 +74,10 @@ impl Target {
         Self::checked(Triple::host(), triple.clone(), cpu, all.join(","), options.opt_level)
     }
 
-    /// Any other machine.
+    /// The target for another machine.
     ///
     /// # Errors
-    /// This libLLVM can't make code for it, or there is none.
+    /// This libLLVM doesn't support the machine, or no LLVM was found.
     pub fn new(triple: &Triple, options: &TargetOptions) -> Result<Self, Error> {
         let cpu = options.cpu.clone().unwrap_or_else(|| match triple.architecture {
             Architecture::X86_64 => "x86-64".to_owned(),
@@ -76,14 +86,15 @@ impl Target {
         });
         let mut features = options.features.clone();
         let mut name = triple.to_string();
-        // Rust's triples name the extensions, LLVM's don't; the C ABI with floats in registers follows from `+d`.
+        // Rust's triples name the extensions, but LLVM's don't. `+d` selects the C ABI with floats in registers.
         if let Architecture::Riscv64(_) = triple.architecture
             && let Some((_, rest)) = name.split_once('-')
         {
             name = format!("riscv64-{rest}");
             features.insert(0, "+m,+a,+f,+d,+c".to_owned());
         }
-        // Without a version LLVM says none, and Apple's linker wants to know; these are the oldest that Rust supports.
+        // Without a version in the triple LLVM writes none, but Apple's linker needs one. These are the oldest that
+        // Rust supports.
         if let OperatingSystem::Darwin(None) | OperatingSystem::MacOSX(None) = triple.operating_system {
             let (arch, version) = match triple.architecture {
                 Architecture::Aarch64(_) => ("arm64", "11.0.0"),
@@ -107,15 +118,18 @@ impl Target {
         }
         // The IR has 64-bit pointers.
         if known.pointer_width() != Ok(PointerWidth::U64) {
-            return Err(unsupported("only targets with 64-bit pointers are supported"));
+            return Err(unsupported(
+                "only targets with 64-bit pointers are supported: x86-64, AArch64 and 64-bit RISC-V",
+            ));
         }
         if known.endianness() != Ok(ENDIANNESS) {
-            return Err(unsupported("only little-endian targets are supported"));
+            return Err(unsupported("only little-endian targets are supported: x86-64, AArch64 and 64-bit RISC-V"));
         }
         library::load()?;
         initialize(&known).map_err(|reason| unsupported(&reason))?;
         let format = known.binary_format;
-        // A machine is made where it is needed: most of a millisecond, for what LLVM has to know of the CPU.
+        // Target machines are created only when needed: creating one takes most of a millisecond, because LLVM builds
+        // its CPU tables.
         let found = LlvmTarget::from_triple(&TargetTriple::create(&triple)).map_err(|e| unsupported(&e.to_string()))?;
         if !found.has_target_machine() {
             return Err(unsupported(NO_MACHINE));
@@ -138,8 +152,8 @@ impl Target {
         &self.cpu
     }
 
-    /// The most bytes that its code compares in one instruction. LLVM's C interface doesn't say what a CPU has, so that of CPUs by name
-    /// these are the ones that stand for it.
+    /// The maximum number of bytes that the target's code compares in one instruction. LLVM's C API doesn't list a
+    /// CPU's features, so known CPU names stand for them.
     pub(super) fn widest_piece(&self) -> u32 {
         let avx = self.features.split(',').any(|feature| feature == "+avx")
             || ["x86-64-v3", "x86-64-v4"].contains(&&*self.cpu);
@@ -156,8 +170,8 @@ impl Target {
         self.opt_level
     }
 
-    /// LLVM's code generator for it. Position-independent: then the same object serves the JIT, where imports may be out of
-    /// reach of a near call, and a shared library.
+    /// LLVM's target machine. It is position-independent, so the same object works for a shared library and for the
+    /// JIT, where imports may be out of range of a near call.
     pub(super) fn machine(&self, level: OptLevel) -> Result<TargetMachine, Error> {
         let unsupported = |reason: String| Error::UnsupportedTarget { target: self.triple.clone(), reason };
         let triple = TargetTriple::create(&self.triple);
@@ -173,13 +187,13 @@ impl Target {
     }
 }
 
-/// Has a machine select instructions one by one: a quarter less time for a wrapper, at the price of an instruction in twenty.
+/// Selects instructions with FastISel: compiling a wrapper takes a quarter less time, for 5 % more instructions.
 pub(super) fn select_fast(machine: &TargetMachine, fast: bool) {
-    // SAFETY: the machine is alive, and used by nobody else meanwhile.
+    // SAFETY: the machine is alive, and nothing else uses it at the same time.
     unsafe { LLVMSetTargetMachineFastISel(machine.as_mut_ptr(), fast.into()) };
 }
 
-/// Makes the architecture's code generator known to LLVM. Doing so again is harmless, and inkwell holds a lock.
+/// Registers the architecture's code generator with LLVM. Repeating this is harmless, and inkwell holds a lock.
 fn initialize(triple: &Triple) -> Result<(), String> {
     let config = InitializationConfig { info: true, machine_code: true, asm_printer: true, ..Default::default() };
     let none = || format!("no code generator for {}", triple.architecture);

@@ -1,4 +1,4 @@
-//! What this backend alone does; the operations are tested with those of the other one, in `op_tests`.
+//! Tests of this backend only; `op_tests` tests the operations in both backends.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::str::FromStr;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 use target_lexicon::Triple;
 
 use super::*;
-use crate::backend::op_tests::module_of;
 use crate::backend::{Backend, OptLevel};
 use crate::explain::{Stage, explain};
+use crate::ir::testing::module_of;
 use crate::ir::*;
 use crate::{DLDataType, Kernel, ScalarType, Signature, TensorType};
 
-/// `y[i] = a * x[i] + b`, also for the engine's tests.
+/// `y[i] = a * x[i] + b`; the engine's tests use it too.
 pub(crate) fn axpb() -> (Signature, Kernel) {
     let signature = Signature::builder("axpb")
         .param("a", ScalarType::Float32)
@@ -34,11 +34,11 @@ fn a_body_over_tensors_is_vectorised() {
     let (signature, kernel) = axpb();
     let asm = explain(&signature, &kernel, Stage::Asm, Backend::Llvm, OptLevel::Speed).unwrap();
     assert!(asm.contains("mulps") && asm.contains("addps"), "{asm}");
-    // Nothing may be contracted: the interpreter rounds twice.
+    // Contraction is not allowed: the interpreter rounds twice.
     assert!(!asm.contains("fmadd"), "{asm}");
 }
 
-/// `f(x, y)` over a matrix, with the tensors as `change` makes them.
+/// `f(x, y)` over a matrix; `change` adapts the tensors' types.
 fn matrix(change: impl Fn(TensorType) -> TensorType) -> (Signature, Kernel) {
     let tensor = || change(TensorType::new(["m", "n"], DLDataType::FLOAT32));
     let signature = Signature::builder("f").param("x", tensor()).param("y", tensor()).build().unwrap();
@@ -55,10 +55,10 @@ fn llvm_ir((signature, kernel): &(Signature, Kernel), level: OptLevel) -> String
     explain(signature, kernel, Stage::Llvm, Backend::Llvm, level).unwrap()
 }
 
-/// What a signature vouches for is known where the body is compiled.
+/// Facts that a signature guarantees are known where the body is compiled.
 #[test]
 fn facts_of_tensors_reach_the_body() {
-    // what is said of the first parameter; versions of LLVM order it differently and find out more
+    // the attributes of the first parameter; LLVM versions order them differently and infer more
     let first =
         |line: &str| line.split(['(', '%']).nth(1).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let says = |line: &str, facts: &[&str]| facts.iter().all(|fact| first(line).iter().any(|word| word == fact));
@@ -71,7 +71,7 @@ fn facts_of_tensors_reach_the_body() {
 
     let tensor = TensorType::new([4, 4], DLDataType::FLOAT32);
     let signature = Signature::builder("g").param("x", tensor).returns(ScalarType::Float32).build().unwrap();
-    // with a loop, as straight code goes into the wrapper
+    // with a loop, because straight-line code would be inlined into the wrapper
     let kernel = Kernel::body(|b| {
         let x = b.tensor("x");
         b.ret(b.fold(0, 4, b.f32(0.0), |i, sum| sum + x.load([i, i])));
@@ -84,7 +84,7 @@ fn facts_of_tensors_reach_the_body() {
     assert!(wrapper.contains("ptr readonly align 8 %1, i32 %2, ptr nonnull align 8 dereferenceable(16)"), "{wrapper}");
 }
 
-/// The vectoriser looks for overlaps at run time, unless the signature says that there are none.
+/// The vectoriser checks for overlaps at run time unless the signature rules them out.
 #[test]
 fn noalias_tensors_need_no_overlap_check() {
     for level in [OptLevel::Speed, OptLevel::Full] {
@@ -95,7 +95,7 @@ fn noalias_tensors_need_no_overlap_check() {
     }
 }
 
-/// The fast path stays as it was written: branches, and loads no wider than the fields.
+/// The fast path keeps its shape: branches, and loads no wider than the fields.
 #[test]
 fn a_wrapper_gains_nothing_from_vectors() {
     let (signature, kernel) = axpb();
@@ -117,7 +117,7 @@ fn each_stage_can_be_seen() {
     assert!(explain(&signature, &kernel, Stage::Clif, Backend::Llvm, OptLevel::None).is_err());
 }
 
-/// Facts reach LLVM: branch weights, cold functions, loads that may be merged, typed addresses.
+/// Facts reach LLVM: branch weights, cold functions, mergeable loads, typed addresses.
 #[test]
 fn facts_are_kept() {
     let mut module = Module::new();

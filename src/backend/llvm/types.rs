@@ -1,4 +1,4 @@
-//! The IR's types and signatures as LLVM knows them.
+//! The IR's types and signatures as LLVM types.
 
 use inkwell::AddressSpace;
 use inkwell::context::ContextRef;
@@ -46,7 +46,7 @@ impl<'ctx> Types<'ctx> {
         }
     }
 
-    /// An integer type; anything that is none counts as 64 bits.
+    /// An integer type; non-integers count as 64 bits.
     pub(super) fn int(&self, ty: Type) -> IntType<'ctx> {
         match ty.bits() {
             1 => self.bool,

@@ -1,4 +1,4 @@
-//! Kernels as functions of a `cranelift_module::Module`, from signatures.
+//! Declares kernels as functions of a `cranelift_module::Module`, from signatures.
 
 use cranelift_codegen::ir::Signature as ClifSignature;
 use cranelift_codegen::isa::TargetIsa;
@@ -9,11 +9,12 @@ use crate::embed::EmbedError;
 use crate::lower::Kernel;
 use crate::spec::Signature;
 
-/// The Cranelift signature of a kernel: its parameters in the order of [`Kernel::parameters`], with the target's C calling convention and
-/// the extensions of narrow integers. A body, or no kernel, counts as a native kernel in its place.
+/// The Cranelift signature of a kernel: its parameters in the order of [`Kernel::parameters`], with the target's C
+/// calling convention and the extensions of narrow integers. Bodies and check-only kernels get the signature that a
+/// native kernel would have.
 ///
-/// Where the target's C returns structs through memory, as s390x does, a `DLDataType` or `DLDevice` that is returned adds a first parameter
-/// of purpose `StructReturn`.
+/// If the target's C ABI returns structs through memory, as on s390x, a returned `DLDataType` or `DLDevice` adds a
+/// first parameter with purpose `StructReturn`.
 ///
 /// # Errors
 /// The kernel doesn't fit the signature.
@@ -25,8 +26,8 @@ pub fn kernel_signature(
     Ok(cranelift::c_signature(isa, &kernel.prototype(signature)?))
 }
 
-/// Declares a kernel in the caller's module, with [`kernel_signature`] and under the kernel's symbol; under the function's name where the
-/// kernel has no symbol.
+/// Declares a kernel in your module with [`kernel_signature`], under the kernel's symbol, or the function's name if
+/// the kernel has no symbol.
 ///
 #[cfg_attr(feature = "cranelift", doc = "```")]
 #[cfg_attr(not(feature = "cranelift"), doc = "```text")]
@@ -45,7 +46,7 @@ pub fn kernel_signature(
 /// ```
 ///
 /// # Errors
-/// The kernel doesn't fit the signature, or the module has the name with another signature.
+/// The kernel doesn't fit the signature, or the module has this name with another signature.
 pub fn declare_kernel<M: Module + ?Sized>(
     module: &mut M,
     linkage: Linkage,

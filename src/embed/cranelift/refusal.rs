@@ -1,41 +1,75 @@
-//! The reasons for which a `cranelift_module::Module` is refused.
+//! Why a `cranelift_module::Module` is refused.
 
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Signature as ClifSignature, Type};
-use cranelift_codegen::isa::TargetIsa;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_module::{FuncId, FuncOrDataId, Module};
 
-use crate::backend::cranelift::c_signature;
+use target_lexicon::Triple;
+
+use crate::backend::cranelift::{IsaOptions, c_signature, host_isa};
 use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
 use crate::ir::{Extension, FuncSig};
-use crate::lower::Kernel;
+use crate::lower::{Kernel, LowerError};
 use crate::spec::Signature;
 
-/// Whether wrappers run on the module's machine.
+/// Checks that wrappers run on the module's machine.
 pub(super) fn check_machine(isa: &dyn TargetIsa) -> Result<(), EmbedError> {
     if isa.pointer_bits() == 64 { Ok(()) } else { Err(refusal::machine(isa.triple().to_string(), refusal::NARROW)) }
 }
 
-/// Checks a kernel that is a symbol, if the module has it.
+/// Checks that code for a target runs in this process.
+pub(super) fn check_host(isa: &dyn TargetIsa) -> Result<(), EmbedError> {
+    static HOST: OnceLock<Option<OwnedTargetIsa>> = OnceLock::new();
+    let refuse = |problem: String| EmbedError::OtherMachine { target: isa.triple().to_string(), problem };
+    let triple = isa.triple();
+    let here = Triple::host();
+    if triple.architecture != here.architecture {
+        return Err(refuse(format!("this machine is `{here}`")));
+    }
+    let [theirs, ours] = [triple, &here].map(CallConv::triple_default);
+    if theirs != ours {
+        return Err(refuse(format!(
+            "its functions are called by `{theirs}`, and those of this machine, `{here}`, by `{ours}`"
+        )));
+    }
+    let Some(host) = HOST.get_or_init(|| host_isa(&IsaOptions::default()).ok()) else {
+        return Err(refuse("Cranelift has no code generator for this machine".to_owned()));
+    };
+    let features = |isa: &dyn TargetIsa| -> BTreeSet<&'static str> {
+        let on = isa.isa_flags().into_iter().filter(|flag| flag.as_bool() == Some(true));
+        on.map(|flag| flag.name).filter(|name| name.starts_with("has_")).collect()
+    };
+    let missing: Vec<_> = features(isa).difference(&features(&**host)).map(|name| format!("`{name}`")).collect();
+    match missing.join(", ") {
+        none if none.is_empty() => Ok(()),
+        missing => Err(refuse(format!("this CPU lacks {missing}"))),
+    }
+}
+
+/// Checks a kernel that is a symbol, if the module defines or declares it.
 pub(super) fn check_linked<M: Module + ?Sized>(
     module: &M,
     signature: &Signature,
     kernel: &Kernel,
-) -> Result<(), EmbedError> {
+) -> Result<(), LowerError> {
     match kernel.linked_symbol().and_then(|symbol| module.get_name(symbol)) {
         Some(FuncOrDataId::Func(id)) => check_function(module, signature, kernel, id),
         Some(FuncOrDataId::Data(_)) | None => Ok(()),
     }
 }
 
-/// Whether a function of the module is called as the kernel is.
+/// Checks that a function of the module is called as the kernel is.
 pub(super) fn check_function<M: Module + ?Sized>(
     module: &M,
     signature: &Signature,
     kernel: &Kernel,
     id: FuncId,
-) -> Result<(), EmbedError> {
-    // an id of another module is the backend's to refuse
+) -> Result<(), LowerError> {
+    // the backend refuses an id of another module
     if id.as_u32() as usize >= module.declarations().get_functions().size_hint().0 {
         return Ok(());
     }
@@ -44,7 +78,7 @@ pub(super) fn check_function<M: Module + ?Sized>(
     compare(module.isa(), &Expected::new(signature, kernel, &name)?, &declared.signature)
 }
 
-fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) -> Result<(), EmbedError> {
+fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) -> Result<(), LowerError> {
     let ours = c_signature(isa, &expected.sig);
     if found.call_conv != ours.call_conv {
         let (found, ours) = (found.call_conv, ours.call_conv);
@@ -52,7 +86,7 @@ fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) 
             "has the calling convention `{found}`, and wrappers call by C's, which is `{ours}` here (`Module::make_signature` begins with it)"
         )));
     }
-    // a result in memory comes first, and isn't of the prototype
+    // a result in memory comes first and isn't part of the prototype
     let hidden = ours.params.len() - expected.sig.params.len();
     for (index, param) in found.params.iter().enumerate().skip(hidden) {
         if param.purpose != ArgumentPurpose::Normal {

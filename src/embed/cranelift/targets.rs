@@ -1,5 +1,5 @@
-//! The targets of callers' modules, with the runtime helpers that were compiled for them: kept for the process, so that a module gets its helpers as
-//! bytes.
+//! The targets of callers' modules, with the runtime helpers compiled for them. They are kept for the process, so a
+//! module gets its helpers as bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::engine::Pool;
 use crate::ir::{HOST_ENDIANNESS, VerifiedModule};
 use crate::lower::{Capabilities, HelperSet, local_helpers_module};
 
-/// The targets that a process keeps, and the sets of helpers that a target keeps.
+/// The maximum number of targets per process, and of helper sets per target.
 const TARGETS: usize = 16;
 const SETS: usize = 16;
 
@@ -27,7 +27,7 @@ pub(super) struct Target {
     helpers: Mutex<Vec<(HelperSet, Capabilities, Arc<CompiledModule>)>>,
 }
 
-/// The targets that were used last, the newest at the end.
+/// The most recently used targets, the newest at the end.
 static KNOWN: Mutex<Vec<Arc<Target>>> = Mutex::new(Vec::new());
 static COMPILERS: Pool<Box<Compiler>> = Pool::new();
 
@@ -39,7 +39,7 @@ impl Target {
     /// The target of a module.
     ///
     /// # Errors
-    /// Cranelift doesn't know it by its triple.
+    /// Cranelift doesn't know its triple.
     pub(super) fn of(isa: &dyn TargetIsa) -> Result<Arc<Self>, CodegenError> {
         let identity = isa_identity(isa);
         let mut known = lock(&KNOWN);
@@ -61,7 +61,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Compiles a module, as an engine does.
+    /// Compiles a module like an engine.
     pub(super) fn compile(&self, module: &VerifiedModule) -> Result<CompiledModule, CodegenError> {
         let mut compiler = COMPILERS.take().unwrap_or_default();
         let compiled = compiler.compile_by_loops(module, &self.isas, Options::default());

@@ -52,7 +52,7 @@ fn wrappers_of_a_module_share_helpers() {
     let ints: Vec<_> = (0..20).map(|i| sig(&format!("f{i}(n: int64)"))).collect();
     let ids: Vec<_> = ints.iter().map(|s| add_wrapper(&mut module, s, Kernel::check_only()).unwrap()).collect();
     assert_eq!(copies(&module).len(), 1);
-    // what needs more makes another copy, twice at most
+    // wrappers that need more make another copy, at most twice
     let kinds = ["str", "Map[str, int64]", "Tensor([n + 1], float32)", "Tuple[int64, str]", "Array[bytes]", "device"];
     let others: Vec<_> = kinds.iter().enumerate().map(|(i, kind)| sig(&format!("g{i}(x: {kind})"))).collect();
     let more: Vec<_> = others.iter().map(|s| add_wrapper(&mut module, s, Kernel::check_only()).unwrap()).collect();
@@ -67,8 +67,9 @@ fn wrappers_of_a_module_share_helpers() {
             .map(|(signature, id)| library::Wrapper { id, signature, doc: None, launches: Vec::new() })
             .collect(),
         destructors: Vec::new(),
+        callers: Default::default(),
     };
-    // SAFETY: nothing but checks.
+    // SAFETY: the wrappers only check arguments.
     let functions = unsafe { finish_functions(module, [added], ()) }.unwrap();
     for (function, signature) in functions.iter().zip(ints.iter().chain(&others)) {
         let error = function.call((1.5f64,)).unwrap_err().to_string();
@@ -77,7 +78,7 @@ fn wrappers_of_a_module_share_helpers() {
     functions[7].call((7,)).unwrap();
 }
 
-/// Memory that tells when it is freed.
+/// Memory that records when it is freed.
 struct Watched(SystemMemoryProvider, Arc<AtomicBool>);
 
 impl JITMemoryProvider for Watched {
@@ -87,7 +88,7 @@ impl JITMemoryProvider for Watched {
 
     unsafe fn free_memory(&mut self) {
         self.1.store(true, Ordering::SeqCst);
-        // SAFETY: as here.
+        // SAFETY: the caller promises the same.
         unsafe { self.0.free_memory() }
     }
 
@@ -110,7 +111,7 @@ fn the_memory_goes_with_the_last_function() {
     let owner = Arc::new(());
     let added = Library::in_process().function(&sig("three(n: int64) -> int64"), kernel).add_to(&mut module).unwrap();
     assert_eq!(copies(&module).len(), 0);
-    // SAFETY: the kernel has the prototype that the signature gives.
+    // SAFETY: the kernel has the prototype for the signature.
     let functions = unsafe { finish_functions(module, [added], Arc::clone(&owner)) }.unwrap();
     let copy = functions[0].clone();
     drop(functions);
@@ -129,7 +130,8 @@ fn a_missing_symbol_is_an_error() {
     let added = Library::in_process().function(&sig("f(n: int64)"), kernel).add_to(&mut module).unwrap();
     // SAFETY: it is never called.
     let error = unsafe { finish_functions(module, [added], ()) }.unwrap_err().to_string();
-    assert!(error.contains("nobody_has_this_symbol"), "{error}");
+    let expected = "undefined symbol: `nobody_has_this_symbol` (referred to by f); define them in the module";
+    assert!(error.starts_with(expected), "{error}");
     assert!(freed.load(Ordering::SeqCst));
     let isa = cranelift_native::builder().unwrap();
     let mut flags = settings::builder();
@@ -171,7 +173,7 @@ fn a_finished_module_has_imports_metadata_and_docs_and_gives_its_state_up() {
     }
     assert_eq!(CALLS.load(Ordering::SeqCst), 3);
     assert!(registry::remove_global("embed.counts"));
-    // the code has looked it up once, and keeps it as long as it lives
+    // the code has looked the function up once, and keeps it as long as the code lives
     assert_eq!(Arc::strong_count(&alive), 2);
     drop(f);
     assert!(freed.load(Ordering::SeqCst));

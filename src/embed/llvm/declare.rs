@@ -1,4 +1,4 @@
-//! Kernels as functions of an `inkwell::module::Module`, from signatures.
+//! Declares kernels as functions of an `inkwell::module::Module`, from signatures.
 
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
@@ -10,10 +10,10 @@ use crate::embed::EmbedError;
 use crate::lower::Kernel;
 use crate::spec::Signature;
 
-/// The LLVM type of a kernel: its parameters in the order of [`Kernel::parameters`]. A body, or no kernel, counts as a native kernel in its
-/// place.
+/// The LLVM type of a kernel: its parameters in the order of [`Kernel::parameters`]. Bodies and check-only kernels
+/// get the type that a native kernel would have.
 ///
-/// The extensions of narrow integers are attributes of a function, which [`declare_kernel`] sets.
+/// The extensions of narrow integers are attributes of the function; [`declare_kernel`] sets them.
 ///
 /// # Errors
 /// The kernel doesn't fit the signature.
@@ -25,11 +25,11 @@ pub fn kernel_type<'ctx>(
     Ok(llvm::function_type(context.bool_type().get_context(), &kernel.prototype(signature)?))
 }
 
-/// Declares a kernel in the caller's module, with [`kernel_type`], the attributes of narrow integers and the names of
-/// [`Kernel::parameters`], under the kernel's symbol; under the function's name where the kernel has no symbol.
+/// Declares a kernel in your module with [`kernel_type`], the attributes of narrow integers and the names of
+/// [`Kernel::parameters`]. The name is the kernel's symbol, or the function's name if the kernel has no symbol.
 ///
-/// The linkage is that of [`Module::add_function`]: with `Linkage::Internal` LLVM may drop the function once it has inlined it into the
-/// wrapper.
+/// The linkage is passed to [`Module::add_function`]. With `Linkage::Internal` LLVM may drop the function after
+/// inlining it into the wrapper.
 ///
 /// # Errors
 /// The kernel doesn't fit the signature, or the name is taken.

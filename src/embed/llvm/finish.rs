@@ -1,4 +1,4 @@
-//! A module of the caller's, compiled and loaded by ORC's LLJIT, as functions of the runtime.
+//! Compiles your module, loads it with ORC's LLJIT, and makes functions of the runtime.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -9,25 +9,29 @@ use inkwell::targets::TargetMachine;
 use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
+use super::refusal;
 use crate::backend::{CodegenError, llvm};
+use crate::diagnostic::UndefinedSymbol;
 use crate::embed::finish::Loaded;
 use crate::embed::{Added, EmbedError, runtime_symbols};
 use crate::engine::{EngineError, SymbolResolver, load_object};
 
-/// Compiles a module with wrappers in it, once the caller's passes are through, and makes a module of the runtime, of kind `jit`, of it: the code is
-/// loaded by the library's own LLJIT, finds functions of the modules that the new module imports, and the new module tells metadata and docs. With
-/// the last of the new module and its functions the state of the code is released, the code's memory is freed, and `owner` is dropped. Nothing of LLVM's
-/// module is needed any more.
+/// Compiles a module with wrappers and turns it into a runtime module of kind `jit`. Run your own passes before. The
+/// library's own LLJIT loads the code. The code can call functions of the new module's imports, and the new module
+/// exposes metadata and docs. When the new module and its functions are dropped, the code's state is released, its
+/// memory is freed, and `owner` is dropped. You may drop the LLVM module right after this call.
 ///
-/// Symbols are those of [`runtime_symbols`], of the C library's math, and all that the process exports.
-/// [`module_at`](crate::embed::module_at) is for a loader of the caller's own.
+/// Symbols are resolved with [`runtime_symbols`], the C library's math functions, and everything that the process
+/// exports. To use your own loader, see [`module_at`](crate::embed::module_at).
 ///
 /// # Safety
-/// `added` is what was added to this module. Each kernel keeps its side, as for [`Engine::compile`](crate::Engine::compile), and calls what the
-/// process exports with the right prototypes.
+/// `added` is what was added to this module. Each kernel fulfils its contract, as for
+/// [`Engine::compile`](crate::Engine::compile), and calls functions that the process exports with the right
+/// prototypes. The CPU that `machine` names has no features that this CPU lacks.
 ///
 /// # Errors
-/// LLVM can't compile the module, or load it; or a symbol has no address: all of them are named.
+/// The module or the machine isn't for the host, LLVM can't compile or load the module, or symbols have no address
+/// (all of them are named).
 #[cfg(not(feature = "external-runtime"))]
 pub unsafe fn finish(
     module: &Module<'_>,
@@ -39,7 +43,7 @@ pub unsafe fn finish(
     unsafe { Ok(load(module, machine, added.into_iter().collect(), owner)?.into_module()) }
 }
 
-/// As `finish`, for the functions alone, in the order in which they were added.
+/// As `finish`, but returns only the functions, in the order in which they were added.
 ///
 /// # Safety
 /// As `finish`.
@@ -56,6 +60,9 @@ pub unsafe fn finish_functions(
     unsafe { load(module, machine, added.into_iter().collect(), owner)?.into_functions() }
 }
 
+/// How to give a symbol its address.
+const ADVICE: &str = "define them in the module, or load a library that exports them before";
+
 /// # Safety
 /// As [`finish_functions`].
 unsafe fn load(
@@ -64,6 +71,7 @@ unsafe fn load(
     added: Vec<Added<String>>,
     owner: impl Any + Send + Sync,
 ) -> Result<Loaded, EmbedError> {
+    refusal::check_host(module, machine)?;
     let object = llvm::object_of(module, machine).map_err(CodegenError::from)?;
     let mut symbols = SymbolResolver::new();
     symbols.add_all(runtime_symbols());
@@ -78,17 +86,23 @@ unsafe fn load(
         let missing: Vec<String> = missing.collect();
         match found.into_iter().collect() {
             Some(addresses) => Ok(addresses),
-            None => Err(EngineError::Unresolved {
-                names: missing,
-                callers: Default::default(),
-                references: Default::default(),
-            }),
+            None => {
+                let callers = added.iter().flat_map(|one| one.callers.clone()).collect();
+                Err(EngineError::Unresolved { names: missing, callers, references: Default::default() })
+            }
         }
     };
-    let (addresses, memory) = load_object(&object, &resolve, &exports)?;
+    let (addresses, memory) = load_object(&object, &resolve, &exports).map_err(|error| match error {
+        EngineError::Unresolved { names, callers, .. } => {
+            let references = |name: &String| callers.get(name).into_iter().flatten().cloned().collect();
+            let symbol = |name: String| UndefinedSymbol { references: references(&name), name };
+            EmbedError::Undefined { symbols: names.into_iter().map(symbol).collect(), advice: ADVICE }
+        }
+        other => other.into(),
+    })?;
     let found: HashMap<String, usize> = exports.iter().map(|&name| name.to_owned()).zip(addresses).collect();
     let address = |name: &String| found.get(name).copied().map(std::ptr::with_exposed_provenance);
     let context = address(&LIBRARY_CTX.to_owned());
-    // SAFETY: the addresses are those of this load, whose memory is `memory`.
+    // SAFETY: the addresses are those of this load, and `memory` is its memory.
     unsafe { Loaded::new(added, address, context, memory, Arc::new(owner)) }
 }

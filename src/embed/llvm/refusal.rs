@@ -1,23 +1,23 @@
-//! The reasons for which an `inkwell::module::Module` is refused.
+//! Why an `inkwell::module::Module` is refused.
 
 use inkwell::module::Module;
-use inkwell::targets::{ByteOrdering, TargetData};
+use inkwell::targets::{ByteOrdering, TargetData, TargetMachine};
 use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
 use inkwell::values::{AsValueRef, FunctionValue};
-use target_lexicon::Architecture;
+use target_lexicon::{Architecture, Triple};
 
 use crate::backend::ON_GPU;
 use crate::backend::llvm::{NotPlain, extension, function_type};
 use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
 use crate::ir::FuncSig;
-use crate::lower::Kernel;
+use crate::lower::{Kernel, LowerError};
 use crate::spec::Signature;
 
-/// The beginnings of GPUs' architectures in LLVM's triples.
+/// The prefixes of GPU architectures in LLVM's triples.
 const GPUS: [&str; 8] = ["nvptx", "amdgcn", "r600", "spirv", "spir", "amdil", "hsail", "dxil"];
 
-/// Whether wrappers run on the module's machine. A module without a triple is for this one.
+/// Checks that wrappers run on the module's machine. A module without a triple is for the host.
 pub(super) fn check_machine(module: &Module<'_>) -> Result<(), EmbedError> {
     let triple = module.get_triple().as_str().to_string_lossy().into_owned();
     if let Some(problem) = machine_problem(&triple) {
@@ -35,7 +35,7 @@ pub(super) fn check_machine(module: &Module<'_>) -> Result<(), EmbedError> {
     }
 }
 
-/// The reason why a machine of the other byte order is refused.
+/// Why a machine with the other byte order is refused.
 const BIG_ENDIAN: &str = "it is big-endian, and LLVM is used for little-endian machines";
 
 fn machine_problem(triple: &str) -> Option<String> {
@@ -52,9 +52,40 @@ fn machine_problem(triple: &str) -> Option<String> {
     }
 }
 
-/// Checks a kernel that is a symbol, if the module has it.
-pub(super) fn check_linked(module: &Module<'_>, signature: &Signature, kernel: &Kernel) -> Result<(), EmbedError> {
-    // a name with a NUL is lowering's to refuse
+/// Checks that code of a module, compiled for a target machine, runs in this process.
+pub(super) fn check_host(module: &Module<'_>, machine: &TargetMachine) -> Result<(), EmbedError> {
+    let here = Triple::host();
+    let [of_module, of_machine] =
+        [module.get_triple(), machine.get_triple()].map(|triple| triple.as_str().to_string_lossy().into_owned());
+    for text in [of_module, of_machine] {
+        // a module without a triple is for the machine for which it is compiled
+        if text.is_empty() {
+            continue;
+        }
+        let is_here =
+            |triple: Triple| triple.architecture == here.architecture && triple.binary_format == here.binary_format;
+        if !text.parse().is_ok_and(is_here) {
+            return Err(EmbedError::OtherMachine { target: text, problem: format!("this machine is `{here}`") });
+        }
+    }
+    let wanted = machine.get_feature_string().to_string_lossy().into_owned();
+    let known = TargetMachine::get_host_cpu_features().to_string();
+    let lacks = |feature: &&str| {
+        feature.strip_prefix('+').is_some_and(|name| known.split(',').any(|k| k.strip_prefix('-') == Some(name)))
+    };
+    let missing: Vec<String> = wanted.split(',').filter(lacks).map(|feature| format!("`{feature}`")).collect();
+    match missing.join(", ") {
+        none if none.is_empty() => Ok(()),
+        missing => Err(EmbedError::OtherMachine {
+            target: machine.get_triple().as_str().to_string_lossy().into_owned(),
+            problem: format!("this CPU lacks {missing}"),
+        }),
+    }
+}
+
+/// Checks a kernel that is a symbol, if the module defines or declares it.
+pub(super) fn check_linked(module: &Module<'_>, signature: &Signature, kernel: &Kernel) -> Result<(), LowerError> {
+    // lowering refuses a name with a NUL
     let symbol = kernel.linked_symbol().filter(|symbol| !symbol.contains('\0'));
     match symbol.and_then(|symbol| module.get_function(symbol)) {
         Some(function) => check_function(module, signature, kernel, function),
@@ -62,14 +93,14 @@ pub(super) fn check_linked(module: &Module<'_>, signature: &Signature, kernel: &
     }
 }
 
-/// Whether a function of the module is called as the kernel is.
+/// Checks that a function of the module is called as the kernel is.
 pub(super) fn check_function<'ctx>(
     module: &Module<'ctx>,
     signature: &Signature,
     kernel: &Kernel,
     function: FunctionValue<'ctx>,
-) -> Result<(), EmbedError> {
-    // a function of another module is the backend's to refuse
+) -> Result<(), LowerError> {
+    // the backend refuses a function of another module
     let name = function.get_name().to_string_lossy();
     let is_here = module.get_function(&name).is_some_and(|known| known.as_value_ref() == function.as_value_ref());
     if !is_here && !module.get_functions().any(|known| known.as_value_ref() == function.as_value_ref()) {
@@ -82,7 +113,7 @@ pub(super) fn check_function<'ctx>(
     compare(function, &expected)
 }
 
-fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), EmbedError> {
+fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), LowerError> {
     let found = function.get_type();
     let ours = function_type(found.get_context(), &expected.sig);
     let params = found.get_param_types();

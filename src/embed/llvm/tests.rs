@@ -8,7 +8,7 @@ use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as Llv
 
 use super::*;
 use crate::ir::{self, VerifiedModule};
-use crate::lower::BIND_SYMBOL;
+use crate::lower::{BIND_SYMBOL, LowerError};
 use crate::{DLDataType, ScalarType, TensorType};
 
 fn signature() -> Signature {
@@ -19,7 +19,7 @@ fn signature() -> Signature {
         .unwrap()
 }
 
-/// `void kernel(float* x, float v, int64_t n) { *x = v; }`, or with a parameter less.
+/// `void kernel(float* x, float v, int64_t n) { *x = v; }`, optionally without one parameter.
 fn kernel<'ctx>(context: &'ctx Context, module: &Module<'ctx>, complete: bool) -> FunctionValue<'ctx> {
     let ptr = context.ptr_type(AddressSpace::default());
     let all = [ptr.into(), context.f32_type().into(), context.i64_type().into()];
@@ -63,7 +63,10 @@ fn a_request_that_fails_leaves_the_module_as_it_was() {
     let before = module.print_to_string().to_string();
 
     let error = add_wrapper(&module, &signature(), wrong).unwrap_err();
-    assert!(matches!(error, EmbedError::Prototype { .. }), "{error}");
+    assert!(
+        matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::Prototype { .. }])),
+        "{error}"
+    );
 
     let elsewhere = context.create_module("other");
     let foreign = kernel(&context, &elsewhere, true);
@@ -79,7 +82,7 @@ fn a_request_that_fails_leaves_the_module_as_it_was() {
     assert_eq!(module.print_to_string().to_string(), before);
 }
 
-/// `name(x)` counts in state of its own and in the variable `shared`, and has a destructor.
+/// `name(x)` counts in its own state and in the variable `shared`, and has a destructor.
 fn counter(name: &str) -> VerifiedModule {
     let mut module = ir::Module::new();
     let (state, shared) = (module.add_state("state", 8, 8), module.add_state("shared", 8, 8));
@@ -121,7 +124,7 @@ fn variables_are_shared_and_state_is_not() {
     assert_eq!(module.print_to_string().to_string(), before);
 }
 
-/// `int64_t triple(int64_t n)` of the caller's.
+/// The caller's function `int64_t triple(int64_t n)`.
 fn triple<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> FunctionValue<'ctx> {
     let i64 = context.i64_type();
     let function = module.add_function("triple", i64.fn_type(&[i64.into()], false), Some(Linkage::Internal));
@@ -184,7 +187,7 @@ fn a_finished_module_outlives_its_context() {
         let text = module.print_to_string().to_string();
         assert!(text.contains(&format!("@{BIND_SYMBOL}(")), "{text}");
         assert!(!text.lines().any(|line| line.starts_with("define ") && line.contains(BIND_SYMBOL)), "{text}");
-        // SAFETY: the kernel has the prototype that the signature gives.
+        // SAFETY: the kernel has the prototype for the signature.
         unsafe { finish_functions(&module, &machine, [added], std::sync::Arc::clone(&owner)) }.unwrap()
     };
     let three = functions[0].clone();
@@ -205,16 +208,16 @@ fn a_finished_module_outlives_its_context() {
     assert!(error.contains("`nobody_has_this_symbol`"), "{error}");
 }
 
-/// The loader is the caller's own: MCJIT.
+/// Uses MCJIT as the caller's own loader.
 #[cfg(not(feature = "external-runtime"))]
 #[test]
 fn a_module_of_the_callers_own_loader_gives_its_state_up() {
     use crate::embed::module_at;
     use tvm_ffi_runtime::{Function, Module as FfiModule, registry};
 
-    /// The engine refers to the context, which therefore goes later. Nobody uses either meanwhile.
+    /// The engine refers to the context, so the context is dropped later. Nothing else uses either meanwhile.
     struct Loader(#[expect(dead_code, reason = "it is only kept")] inkwell::execution_engine::ExecutionEngine<'static>);
-    // SAFETY: it is only dropped, by whoever drops the last function.
+    // SAFETY: it is only dropped, together with the last function.
     unsafe impl Send for Loader {}
     // SAFETY: as above.
     unsafe impl Sync for Loader {}

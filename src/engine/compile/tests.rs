@@ -1,26 +1,27 @@
-//! Code with state and imports, and code that calls other code by symbols.
+//! Tests of code with state and imports, and of code that calls other code by its symbol.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 use super::*;
+use crate::backend::Backend;
 use crate::ir::{FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type};
 use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIObjectHandle};
 use tvm_ffi_runtime::capi;
 use tvm_ffi_runtime::{Any, ToAnyView};
 
 thread_local! {
-    /// What code has told on this thread: a context, and how often it ran.
+    /// Events recorded by the code on this thread: a context, and a count.
     static TOLD: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
     static CALLED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Looks `helper` up in the context and calls it with the count, or fails.
+/// Looks up `helper` in the context and calls it with the count, or fails.
 unsafe extern "C" fn calls_helper(context: TVMFFIObjectHandle, count: u64, result: *mut TVMFFIAny) -> i32 {
     TOLD.with_borrow_mut(|told| told.push((context.addr(), count)));
     let mut function = std::ptr::null_mut();
-    // SAFETY: the context is null or a module; the argument is a value, and the result none.
+    // SAFETY: the context is null or a module; the argument is a valid value, and the result is initialised to None.
     unsafe {
         match capi::TVMFFIEnvModLookupFromImports(context, c"helper".as_ptr(), &raw mut function) {
             0 => {
@@ -37,7 +38,8 @@ extern "C" fn gone(context: TVMFFIObjectHandle, count: u64) {
     TOLD.with_borrow_mut(|told| told.push((context.addr(), 1000 + count)));
 }
 
-/// Wrappers `names` that count together, and hand the library's context to `calls_helper`; a destructor that tells `gone`.
+/// Wrappers `names` that share a counter and pass the library's context to `calls_helper`, with a destructor that calls
+/// `gone`.
 fn with_state(names: &[&str]) -> VerifiedModule {
     let mut module = Module::new();
     let count = module.add_state("count", 8, 8);
@@ -71,7 +73,7 @@ fn with_state(names: &[&str]) -> VerifiedModule {
 
 fn engine(backend: Backend) -> EngineBuilder {
     let builder = Engine::builder().backend(backend);
-    // SAFETY: that is what the modules of these tests call them as.
+    // SAFETY: the modules of these tests call the functions with these prototypes.
     unsafe {
         builder
             .symbol("calls_helper", calls_helper as *const u8)
@@ -85,12 +87,19 @@ fn signature(name: &str) -> Signature {
     Signature::builder(name).build().unwrap()
 }
 
-/// What compiling makes of a lowered module.
+/// What compilation returns for a lowered module.
 fn wrappers(engine: &Engine, module: &VerifiedModule) -> Wrappers {
     let code = engine.load(module).unwrap();
     // SAFETY: the destructor calls `gone`.
     unsafe { code.run_destructors_on_drop() };
-    Wrappers { code, needs_module: needs_module(module), launches: Vec::new() }
+    let exported = module.functions.values().filter(|function| function.linkage == Linkage::Export);
+    let functions = exported.map(|function| LoweredFunction {
+        name: function.name.clone(),
+        symbol: function.name.clone(),
+        launches: Vec::new(),
+        parts: 0..0,
+    });
+    Wrappers { code, needs_module: needs_module(module), functions: functions.collect() }
 }
 
 fn helper(factor: i64) -> runtime::Module {
@@ -121,12 +130,12 @@ fn code_with_state_belongs_to_a_module_that_it_knows() {
         module.import_module(&helper(10)).unwrap();
         assert_eq!(int(run.call(()).unwrap()), 10);
         assert_eq!(int(module.get_function("g").unwrap().unwrap().call(()).unwrap()), 20);
-        // the function alone keeps it
+        // only the function keeps the module alive
         drop(module);
         assert_eq!(int(run.call(()).unwrap()), 30);
         assert_eq!(TOLD.take(), [(handle, 0), (handle, 1), (handle, 2), (handle, 3)]);
         drop(run);
-        // the module is not seen any more when destructors run
+        // the context is null when destructors run
         assert_eq!(TOLD.take(), [(0, 1004)]);
     }
 }
@@ -140,7 +149,7 @@ fn modules_import_what_the_engine_says() {
     run.call(()).unwrap();
     assert_eq!(int(run.call(()).unwrap()), 7);
     assert_eq!(module.imports().len(), 2);
-    // modules without state too
+    // modules without state, too
     // SAFETY: the kernel has no code.
     let plain = unsafe { engine.compile_module([(&signature("plain"), &Kernel::check_only())]) }.unwrap();
     assert_eq!((plain.kind(), plain.imports().len()), ("jit", 2));
@@ -152,7 +161,7 @@ fn the_caller_sets_the_context_of_code() {
     TOLD.take();
     let engine = engine(Backend::default()).build().unwrap();
     let code = engine.load(&with_state(&["f"])).unwrap();
-    // SAFETY: that is the type of every wrapper.
+    // SAFETY: every wrapper has this type.
     let f = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(code.function("__tvm_ffi_f").unwrap()) };
     let mut result = TVMFFIAny::none();
     // SAFETY: a packed call.
@@ -169,7 +178,7 @@ fn the_caller_sets_the_context_of_code() {
     let plain = engine.compile_code([(&signature("plain"), &Kernel::check_only())]).unwrap();
     // SAFETY: as above.
     assert!(!unsafe { plain.set_library_context(handle.cast::<c_void>()) });
-    // nobody has vouched for the destructor
+    // `run_destructors_on_drop` was not called
     drop(code);
     assert_eq!(TOLD.take(), []);
 }
@@ -199,7 +208,7 @@ fn caller(name: &str, callee: &str) -> VerifiedModule {
 fn run(code: &Code, name: &str) -> u64 {
     CALLED.set(0);
     let address = code.function(&format!("{FUNCTION}{name}")).unwrap();
-    // SAFETY: that is the type of every wrapper.
+    // SAFETY: every wrapper has this type.
     let f = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
     let mut result = TVMFFIAny::none();
     // SAFETY: a packed call.
@@ -222,7 +231,7 @@ fn symbols_of_an_engines_own_functions() {
         let second = compile("two");
         let of_second = engine.load(&calls).unwrap();
         assert_eq!([run(&of_first, "f"), run(&of_second, "f")], [1, 2]);
-        // the importing code keeps what it calls; what nobody keeps is not found
+        // the importing code keeps its callee alive; an unreferenced function is not found
         drop(second);
         assert_eq!(run(&of_second, "f"), 2);
         drop(of_second);
@@ -232,7 +241,7 @@ fn symbols_of_an_engines_own_functions() {
         assert_eq!(run(&of_first, "f"), 1);
         drop(of_first);
         assert!(matches!(engine.load(&calls), Err(EngineError::Unresolved { .. })));
-        // another engine has functions of its own
+        // another engine has its own functions
         let other = self::engine(backend).build().unwrap();
         let _first = compile("one");
         assert!(matches!(other.load(&calls), Err(EngineError::Unresolved { .. })));

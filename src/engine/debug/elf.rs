@@ -1,4 +1,4 @@
-//! Addresses of sections in an object file, from which a debugger computes all others.
+//! Section addresses in an object file. A debugger computes all other addresses from these.
 
 use object::elf::{SHF_ALLOC, SectionHeader64};
 use object::read::elf::{ElfFile64, FileHeader as _};
@@ -6,7 +6,8 @@ use object::{Endianness, Object, ObjectSection, U64, pod};
 
 use crate::engine::error::EngineError;
 
-/// Gives sections their addresses, by their names, and says whether they are loaded there. A section that isn't may have any address.
+/// Sets the addresses of sections by name. `of` also says whether a section is loaded there; the address of one that
+/// isn't is arbitrary.
 pub(in crate::engine) fn place(
     bytes: &mut [u8],
     of: impl Fn(&str) -> Option<(usize, bool)>,

@@ -1,9 +1,9 @@
 //! Unwind tables of loaded code, registered with this process's unwinder.
 
-/// A table that is registered; dropping it takes it back.
+/// A registered table; dropping it deregisters it.
 #[cfg(all(unix, feature = "cranelift"))]
 pub(in crate::engine) struct Frames {
-    /// A table that this value owns. Aligned, since an unwinder may read words; never moved nor changed.
+    /// The table, if this value owns it. Aligned, since an unwinder may read words, and never moved or changed.
     _table: Box<[u64]>,
     /// The addresses that were registered.
     registered: Vec<usize>,
@@ -17,7 +17,7 @@ unsafe extern "C" {
 
 #[cfg(all(unix, feature = "cranelift"))]
 impl Frames {
-    /// Registers an `.eh_frame` that ends with four zeros, whose addresses are absolute.
+    /// Registers an `.eh_frame` that ends with four zeros and uses absolute addresses.
     ///
     /// # Safety
     /// The table is well-formed, and the code that it describes stays where it is until the `Frames` is dropped.
@@ -29,30 +29,32 @@ impl Frames {
         });
         let table: Box<[u64]> = words.collect();
         let start = table.as_ptr().expose_provenance();
-        // SAFETY: as the caller promises; the table lives until `drop` has taken it back.
+        // SAFETY: the caller guarantees it; the table lives until `drop` has deregistered it.
         unsafe { Self::register_table(table, start, eh_frame) }
     }
 
-    /// Registers the `.eh_frame` of so many bytes at an address, with four zeros behind it, which refers to its code by distances.
+    /// Registers the `.eh_frame` of `len` bytes at an address. It is followed by four zeros and uses relative
+    /// addresses.
     ///
     /// # Safety
-    /// The table is well-formed, and it and the code that it describes stay where they are until the `Frames` is dropped.
+    /// The table is well-formed, and it and the code that it describes stay where they are until the `Frames` is
+    /// dropped.
     pub(in crate::engine) unsafe fn register_in_place(address: usize, len: usize) -> Self {
         let start: *const u8 = std::ptr::with_exposed_provenance(address);
         // SAFETY: the table stays there, unchanged.
         let eh_frame = unsafe { std::slice::from_raw_parts(start, len) };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees it.
         unsafe { Self::register_table(Box::default(), address, eh_frame) }
     }
 
     /// # Safety
-    /// As [`register_in_place`](Self::register_in_place), of a table at `start` that `table` may own.
+    /// As [`register_in_place`](Self::register_in_place), for a table at `start`, which `table` may own.
     unsafe fn register_table(table: Box<[u64]>, start: usize, eh_frame: &[u8]) -> Self {
         let offsets = if takes_entries() { entries(eh_frame) } else { vec![0] };
         let registered = offsets.into_iter().map(|offset| start + offset).collect();
         let frames = Frames { _table: table, registered };
         for place in frames.places() {
-            // SAFETY: the table is well-formed, which the caller promises, and lives until `drop` has taken it back.
+            // SAFETY: the caller guarantees a well-formed table, and it lives until `drop` has deregistered it.
             unsafe { __register_frame(place) };
         }
         frames
@@ -67,20 +69,20 @@ impl Frames {
 impl Drop for Frames {
     fn drop(&mut self) {
         for place in self.places() {
-            // SAFETY: `register` has registered it, and nobody has taken it back.
+            // SAFETY: `register_table` has registered it, and it is deregistered only here.
             unsafe { __deregister_frame(place) };
         }
     }
 }
 
-/// The descriptions of functions in an `.eh_frame`, by their offsets.
+/// The offsets of the functions' entries (FDEs) in an `.eh_frame`.
 #[cfg(all(unix, feature = "cranelift"))]
 fn entries(eh_frame: &[u8]) -> Vec<usize> {
     let word = |at: usize| Some(u32::from_ne_bytes(eh_frame.get(at..at + 4)?.try_into().ok()?));
     let mut entries = Vec::new();
     let mut at = 0;
     while let Some(length) = word(at).filter(|length| *length != 0) {
-        // a word behind the length says what the entry belongs to; 0 is what others belong to
+        // the word after the length is 0 for a CIE, and refers to one for an FDE
         if word(at + 4).is_some_and(|of| of != 0) {
             entries.push(at);
         }
@@ -94,7 +96,7 @@ fn entries(eh_frame: &[u8]) -> Vec<usize> {
 fn takes_entries() -> bool {
     use std::sync::OnceLock;
     static TAKES_ENTRIES: OnceLock<bool> = OnceLock::new();
-    // These have LLVM's. A static executable can't be asked.
+    // These use LLVM's. A static executable can't look the symbol up.
     if cfg!(any(
         target_vendor = "apple",
         target_os = "android",
@@ -107,7 +109,7 @@ fn takes_entries() -> bool {
         .get_or_init(|| !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__unw_add_dynamic_fde".as_ptr()) }.is_null())
 }
 
-/// A table of functions that Windows has been told of; dropping it takes it back.
+/// A function table registered with Windows; dropping it deregisters it.
 #[cfg(all(windows, target_arch = "x86_64", feature = "cranelift"))]
 pub(in crate::engine) struct Frames {
     table: Box<[windows_sys::Win32::System::Diagnostics::Debug::IMAGE_RUNTIME_FUNCTION_ENTRY]>,
@@ -115,10 +117,12 @@ pub(in crate::engine) struct Frames {
 
 #[cfg(all(windows, target_arch = "x86_64", feature = "cranelift"))]
 impl Frames {
-    /// Tells of functions: where each begins and ends, and where its `UNWIND_INFO` is, from `base` on. `None` if Windows refuses.
+    /// Registers functions: the begin, the end and the `UNWIND_INFO` of each, relative to `base`. `None` if Windows
+    /// refuses.
     ///
     /// # Safety
-    /// The `UNWIND_INFO`s are well-formed, and code and `UNWIND_INFO`s stay where they are until the `Frames` is dropped.
+    /// The `UNWIND_INFO`s are well-formed, and code and `UNWIND_INFO`s stay where they are until the `Frames` is
+    /// dropped.
     pub(in crate::engine) unsafe fn register(base: usize, functions: &[[u32; 3]]) -> Option<Self> {
         use windows_sys::Win32::System::Diagnostics::Debug::{
             IMAGE_RUNTIME_FUNCTION_ENTRY, IMAGE_RUNTIME_FUNCTION_ENTRY_0, RtlAddFunctionTable,
@@ -131,7 +135,7 @@ impl Frames {
         let mut functions = functions.to_vec();
         functions.sort_unstable();
         let table: Box<[_]> = functions.iter().map(entry).collect();
-        // SAFETY: the table is sorted and lives until `drop` has taken it back; the rest is the caller's promise.
+        // SAFETY: the table is sorted and lives until `drop` has deregistered it; the caller guarantees the rest.
         let known = unsafe { RtlAddFunctionTable(table.as_ptr(), table.len() as u32, base as u64) };
         known.then_some(Frames { table })
     }
@@ -145,6 +149,6 @@ impl Drop for Frames {
     }
 }
 
-/// No table: none is written for this platform.
+/// An empty table: unwinding isn't implemented for this platform.
 #[cfg(not(all(feature = "cranelift", any(unix, all(windows, target_arch = "x86_64")))))]
 pub(in crate::engine) struct Frames;

@@ -1,22 +1,21 @@
-//! gdb's interface for code that a program makes for itself: a list of object files in memory, and a function where gdb stops whenever the list
-//! changes.
+//! gdb's JIT interface: a list of object files in memory, and a function where gdb stops whenever the list changes.
 //!
-//! The crate that wasmtime has for it, `wasmtime-internal-jit-debug`, compiles a file of C for each target, which building this crate for another
-//! machine would then need a compiler for.
+//! wasmtime's crate for this, `wasmtime-internal-jit-debug`, compiles a C file for each target, so cross-compiling this
+//! crate would need a C compiler for the target.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-/// An object file that gdb knows of; dropping it takes it back.
+/// An object file registered with gdb; dropping it deregisters it.
 pub(in crate::engine) struct Image {
     entry: Box<Entry>,
-    /// What the entry has the address of.
+    /// The file that the entry points to.
     _file: Box<[u8]>,
 }
 
-// SAFETY: the entry's pointers are read and written under the lock alone, or by a debugger that has stopped the process.
+// SAFETY: the entry's pointers are read and written only under the lock, or by a debugger that has stopped the process.
 unsafe impl Send for Image {}
-// SAFETY: as above; a shared reference gives access to nothing.
+// SAFETY: as above, and a shared reference gives no access to the fields.
 unsafe impl Sync for Image {}
 
 /// gdb's `struct jit_code_entry`.
@@ -54,7 +53,8 @@ macro_rules! return_instruction {
     };
 }
 
-// Weak, since a program has them once, whoever makes code in it: LLVM has both, too. Rust can say so in assembly alone.
+// Weak, because a program must have these symbols once, even if several libraries define them, as LLVM does. Rust can
+// express that only in assembly.
 std::arch::global_asm!(
     ".pushsection .text.__jit_debug_register_code,\"ax\",@progbits",
     ".weak __jit_debug_register_code",
@@ -86,7 +86,7 @@ unsafe extern "C" {
 static LOCK: Mutex<()> = Mutex::new(());
 
 impl Image {
-    /// Tells gdb of an object file whose sections have the addresses at which the code lies.
+    /// Registers an object file with gdb. Its sections have the addresses of the loaded code.
     pub(in crate::engine) fn register(file: Vec<u8>) -> Self {
         let file = file.into_boxed_slice();
         let (next, previous) = (ptr::null_mut(), ptr::null_mut());
@@ -94,7 +94,7 @@ impl Image {
         let mut image = Image { entry, _file: file };
         let entry = &raw mut *image.entry;
         let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock is held; entries of the list are alive, since `drop` takes them out.
+        // SAFETY: the lock is held, and entries of the list are alive, since `drop` removes them.
         unsafe {
             let descriptor = &raw mut __jit_debug_descriptor;
             let first = (*descriptor).first;
@@ -130,15 +130,15 @@ impl Drop for Image {
     }
 }
 
-/// Stops where gdb waits.
+/// Reports a change to gdb by calling the function where it has a breakpoint.
 ///
 /// # Safety
 /// The lock is held, and the entry is alive.
 unsafe fn tell(entry: *mut Entry, action: u32) {
-    // SAFETY: the lock is held, so nobody else writes the descriptor.
+    // SAFETY: the lock is held, so no other thread writes the descriptor.
     unsafe {
         let descriptor = &raw mut __jit_debug_descriptor;
-        // another runtime of the process may have put it there; a debugger reads the fields as they are in memory
+        // another runtime in the process may define the descriptor, and a debugger reads the fields from memory
         (&raw mut (*descriptor).relevant).write_volatile(entry);
         (&raw mut (*descriptor).action).write_volatile(action);
         __jit_debug_register_code();

@@ -1,22 +1,22 @@
-//! What an object file in ELF says of code that a linker has loaded from it.
+//! Reads debug information about loaded code from its ELF object file.
 
 use std::collections::HashMap;
 
 use gimli::{DebugLine, EndianSlice, NativeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
 
-use super::{Described, Locations};
+use super::described::{Described, Locations};
 use crate::backend::Lines;
 use crate::ir::LocationRef;
 
-/// The loaded section of code, and its functions.
+/// The loaded code section, and its functions.
 pub(in crate::engine) struct Contents {
     pub(in crate::engine) start: usize,
     pub(in crate::engine) size: usize,
     pub(in crate::engine) functions: Vec<Described>,
 }
 
-/// Reads an object whose code is in one section, where a function's address is known. `None` if there is no such section.
+/// Reads an object with one code section, from the known address of a function. `None` if there is no such section.
 pub(in crate::engine) fn contents(
     object: &[u8],
     locations: &Locations,
@@ -49,7 +49,7 @@ pub(in crate::engine) fn contents(
     Some(Contents { start, size: text.size() as usize, functions })
 }
 
-/// Code of source locations, in the order of addresses, which are counted from the section.
+/// Code ranges with source locations, in address order, relative to the section.
 fn lines(file: &object::File<'_>, locations: &Locations) -> Option<Vec<(u64, u64, LocationRef)>> {
     let known: HashMap<(&str, u32), LocationRef> =
         locations.iter().rev().map(|(location, at)| ((&*at.file, at.line), location)).collect();
@@ -75,7 +75,7 @@ fn lines(file: &object::File<'_>, locations: &Locations) -> Option<Vec<(u64, u64
     Some(lines)
 }
 
-/// The path of a file as the module has it: LLVM takes the folder off.
+/// The path of a file as in the module: LLVM splits off the directory.
 fn path(
     header: &gimli::LineProgramHeader<EndianSlice<'_, NativeEndian>>,
     file: &gimli::FileEntry<EndianSlice<'_, NativeEndian>>,
@@ -96,7 +96,7 @@ fn path(
     })
 }
 
-/// The contents of a section, with addresses as if the object were at 0.
+/// The contents of a section, relocated as if the object were loaded at 0.
 fn relocated(file: &object::File<'_>, name: &str) -> Option<Vec<u8>> {
     let section = file.section_by_name(name)?;
     let mut bytes = section.data().ok()?.to_vec();

@@ -1,18 +1,20 @@
-//! Files from which Linux' `perf` learns of code that a program makes for itself.
+//! Files that describe generated code to Linux `perf`.
 //!
-//! One file serves a process. It is made when first needed, and written to under a lock. `perf` reads it when the process is done, so that code
-//! that is gone stays in it.
+//! A process has one file. It is created when first needed, and written under a lock. `perf` reads it after the process
+//! has ended, so unloaded code stays in it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use memmap2::{Mmap, MmapOptions};
 
-use super::{Described, Locations, Perf};
+use super::described::{Described, Locations};
+use super::wanted::Perf;
 
-/// Writes of functions whose code is in memory at their addresses; on an error also the file's path.
+/// Writes `perf` entries for functions at their in-memory addresses. Errors include the file's path.
 pub(super) fn write(perf: Perf, functions: &[Described], locations: &Locations) -> Result<(), (PathBuf, io::Error)> {
     let file = match perf {
         Perf::Map => &MAP,
@@ -20,7 +22,7 @@ pub(super) fn write(perf: Perf, functions: &[Described], locations: &Locations) 
     };
     let path = path(perf);
     let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-    // after a fork the child has a file of its own
+    // after a fork the child creates its own file
     let is_ours = file.as_ref().is_some_and(|open: &Open| open.process == std::process::id());
     let done = (|| {
         if !is_ours {
@@ -35,8 +37,8 @@ pub(super) fn write(perf: Perf, functions: &[Described], locations: &Locations) 
     done.map_err(|e| (path, e))
 }
 
-/// Where `perf` looks for the file: a map in `/tmp`; a dump wherever the process has mapped it, here the folder that `JITDUMPDIR` names, or that
-/// of temporary files.
+/// Where `perf` looks for the file. A map is in `/tmp`. A dump is found wherever the process has mapped it: here in the
+/// directory of `JITDUMPDIR`, or in that for temporary files.
 fn path(perf: Perf) -> PathBuf {
     let process = std::process::id();
     match perf {
@@ -55,31 +57,28 @@ static DUMP: Mutex<Option<Open>> = Mutex::new(None);
 struct Open {
     file: File,
     process: u32,
-    /// Functions written so far.
+    /// The number of functions written so far.
     count: u64,
-    /// `perf` finds a dump by the mapping that it sees a process make.
+    /// A mapping of the dump; `perf` finds the dump through it.
     _marker: Option<Mmap>,
 }
 
 impl Open {
-    fn new(perf: Perf, path: &PathBuf) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).create(true);
+    fn new(perf: Perf, path: &Path) -> io::Result<Self> {
         let (process, count) = (std::process::id(), 0);
         Ok(match perf {
-            // others of the process may write to it, too
-            Perf::Map => Open { file: options.append(true).open(path)?, process, count, _marker: None },
+            Perf::Map => Open { file: open_map(path)?, process, count, _marker: None },
             Perf::JitDump => {
-                let mut file = options.write(true).truncate(true).open(path)?;
+                let mut file = create_dump(path)?;
                 file.write_all(&header(process)?)?;
-                // SAFETY: nobody reads what is mapped.
+                // SAFETY: the mapping is never read.
                 let marker = unsafe { MmapOptions::new().len(4096).map_exec(&file) }?;
                 Open { file, process, count, _marker: Some(marker) }
             }
         })
     }
 
-    /// A line a function: address and size in hexadecimal, and the name.
+    /// Writes one line per function: address and size in hexadecimal, and the name.
     fn map(&mut self, functions: &[Described], locations: &Locations) -> io::Result<()> {
         let mut text = String::new();
         for function in functions {
@@ -89,7 +88,7 @@ impl Open {
         self.file.write_all(text.as_bytes())
     }
 
-    /// Records of the jitdump format, version 1: of each function its lines, and then its code.
+    /// Writes jitdump records, version 1: for each function its lines, then its code.
     fn dump(&mut self, functions: &[Described], locations: &Locations) -> io::Result<()> {
         const CODE_LOAD: u32 = 0;
         const DEBUG_INFO: u32 = 2;
@@ -122,7 +121,53 @@ impl Open {
     }
 }
 
-/// The symbol, and in front of it the source's own name of the function.
+/// Options to open a file in a directory that other users can write to: don't follow links, and don't wait for a FIFO.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+    options
+}
+
+/// Opens the map. Other code generators in the process may write to it too.
+fn open_map(path: &Path) -> io::Result<File> {
+    let file = options().append(true).create(true).open(path)?;
+    expect_own(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Creates the dump and locks it while it is open, so it has one writer. An unlocked file belonged to an ended process
+/// with the same id.
+fn create_dump(path: &Path) -> io::Result<File> {
+    let create = || -> io::Result<File> {
+        let file = options().write(true).create_new(true).open(path)?;
+        file.try_lock()?;
+        Ok(file)
+    };
+    match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => return created,
+    }
+    let old = options().open(path)?;
+    expect_own(&old.metadata()?)?;
+    old.try_lock().map_err(|_| refused("another code generator of this process writes to it"))?;
+    std::fs::remove_file(path)?;
+    create()
+}
+
+/// Checks that another user can't have created the file: it is a regular file of this user with one link, and others
+/// can't write to it.
+fn expect_own(metadata: &Metadata) -> io::Result<()> {
+    // SAFETY: it has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    let is_own = metadata.is_file() && metadata.uid() == user && metadata.nlink() == 1 && metadata.mode() & 0o022 == 0;
+    if is_own { Ok(()) } else { Err(refused("it is there already, and isn't a file that only this user writes to")) }
+}
+
+fn refused(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, problem)
+}
+
+/// The symbol, preceded by the function's name in the source.
 fn shown(function: &Described, locations: &Locations) -> String {
     let source = function.first.map(|first| &locations[first].function);
     let name = match source {
@@ -138,7 +183,7 @@ fn c_string(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The head of a dump.
+/// The header of a dump.
 fn header(process: u32) -> io::Result<Vec<u8>> {
     const MAGIC: u32 = 0x4A69_5444;
     const SIZE: u32 = 40;
@@ -158,7 +203,7 @@ fn header(process: u32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Adds a record: its kind, its size with this head, the time, and what it says.
+/// Adds a record: its kind, its size including this header, the time, and its contents.
 fn push(bytes: &mut Vec<u8>, kind: u32, record: &[u8]) -> io::Result<()> {
     let size = u32::try_from(record.len() + 16).map_err(io::Error::other)?;
     bytes.extend(kind.to_ne_bytes());
@@ -168,10 +213,10 @@ fn push(bytes: &mut Vec<u8>, kind: u32, record: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The time by the clock that `perf record -k 1` uses, in nanoseconds.
+/// The time in nanoseconds, from the clock that `perf record -k 1` uses.
 fn now() -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock exists, and the struct is ours.
+    // SAFETY: the clock exists, and the pointer is to a local struct.
     match unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } {
         0 => Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64),
         _ => Err(io::Error::last_os_error()),
@@ -179,6 +224,6 @@ fn now() -> io::Result<u64> {
 }
 
 fn thread() -> u32 {
-    // SAFETY: it has no conditions.
+    // SAFETY: it has no preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }

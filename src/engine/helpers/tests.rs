@@ -1,4 +1,4 @@
-//! Tests of which helpers are compiled, and when, and of the error of a call whose helpers can't be compiled.
+//! Tests which helpers are compiled and when, and the error of a call whose helpers can't be compiled.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 fn helpers_import_what_is_resolved_for_them() {
     let symbols: Vec<_> = HelperSet::ALL.into_iter().flat_map(HelperSet::symbols).copied().collect();
     let module = helpers_module(&symbols, Capabilities::ALL, HOST_ENDIANNESS);
-    // those of launches call the system, too
+    // the helpers of launches also call the system
     let of_runtime = |name: &&str| name.starts_with("TVMFFI");
     let mut imports: Vec<_> = module.imports().map(|(_, import)| import.name.as_str()).filter(of_runtime).collect();
     let mut resolved = IMPORTS;
@@ -28,7 +28,7 @@ fn compile_in(engine: &Engine, text: &str) -> Wrapper {
     let signature: Signature = text.parse().unwrap();
     let code = engine.compile_code([(&signature, &Kernel::check_only())]).unwrap();
     let address = code.function(&signature.symbol()).unwrap();
-    // SAFETY: every wrapper is such a function.
+    // SAFETY: every wrapper has this type.
     Wrapper(unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) }, code)
 }
 
@@ -37,23 +37,24 @@ impl Wrapper {
         let args: Vec<_> = args.iter().map(|arg| arg.to_arg()).collect();
         let args: Vec<_> = args.iter().map(|arg| arg.as_view().as_raw()).collect();
         let mut result = TVMFFIAny::none();
-        // SAFETY: a packed call, whose result is none; `self` has the code.
+        // SAFETY: a packed call with an empty result; `self` owns the code.
         unsafe { (self.0)(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &raw mut result) }
     }
 }
 
-/// The bundled runtime's functions, of which that which raises is another. So it is a runtime of its own.
+/// The bundled runtime's functions with another function for raising errors, so it counts as a different runtime.
 fn table(raise: *const u8) -> Vec<(&'static str, *const u8)> {
     let table = capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()));
     table.map(|(name, address)| (name, if name == RAISE { raise } else { address })).collect()
 }
 
 fn engine(backend: Backend, raise: *const u8) -> Engine {
-    // SAFETY: the functions are those of the bundled runtime, but for one that is of the same prototype, or never called.
+    // SAFETY: the functions are those of the bundled runtime, except for one, which has the same prototype or is never
+    // called.
     unsafe { Engine::builder().backend(backend).foreign_runtime(table(raise)) }.build().unwrap()
 }
 
-/// How many parts of code each set has that the engine's runtime has for `bind`: none where it isn't compiled.
+/// The capabilities of each `bind` set of the runtime, and its code size in bytes, which is 0 until it is compiled.
 fn sets(runtime: &Runtime) -> Vec<(Capabilities, usize)> {
     let sets = lock(&SETS_OF_PROCESS);
     let ours = sets.iter().filter(|set| set.runtime == *runtime && set.unit == HelperSet::Bind);
@@ -64,9 +65,9 @@ thread_local! {
     static RAISED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
 }
 
-/// Notes what is raised on this thread; `WHICH` makes different functions of it.
+/// Notes what is raised on this thread. Each `WHICH` makes a different function.
 unsafe extern "C" fn note<const WHICH: usize>(kind: *const c_char, parts: *const *const c_char, count: i32) {
-    // SAFETY: as many C strings as stated.
+    // SAFETY: the array has the stated number of C strings.
     let text = |part: *const c_char| unsafe { CStr::from_ptr(part) }.to_str().unwrap().to_owned();
     // SAFETY: as above.
     let parts: String = (0..count as usize).map(|i| text(unsafe { *parts.add(i) })).collect();
@@ -78,7 +79,7 @@ fn raised() -> String {
     RAISED.take()
 }
 
-/// One test, as the slots are the process's.
+/// A single test, because the slots belong to the process.
 #[test]
 fn sets_are_compiled_when_needed_and_grow() {
     #[cfg(feature = "cranelift")]
@@ -93,16 +94,16 @@ fn check<const WHICH: usize>(backend: Backend) {
     let (first, second) = (engine(backend, raise), engine(backend, raise));
     let runtime = Helpers::new(first.jit(), false).unwrap().runtime;
 
-    // the fast path needs none
+    // the fast path needs no helper
     let int = compile_in(&first, "f(a: int64)");
     assert_eq!((int.call(&[&1]), raised()), (0, String::new()));
     assert_eq!(sets(&runtime).len(), 1);
     assert_eq!(sets(&runtime)[0].1, 0);
-    // until then they grow
+    // before they are compiled, sets grow
     let float = compile_in(&second, "g(a: float32)");
     let [(capabilities, 0)] = sets(&runtime)[..] else { panic!("{:?}", sets(&runtime)) };
 
-    // a wrong call compiles them once, for all that engines of this runtime have asked for
+    // an invalid call compiles them once, with all capabilities requested from engines of this runtime
     assert_eq!(int.call(&[&"a"]), -1);
     assert_eq!(
         raised(),
@@ -115,12 +116,12 @@ fn check<const WHICH: usize>(backend: Backend) {
     assert_eq!(float.call(&[&1]), 0);
     assert_eq!(sets(&runtime), [(same, size)]);
 
-    // what is compiled is linked to: the wrapper's code knows no stub any more
+    // new wrappers link directly to compiled helpers, not to stubs
     let again = compile_in(&first, "f(a: int64)");
     assert_eq!((again.call(&[&"a"]), raised().is_empty()), (-1, false));
     assert_eq!(sets(&runtime), [(same, size)]);
 
-    // more capabilities make a further set, and the third has all of them
+    // more capabilities need another set, and the third set has all of them
     let tensor = compile_in(&first, "t(x: Tensor([n], float32))");
     assert_eq!((tensor.call(&[&1]), raised().ends_with("expected Tensor, got int")), (-1, true));
     assert_eq!(sets(&runtime).len(), 2);
@@ -130,10 +131,10 @@ fn check<const WHICH: usize>(backend: Backend) {
     assert_eq!((sets(&runtime).len(), all), (SETS, Capabilities::ALL));
     assert!(size > 0, "a wrapper that binds in every call is linked to the helper itself");
     assert_eq!((map.call(&[&1]), raised().ends_with("expected Map, got int")), (-1, true));
-    // what came before goes on as it was
+    // earlier wrappers still work
     assert_eq!((int.call(&[&"a"]), raised().ends_with("expected int64, got str")), (-1, true));
 
-    // where they can't be compiled, each call says so, and nothing is left undone
+    // if they can't be compiled, each call reports that and can retry
     let missing = Runtime {
         addresses: runtime.addresses.map(|address| if address == raise.addr() { address } else { 0 }),
         ..runtime
@@ -148,7 +149,7 @@ fn check<const WHICH: usize>(backend: Backend) {
     }
 }
 
-/// Runtimes without end don't take slots without end, nor those of the bundled runtime.
+/// Many runtimes can't use up all slots, nor those of the bundled runtime.
 fn slots_run_out(backend: Backend) {
     let never_called = |i: usize| std::ptr::without_provenance::<u8>(0x1000 + i);
     let engines: Vec<_> = (0..SLOTS).map(|i| engine(backend, never_called(i))).collect();
@@ -161,7 +162,7 @@ fn slots_run_out(backend: Backend) {
     let late = engine(backend, note::<7> as *const u8);
     let wrapper = compile_in(&late, "f(a: int64)");
     assert_eq!((wrapper.call(&[&"a"]), raised().ends_with("expected int64, got str")), (-1, true));
-    // the bundled runtime has room
+    // the bundled runtime still has free slots
     let bundled = Helpers::new(Engine::builder().backend(backend).build().unwrap().jit(), true).unwrap();
     assert!(slot_for(&bundled.runtime, HelperSet::Bind, Capabilities::ALL).is_some());
 }

@@ -1,20 +1,21 @@
-//! Archives of objects, of which the members are taken that are needed.
+//! Archives of objects. Only the needed members are linked.
 
 use std::collections::HashMap;
 
 use object::read::archive::{ArchiveFile, ArchiveMember, ArchiveOffset};
 
-use super::read::{FORMAT, ObjectFile, refused};
+use super::read::{FORMAT, ObjectFile, RunsAtLoad, refused};
 use crate::engine::EngineError;
 use crate::object_symbols::c_name;
 
-/// An archive with the members that haven't been taken.
+/// An archive with the members that haven't been taken yet.
 pub(super) struct Archive<'a> {
     label: String,
     bytes: &'a [u8],
     file: ArchiveFile<'a>,
-    /// For each symbol the member that defines it, by its number. A member goes when it is taken.
+    /// Maps each symbol to the index of the member that defines it. A member is removed when it is taken.
     members: Vec<Option<Member<'a>>>,
+    runs: RunsAtLoad,
     symbols: HashMap<&'a str, usize>,
 }
 
@@ -24,16 +25,16 @@ enum Member<'a> {
 }
 
 impl<'a> Archive<'a> {
-    /// Reads an archive: its table of symbols, or all of its members where there is no such table.
+    /// Reads an archive: its symbol table, or all of its members if it has none.
     ///
     /// # Errors
-    /// It is broken, or thin.
-    pub(super) fn read(label: String, bytes: &'a [u8]) -> Result<Self, EngineError> {
+    /// The archive is malformed, or thin.
+    pub(super) fn read(label: String, bytes: &'a [u8], runs: RunsAtLoad) -> Result<Self, EngineError> {
         let file = ArchiveFile::parse(bytes).map_err(|error| refused(&label, error.to_string()))?;
         if file.is_thin() {
             return Err(refused(&label, "a thin archive, which only names its members: give those"));
         }
-        let mut archive = Archive { label, bytes, file, members: Vec::new(), symbols: HashMap::new() };
+        let mut archive = Archive { label, bytes, file, members: Vec::new(), runs, symbols: HashMap::new() };
         archive.index()?;
         Ok(archive)
     }
@@ -69,13 +70,13 @@ impl<'a> Archive<'a> {
     fn object(&self, member: &ArchiveMember<'a>) -> Result<ObjectFile<'a>, EngineError> {
         let label = format!("member `{}` of {}", String::from_utf8_lossy(member.name()), self.label);
         let bytes = member.data(self.bytes).map_err(|error| refused(&label, error.to_string()))?;
-        ObjectFile::read(label, bytes)
+        ObjectFile::read(label, bytes, self.runs)
     }
 
-    /// The member that defines a symbol, unless it has been taken.
+    /// Takes the member that defines a symbol, unless it has been taken.
     ///
     /// # Errors
-    /// The member is refused.
+    /// The member is rejected.
     pub(super) fn take(&mut self, symbol: &str) -> Result<Option<ObjectFile<'a>>, EngineError> {
         let Some(&number) = self.symbols.get(symbol) else { return Ok(None) };
         match self.members.get_mut(number).and_then(Option::take) {

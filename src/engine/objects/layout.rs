@@ -1,4 +1,4 @@
-//! The places of a unit's parts in memory.
+//! The memory layout of a unit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,50 +13,53 @@ use super::relocation::{Field, Relocation, STUB, Via, find};
 use super::unit::Unit;
 use crate::engine::EngineError;
 
-/// The meaning of a symbol.
+/// What a symbol resolves to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Place {
     /// An offset in a section of an object.
     Section(usize, SectionIndex, u64),
-    /// A number.
+    /// A constant.
     Absolute(u64),
-    /// An import of the unit.
+    /// An import of the unit, by index.
     Import(usize),
-    /// A common symbol.
+    /// A common symbol, by index.
     Common(usize),
 }
 
-/// A place that refers to a symbol.
+/// A field that refers to a symbol.
 pub(super) struct Reference {
-    /// Its offset in the memory.
+    /// The field's offset in the memory.
     pub(super) at: usize,
     pub(super) relocation: Relocation,
     pub(super) place: Place,
     pub(super) addend: i64,
-    /// For messages.
+    /// Where the field is, for messages.
     pub(super) object: usize,
     pub(super) section: SectionIndex,
     pub(super) symbol: Option<SymbolIndex>,
 }
 
-/// The parts of a unit with their offsets in memory. First are code and constants, with the words and stubs that lead to other places, and then what code writes.
+/// The offsets of a unit's parts in memory. Code and constants come first, with address words and stubs for other
+/// targets. The parts that code writes follow.
 pub(super) struct Layout {
     pub(super) sections: HashMap<(usize, SectionIndex), usize>,
     pub(super) commons: Vec<usize>,
-    /// Words that have addresses.
+    /// Offsets of words that contain addresses.
     pub(super) words: HashMap<Place, usize>,
-    /// Stubs that jump to imports.
+    /// Offsets of stubs that jump to imports.
     pub(super) stubs: HashMap<usize, usize>,
-    /// Unwind tables, by their places and sizes. There are zeros behind each.
+    /// Offsets and sizes of unwind tables. Each is followed by zeros.
     pub(super) frames: Vec<(usize, usize)>,
     pub(super) references: Vec<Reference>,
-    /// The bytes of code and constants, in whole pages.
+    /// The offset of the room for generated code.
+    pub(super) room: usize,
+    /// The size of code and constants in bytes, rounded up to pages.
     pub(super) code: usize,
     pub(super) len: usize,
     pub(super) needs_low_memory: bool,
 }
 
-/// The most bytes that are in reach of each other.
+/// The maximum size in bytes within which everything is in range.
 const MOST: usize = i32::MAX as usize;
 
 /// The zeros that end an unwind table.
@@ -67,7 +70,7 @@ pub(super) const END: usize = 4;
 struct Cursor(usize);
 
 impl Cursor {
-    /// Room for a part; `None` where there is none.
+    /// Reserves room for a part; `None` if there is none.
     fn take(&mut self, size: u64, align: u64) -> Option<usize> {
         let align =
             usize::try_from(align.max(1)).ok().filter(|align| align.is_power_of_two() && *align <= page::size())?;
@@ -78,11 +81,11 @@ impl Cursor {
 }
 
 impl Layout {
-    /// Lays a unit out.
+    /// Lays out a unit, with `room` bytes for other code.
     ///
     /// # Errors
-    /// An object is broken, too large, or has a relocation that can't be applied.
-    pub(super) fn of(unit: &Unit<'_>) -> Result<Self, EngineError> {
+    /// An object is malformed or too large, or has an unsupported relocation.
+    pub(super) fn of(unit: &Unit<'_>, room: usize) -> Result<Self, EngineError> {
         let mut layout = Layout {
             sections: HashMap::new(),
             commons: Vec::new(),
@@ -90,6 +93,7 @@ impl Layout {
             stubs: HashMap::new(),
             frames: Vec::new(),
             references: Vec::new(),
+            room: 0,
             code: 0,
             len: 0,
             needs_low_memory: false,
@@ -122,6 +126,8 @@ impl Layout {
                     };
                     room.ok_or_else(|| EngineError::internal("objects that refer to more than 2 GiB of symbols"))?;
                 }
+                let place = cursor.take(room as u64, STUB as u64);
+                layout.room = place.ok_or_else(|| EngineError::internal("objects without room for more code"))?;
                 layout.code = cursor.0.next_multiple_of(page::size());
                 cursor.0 = layout.code;
             }
@@ -131,7 +137,7 @@ impl Layout {
             layout.commons.push(place);
         }
         layout.len = cursor.0;
-        // sections that are written have their places only now
+        // writable sections get their offsets only now
         for reference in &mut layout.references {
             let start = layout.sections.get(&(reference.object, reference.section));
             reference.at += start.copied().ok_or_else(|| EngineError::internal("a section without a place"))?;
@@ -139,7 +145,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Reads all relocations, whose places are offsets in their sections yet. Gives what they need besides.
+    /// Reads all relocations. Their offsets are still relative to their sections. Returns the words and stubs that they
+    /// need.
     fn find_references(&mut self, unit: &Unit<'_>) -> Result<Vec<Link>, EngineError> {
         let mut links = Vec::new();
         let commons: HashMap<&str, usize> = commons(unit).enumerate().map(|(i, (name, ..))| (name, i)).collect();
@@ -166,21 +173,22 @@ impl Layout {
     }
 }
 
-/// The table that a reference leads through.
+/// A table entry through which a reference goes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
     Word(Place),
     Stub(usize),
 }
 
-/// Whether a section is loaded, among those that code writes or among the others.
+/// Whether a section is loaded among those that code writes (`writable`), or among the others.
 fn belongs<'a>(section: &impl ObjectSection<'a>, writable: bool) -> bool {
     let flags = section.flags();
     let is_written = matches!(flags, SectionFlags::Elf { sh_flags } if sh_flags & u64::from(elf::SHF_WRITE) != 0);
     is_loaded(flags) && section.kind() != SectionKind::Note && is_written == writable
 }
 
-/// The common symbols of a unit in order: name, object, size, alignment. The largest of several of one name counts.
+/// The common symbols of a unit in order: name, object, size, alignment. Those of one name are merged; the
+/// largest size and alignment count.
 fn commons<'u>(unit: &'u Unit<'_>) -> impl Iterator<Item = (&'u str, usize, u64, u64)> {
     let mut names: Vec<(&str, usize)> = unit
         .globals
@@ -248,7 +256,8 @@ impl Symbols<'_, '_> {
         Ok(Reference { at, relocation, place, addend, object: index, section, symbol })
     }
 
-    /// As it is, but for a call of an import that an older assembler has written as a distance of any kind: a stub will do for it.
+    /// The relocation unchanged, except for a call of an import that an older assembler emitted as a plain distance: a
+    /// stub can be used for it.
     fn call_without_plt<'d>(
         &self,
         section: &impl ObjectSection<'d>,
@@ -259,7 +268,7 @@ impl Symbols<'_, '_> {
         let is_import = matches!(place, Place::Import(_));
         let is_distance = relocation.via == Via::Symbol && relocation.field == Field::Relative32;
         let opcode = || at.checked_sub(1).and_then(|before| section.data().ok()?.get(before).copied());
-        // `call` and `jmp`: no byte before the distance in an operand is one of these
+        // `call` and `jmp`: none of these bytes can precede a distance in an operand
         let is_call =
             is_import && is_distance && section.kind() == SectionKind::Text && matches!(opcode(), Some(0xe8 | 0xe9));
         if is_call { Relocation { via: Via::Call, ..relocation } } else { relocation }

@@ -1,7 +1,7 @@
-//! Memory for objects: one region, in which everything is in reach of everything.
+//! Memory for objects: a single region, so all of it is in range of relative addresses.
 //!
-//! It is writable while objects are put there. Then its first part, of code and constants, becomes executable and is never written again; the rest
-//! stays writable and is never executable.
+//! It is writable while objects are copied there. Then its first part, code and constants, becomes executable and is
+//! never written again. The rest stays writable and is never executable.
 
 use std::ffi::c_int;
 use std::io;
@@ -9,25 +9,25 @@ use std::ptr;
 
 use region::{Protection, page, protect};
 
-/// A mapping, which goes with this value.
+/// A mapping; dropping it unmaps the memory.
 pub(super) struct Region {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: the region belongs to its owner, as a `Box` of bytes would.
+// SAFETY: this value owns the region, as a `Box` of bytes would.
 unsafe impl Send for Region {}
-// SAFETY: as above; `&Region` gives no more than the address.
+// SAFETY: as above; `&Region` exposes only the address.
 unsafe impl Sync for Region {}
 
-/// The place of code and data that are addressed by 32 bits. Only Linux on x86-64 has a flag for it.
+/// The flag to map memory that 32-bit addresses reach. Only Linux on x86-64 has one.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 const LOW: Option<c_int> = Some(libc::MAP_32BIT);
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 const LOW: Option<c_int> = None;
 
 impl Region {
-    /// Maps at least so many bytes, all 0. `low`: below 2 GiB.
+    /// Maps at least `len` zeroed bytes. `low`: below 2 GiB.
     pub(super) fn map(len: usize, low: bool) -> io::Result<Self> {
         let len = len.max(1).checked_next_multiple_of(page::size());
         let len = len.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -40,7 +40,7 @@ impl Region {
         };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | place;
-        // SAFETY: a new mapping at an address of the system's choice takes nothing from anybody.
+        // SAFETY: a new mapping at an address that the system chooses doesn't replace an existing one.
         let start = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             Err(io::Error::last_os_error())
@@ -53,20 +53,22 @@ impl Region {
         self.start.expose_provenance()
     }
 
-    /// The bytes, before any of them is protected.
+    /// The bytes, before a part of them is protected.
     pub(super) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping has so many bytes, is writable until `protect_code`, which consumes the region's writer, and is borrowed by `&mut`.
+        // SAFETY: the mapping has `len` bytes and is borrowed by `&mut`. It is writable until `protect_code`, which
+        // consumes the region.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
-    /// Makes the first bytes, rounded up to pages, executable and read-only.
+    /// Makes the first `code` bytes, rounded up to pages, executable and read-only.
     pub(super) fn protect_code(self, code: usize) -> io::Result<Executable> {
         let other = |error: String| io::Error::other(error);
-        // The CPU may have old content of these addresses in its instruction cache (x86 takes care of that itself).
+        // The CPU's instruction cache may hold old contents of these addresses (x86 keeps it coherent itself).
         // SAFETY: the range is in the mapping, which is alive.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(self.start.cast(), code) }
             .map_err(|error| other(error.to_string()))?;
-        // SAFETY: the range is of whole pages of the mapping, to which no Rust reference leads: `bytes` borrows the region.
+        // SAFETY: the range is whole pages of the mapping. No Rust reference points into it, since `bytes` borrows the
+        // region.
         unsafe { protect(self.start, code, Protection::READ_EXECUTE) }.map_err(|error| other(error.to_string()))?;
         wasmtime_internal_jit_icache_coherence::pipeline_flush_mt().map_err(|error| other(error.to_string()))?;
         Ok(Executable(self))
@@ -75,7 +77,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and nobody uses it any more. That it can't be unmapped doesn't happen to whole mappings.
+        // SAFETY: this value owns the mapping, and it is no longer used. Unmapping a whole mapping doesn't fail.
         unsafe { libc::munmap(self.start.cast(), self.len) };
     }
 }

@@ -1,6 +1,6 @@
-//! One relocatable object: whether it can be loaded here, and its symbols.
+//! A relocatable object: whether it can be loaded here, and its symbols.
 
-use object::elf::{self, STT_GNU_IFUNC};
+use object::elf::{self, STT_GNU_IFUNC, STV_DEFAULT, STV_PROTECTED};
 use object::{
     Architecture, BinaryFormat, File, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SectionKind,
     SymbolFlags, SymbolIndex, SymbolKind,
@@ -9,26 +9,37 @@ use object::{
 use crate::engine::EngineError;
 use crate::object_symbols::c_name;
 
-/// A relocatable object for this machine, which runs nothing by itself.
+/// A relocatable object for this machine, without code that runs at load time.
 pub(in crate::engine) struct ObjectFile<'a> {
     /// The object in words, for messages.
     pub(in crate::engine) label: String,
-    #[cfg_attr(not(feature = "_llvm"), allow(dead_code))] // LLJIT takes them
+    #[cfg_attr(not(feature = "_llvm"), allow(dead_code))] // LLJIT uses them
     pub(in crate::engine) bytes: &'a [u8],
     pub(super) file: File<'a>,
     pub(super) defined: Vec<Definition<'a>>,
     pub(super) undefined: Vec<Undefined<'a>>,
 }
 
-/// A symbol that an object defines and others see.
+/// What an object may contain that runs when it is loaded or unloaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RunsAtLoad {
+    /// Nothing: the object only contains kernels.
+    Nothing,
+    /// Functions in ELF's lists.
+    Lists,
+}
+
+/// A global symbol that an object defines.
 pub(super) struct Definition<'a> {
     pub(super) name: &'a str,
     pub(super) symbol: SymbolIndex,
     pub(super) strength: Strength,
     pub(super) is_function: bool,
+    /// Whether users of a library can find the symbol by its name.
+    pub(super) is_exported: bool,
 }
 
-/// The rank of a definition among several of one name, of which the greatest counts. Two that are strong are a mistake.
+/// The rank of a definition among several of one name; the highest one is used. Two strong definitions are an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Strength {
     Common,
@@ -43,7 +54,7 @@ pub(super) struct Undefined<'a> {
     pub(super) weak: bool,
 }
 
-/// An error of an object.
+/// The error for a rejected object.
 pub(super) fn refused(label: &str, problem: impl Into<String>) -> EngineError {
     EngineError::Object { object: label.to_owned(), problem: problem.into() }
 }
@@ -68,7 +79,7 @@ fn of_this_machine(file: &File<'_>) -> bool {
     architecture && file.format() == FORMAT && file.is_64() && file.is_little_endian() == cfg!(target_endian = "little")
 }
 
-/// The kind of a file that isn't a relocatable object.
+/// Describes a file that isn't a relocatable object.
 fn kind(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Dynamic => "a shared library or a program",
@@ -82,8 +93,8 @@ impl<'a> ObjectFile<'a> {
     /// Reads an object.
     ///
     /// # Errors
-    /// The bytes are no relocatable object of this machine, or the object has what can't be loaded.
-    pub(super) fn read(label: String, bytes: &'a [u8]) -> Result<Self, EngineError> {
+    /// The bytes are not a relocatable object for this machine, or the object has unsupported contents.
+    pub(super) fn read(label: String, bytes: &'a [u8], runs: RunsAtLoad) -> Result<Self, EngineError> {
         if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b") {
             return Err(refused(&label, "expected a relocatable object, got LLVM's bitcode (see `Kernel::bitcode`)"));
         }
@@ -108,7 +119,7 @@ impl<'a> ObjectFile<'a> {
         if file.kind() != ObjectKind::Relocatable {
             return Err(refused(&label, format!("expected a relocatable object, got {}", kind(file.kind()))));
         }
-        check_sections(&label, &file)?;
+        check_sections(&label, &file, runs)?;
         let mut object = ObjectFile { label, bytes, file, defined: Vec::new(), undefined: Vec::new() };
         object.read_symbols()?;
         Ok(object)
@@ -134,7 +145,7 @@ impl<'a> ObjectFile<'a> {
                     format!("`{name}` is a thread-local variable, and kernels can't have any"),
                 ));
             }
-            // an object with GCC's intermediate code and nothing else
+            // the object contains only GCC's intermediate code
             if name == "__gnu_lto_slim" {
                 let problem = "it has no machine code, only GCC's intermediate code; compile it without `-flto`";
                 return Err(refused(&self.label, problem));
@@ -151,15 +162,17 @@ impl<'a> ObjectFile<'a> {
                 () if symbol.is_weak() => Strength::Weak,
                 () => Strength::Strong,
             };
-            // an assembler's symbol may be of no kind
+            // symbols from assembly may have no type
             let is_function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown) && !symbol.is_common();
-            self.defined.push(Definition { name, symbol: symbol.index(), strength, is_function });
+            let is_exported = matches!(symbol.flags(), SymbolFlags::Elf { st_other, .. } if matches!(st_other & 3, STV_DEFAULT | STV_PROTECTED));
+            self.defined.push(Definition { name, symbol: symbol.index(), strength, is_function, is_exported });
         }
         Ok(())
     }
 }
 
-/// The table of addresses that linkers make. Assemblers note the symbol wherever code goes through the table, whether or not it is referred to.
+/// The global offset table, which linkers create. Assemblers add this symbol whenever code uses the table, even if it
+/// isn't referred to.
 const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 /// Whether an ELF section is loaded.
@@ -168,12 +181,16 @@ pub(super) fn is_loaded(flags: SectionFlags) -> bool {
     matches!(flags, SectionFlags::Elf { sh_flags } if sh_flags & u64::from(elf::SHF_ALLOC) != 0)
 }
 
-fn check_sections(label: &str, file: &File<'_>) -> Result<(), EngineError> {
+/// The lists of functions that run when an ELF object is loaded and unloaded. Lists with lower numbers come first.
+pub(super) const LISTS: [&str; 2] = [".init_array", ".fini_array"];
+
+fn check_sections(label: &str, file: &File<'_>, runs: RunsAtLoad) -> Result<(), EngineError> {
     const RUN_BY_LOADERS: [&str; 7] =
         [".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors", "__mod_init_func", ".CRT$XC"];
     for section in file.sections().filter(|section| section.size() > 0) {
         let name = section.name().map_err(|error| refused(label, error.to_string()))?;
-        if RUN_BY_LOADERS.iter().any(|prefix| name.starts_with(prefix)) {
+        let is_run = runs == RunsAtLoad::Lists && LISTS.iter().any(|list| name.starts_with(list));
+        if !is_run && RUN_BY_LOADERS.iter().any(|prefix| name.starts_with(prefix)) {
             let problem = format!("section `{name}` has constructors or destructors, which nobody would run");
             return Err(refused(label, problem));
         }

@@ -1,5 +1,5 @@
-//! The relocations that compilers emit for kernels, as the processors' ELF supplements define them ("System V ABI, AMD64 Architecture Processor
-//! Supplement", 4.4; "ELF for the Arm 64-bit Architecture", 5.7).
+//! The relocations that compilers emit for kernels, as the processors' ELF supplements define them ("System V ABI,
+//! AMD64 Architecture Processor Supplement", 4.4; "ELF for the Arm 64-bit Architecture", 5.7).
 
 use object::{Architecture, elf};
 
@@ -11,31 +11,31 @@ pub(super) struct Relocation {
     pub(super) field: Field,
 }
 
-/// The address that a relocation is about.
+/// The address that a relocation uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Via {
     /// The symbol's.
     Symbol,
-    /// The symbol's, or that of a stub which jumps there.
+    /// The symbol's, or that of a stub that jumps there.
     Call,
-    /// That of a word that has the symbol's address.
+    /// That of a word that contains the symbol's address.
     Got,
 }
 
-/// The way in which an address `S + A` is written into a place of address `P`.
+/// How an address `S + A` is encoded in a field at address `P`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Field {
-    /// Not at all.
+    /// Not encoded.
     Nothing,
-    /// In 64 bits.
+    /// 64 bits.
     Absolute64,
-    /// In 32 bits that are extended with zeros.
+    /// 32 bits, zero-extended.
     Absolute32,
-    /// In 32 bits that are extended with their sign.
+    /// 32 bits, sign-extended.
     Signed32,
-    /// The distance from `P`, in 64 bits.
+    /// The distance from `P`, 64 bits.
     Relative64,
-    /// The distance from `P`, in 32 bits.
+    /// The distance from `P`, 32 bits.
     Relative32,
     /// The distance in instructions, in the 26 bits of `b` and `bl`.
     Branch26,
@@ -43,17 +43,17 @@ pub(super) enum Field {
     Branch19,
     /// The distance in instructions, in the 14 bits of `tbz`.
     Branch14,
-    /// The distance of the pages, in the 21 bits of `adrp`.
+    /// The distance between the pages, in the 21 bits of `adrp`.
     Page21,
     /// The distance, in the 21 bits of `adr`.
     Address21,
-    /// The offset in a page, in units of that many bits, in the 12 bits of `add`, `ldr` and `str`.
+    /// The offset in a page, shifted right by that many bits, in the 12 bits of `add`, `ldr` and `str`.
     PageOffset(u32),
-    /// 16 bits from the given one on, in `movz` and `movk`; whether those above have to be 0.
+    /// 16 bits starting at the given bit, for `movz` and `movk`; the flag says whether the higher bits must be 0.
     Piece16(u32, bool),
 }
 
-/// A place is out of reach of what it has to refer to, or what it refers to isn't aligned as the instruction needs it.
+/// The target is out of the field's range, or isn't aligned as the instruction requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutOfReach;
 
@@ -61,7 +61,7 @@ const fn howto(name: &'static str, via: Via, field: Field) -> Relocation {
     Relocation { name, via, field }
 }
 
-/// The relocation of a number; `None` for one that can't be applied here.
+/// The relocation with this number; `None` if it is unsupported.
 pub(super) fn find(architecture: Architecture, number: u32) -> Option<Relocation> {
     match architecture {
         Architecture::X86_64 => x86_64(number),
@@ -131,7 +131,7 @@ relocations! {
 }
 
 impl Field {
-    /// The bytes of a place.
+    /// The width of the field in bytes.
     pub(super) fn width(self) -> usize {
         match self {
             Field::Nothing => 0,
@@ -140,12 +140,13 @@ impl Field {
         }
     }
 
-    /// Whether only addresses below 4 GiB can be written.
+    /// Whether the field can only hold addresses below 4 GiB.
     pub(super) fn needs_low_memory(self) -> bool {
         matches!(self, Field::Absolute32 | Field::Signed32)
     }
 
-    /// Writes `target`, the address `S + A`, into a place of [`width`](Self::width) bytes that will have the address `place`.
+    /// Writes `target`, the address `S + A`, into a field of [`width`](Self::width) bytes whose address will be
+    /// `place`.
     pub(super) fn write(self, bytes: &mut [u8], place: u64, target: u64) -> Result<(), OutOfReach> {
         let distance = target.wrapping_sub(place).cast_signed();
         match self {
@@ -188,11 +189,11 @@ impl Field {
     }
 }
 
-/// A distance in units of `1 << unit` bytes, if a signed field of so many bits has room for it.
+/// A distance in units of `1 << unit` bytes, if it fits into a signed field of `bits` bits.
 fn scaled(distance: i64, unit: u32, bits: u32) -> Result<u32, OutOfReach> {
     let units = distance >> unit;
     let fits = units >= -(1 << (bits - 1)) && units < 1 << (bits - 1) && units << unit == distance;
-    // the bits above are cut off by whoever writes them
+    // the caller cuts off the higher bits
     if fits { Ok(units as u32) } else { Err(OutOfReach) }
 }
 
@@ -204,7 +205,7 @@ fn put(bytes: &mut [u8], from: u32, bits: u32, value: u32) {
     *instruction = new.to_le_bytes();
 }
 
-/// Puts 21 bits into `adr` or `adrp`: the lowest two are apart.
+/// Puts 21 bits into `adr` or `adrp`: the two lowest bits have a separate field.
 fn put_address(bytes: &mut [u8], value: u32) {
     put(bytes, 29, 2, value);
     put(bytes, 5, 19, value >> 2);
@@ -240,7 +241,7 @@ mod tests {
         field.write(&mut bytes, place, target).map(|()| u32::from_le_bytes(bytes))
     }
 
-    /// The instructions are as LLVM's assembler writes them, with the operands resolved.
+    /// The expected instructions are LLVM's assembler output with resolved operands.
     #[test]
     fn instructions_of_aarch64_get_their_operands() {
         let cases = [
@@ -268,7 +269,7 @@ mod tests {
         ];
         for (field, before, place, target, after) in cases {
             assert_eq!(written(field, before, place, target), Ok(after), "{field:?} {target:#x}");
-            // what was there before doesn't count
+            // the field's previous contents don't matter
             assert_eq!(written(field, after, place, target), Ok(after), "{field:?} {target:#x}");
         }
     }

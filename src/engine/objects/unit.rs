@@ -1,68 +1,84 @@
-//! The objects that are linked together.
+//! The unit of linking: a set of objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use object::SymbolIndex;
 
 use super::archive::Archive;
-use super::read::{ObjectFile, Strength, refused};
-use crate::engine::EngineError;
+use super::read::{ObjectFile, RunsAtLoad, Strength, refused};
+use crate::engine::{EngineError, UndefinedKernel};
 use crate::lower::is_archive;
 use crate::object_symbols::referrers;
 
-/// An object or archive that kernels come with.
+/// A kernel's object or archive.
 pub(in crate::engine) struct Input<'a> {
     /// The input in words, for messages.
     pub(in crate::engine) label: String,
     pub(in crate::engine) bytes: &'a [u8],
-    /// The kernels that are taken from it.
+    /// The kernels that the input must define.
     pub(in crate::engine) kernels: Vec<&'a str>,
 }
 
-/// Objects that are linked together.
+/// Objects to link together.
 pub(in crate::engine) struct Unit<'a> {
     pub(in crate::engine) objects: Vec<ObjectFile<'a>>,
     /// The kernels' symbols.
     pub(in crate::engine) kernels: Vec<&'a str>,
-    /// The symbols that others have to define, in the order in which they are referred to.
+    /// The symbols that must be defined elsewhere, in the order of the references.
     pub(in crate::engine) imports: Vec<Import<'a>>,
-    /// The definitions of names that objects see of each other.
+    /// The definitions of global names.
     pub(super) globals: HashMap<&'a str, Global>,
 }
 
 /// A symbol that no object of a unit defines.
 pub(in crate::engine) struct Import<'a> {
     pub(in crate::engine) name: &'a str,
-    /// Its address is 0 where nobody defines it.
+    /// Its address is 0 if it is undefined.
     pub(in crate::engine) weak: bool,
 }
 
-/// The definition of a global symbol that counts.
+/// The selected definition of a global symbol.
 #[derive(Clone, Copy)]
 pub(super) struct Global {
     pub(super) object: usize,
-    #[cfg_attr(not(all(feature = "cranelift", unix)), allow(dead_code))] // LLJIT finds it by its name
+    #[cfg_attr(not(all(feature = "cranelift", unix)), allow(dead_code))] // LLJIT finds it by name
     pub(super) symbol: SymbolIndex,
     pub(super) strength: Strength,
     is_function: bool,
+    #[cfg_attr(not(all(feature = "cranelift", target_os = "linux")), allow(dead_code))] // only libraries have exports
+    pub(super) is_exported: bool,
 }
 
 impl<'a> Unit<'a> {
-    /// Reads the objects of kernels, and takes the members of archives that they need.
+    /// Reads the objects of kernels, and takes the archive members that they need.
     ///
     /// # Errors
-    /// An object is refused, it doesn't define its kernel, or two objects define one symbol.
+    /// An object is rejected, doesn't define its kernel, or defines a symbol that another object defines too.
     pub(in crate::engine) fn read(inputs: &[Input<'a>]) -> Result<Self, EngineError> {
+        Self::read_with(inputs, RunsAtLoad::Nothing)
+    }
+
+    /// Reads the objects of a library, whose constructors and destructors run, and takes the archive members that they
+    /// need.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    #[cfg(all(feature = "cranelift", target_os = "linux"))]
+    pub(in crate::engine) fn of_library(inputs: &[Input<'a>]) -> Result<Self, EngineError> {
+        Self::read_with(inputs, RunsAtLoad::Lists)
+    }
+
+    fn read_with(inputs: &[Input<'a>], runs: RunsAtLoad) -> Result<Self, EngineError> {
         let kernels = inputs.iter().flat_map(|input| input.kernels.iter().copied()).collect();
         let mut unit = Unit { objects: Vec::new(), kernels, imports: Vec::new(), globals: HashMap::new() };
-        // the objects of each input
+        // the objects from each input
         let mut origins = Vec::new();
         let mut archives = Vec::new();
         for (number, input) in inputs.iter().enumerate() {
             if is_archive(input.bytes) {
-                archives.push((number, Archive::read(input.label.clone(), input.bytes)?));
+                archives.push((number, Archive::read(input.label.clone(), input.bytes, runs)?));
             } else {
-                unit.add(ObjectFile::read(input.label.clone(), input.bytes)?)?;
+                unit.add(ObjectFile::read(input.label.clone(), input.bytes, runs)?)?;
                 origins.push(number);
             }
         }
@@ -74,7 +90,7 @@ impl<'a> Unit<'a> {
                 }
             }
         }
-        // a member may need others, of any archive
+        // a member may need other members, of any archive
         let mut looked = 0;
         while let Some(object) = unit.objects.get(looked) {
             looked += 1;
@@ -90,8 +106,14 @@ impl<'a> Unit<'a> {
                 }
             }
         }
+        let mut undefined = Vec::new();
         for (number, input) in inputs.iter().enumerate() {
-            input.kernels.iter().try_for_each(|kernel| unit.check_kernel(input, kernel, |o| origins[o] == number))?;
+            for kernel in &input.kernels {
+                undefined.extend(unit.check_kernel(input, kernel, |object| origins.get(object) == Some(&number))?);
+            }
+        }
+        if !undefined.is_empty() {
+            return Err(EngineError::UndefinedKernels { kernels: undefined });
         }
         unit.find_imports();
         Ok(unit)
@@ -99,10 +121,16 @@ impl<'a> Unit<'a> {
 
     fn add(&mut self, object: ObjectFile<'a>) -> Result<(), EngineError> {
         let index = self.objects.len();
+        let label = |of: usize| self.objects.get(of).map_or(&object.label, |known| &known.label).clone();
         for definition in &object.defined {
             let strength = definition.strength;
-            let global =
-                Global { object: index, symbol: definition.symbol, strength, is_function: definition.is_function };
+            let global = Global {
+                object: index,
+                symbol: definition.symbol,
+                strength,
+                is_function: definition.is_function,
+                is_exported: definition.is_exported,
+            };
             match self.globals.get_mut(definition.name) {
                 None => {
                     self.globals.insert(definition.name, global);
@@ -110,8 +138,8 @@ impl<'a> Unit<'a> {
                 Some(known) if known.strength == Strength::Strong && strength == Strength::Strong => {
                     return Err(EngineError::DuplicateSymbol {
                         symbol: definition.name.to_owned(),
-                        first: self.objects[known.object].label.clone(),
-                        second: object.label,
+                        first: label(known.object),
+                        second: label(index),
                     });
                 }
                 Some(known) if known.strength < strength => *known = global,
@@ -122,32 +150,23 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    /// Whether an input defines a kernel.
-    fn check_kernel(&self, input: &Input<'_>, kernel: &str, is_of: impl Fn(usize) -> bool) -> Result<(), EngineError> {
-        /// The number of names that a message lists.
-        const SHOWN: usize = 8;
-
+    /// Describes a kernel that an input doesn't define, for the error.
+    fn check_kernel(
+        &self,
+        input: &Input<'_>,
+        kernel: &str,
+        is_of: impl Fn(usize) -> bool,
+    ) -> Result<Option<UndefinedKernel>, EngineError> {
         match self.globals.get(kernel) {
-            Some(global) if is_of(global.object) && global.is_function => Ok(()),
+            Some(global) if is_of(global.object) && global.is_function => Ok(None),
             Some(global) if is_of(global.object) => {
                 Err(refused(&input.label, format!("`{kernel}` is a variable there, and no function")))
             }
             _ => {
-                let mut names: Vec<&str> = self
-                    .globals
-                    .iter()
-                    .filter(|(_, global)| global.is_function && is_of(global.object))
-                    .map(|(name, _)| *name)
-                    .collect();
-                names.sort_unstable();
-                let more =
-                    if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
-                let names: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-                let instead = match names.is_empty() {
-                    true => "no function that others see".to_owned(),
-                    false => format!("{}{more}", names.join(", ")),
-                };
-                Err(refused(&input.label, format!("it doesn't define `{kernel}`; it defines {instead}")))
+                let functions = self.globals.iter().filter(|(_, global)| global.is_function && is_of(global.object));
+                let mut defined: Vec<String> = functions.map(|(name, _)| (*name).to_owned()).collect();
+                defined.sort_unstable();
+                Ok(Some(UndefinedKernel { symbol: kernel.to_owned(), object: input.label.clone(), defined }))
             }
         }
     }
@@ -170,7 +189,7 @@ impl<'a> Unit<'a> {
         self.imports = names.into_iter().map(|name| Import { name, weak: !strong.contains(name) }).collect();
     }
 
-    /// Who refers to symbols: for each name the functions and variables, with their objects.
+    /// The functions and variables that refer to each of these names, with their objects.
     pub(in crate::engine) fn referrers(&self, names: &[String]) -> BTreeMap<String, BTreeSet<String>> {
         let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -181,43 +200,5 @@ impl<'a> Unit<'a> {
             }
         }
         all
-    }
-}
-
-#[cfg(feature = "_llvm")]
-impl Unit<'_> {
-    /// Refuses objects that have to be below 2 GiB, where LLJIT puts nothing.
-    pub(in crate::engine) fn check_reach(&self) -> Result<(), EngineError> {
-        use object::{Architecture, Object, ObjectSection, RelocationFlags, elf};
-
-        for object in self.objects.iter().filter(|object| object.file.architecture() == Architecture::X86_64) {
-            for section in object.file.sections().filter(|section| super::read::is_loaded(section.flags())) {
-                let low = section.relocations().find_map(|(_, relocation)| match relocation.flags() {
-                    RelocationFlags::Elf { r_type: elf::R_X86_64_32 } => Some("R_X86_64_32"),
-                    RelocationFlags::Elf { r_type: elf::R_X86_64_32S } => Some("R_X86_64_32S"),
-                    _ => None,
-                });
-                if let Some(name) = low {
-                    let section = section.name().unwrap_or_default();
-                    let problem = format!(
-                        "section `{section}` has a relocation {name}, whose symbol has to be below 2 GiB, and the backend LLVM loads nothing there; \
-                         compile the kernel with `-fPIC`"
-                    );
-                    return Err(refused(&object.label, problem));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// An error of LLVM's linker with the objects that it is about.
-    pub(in crate::engine) fn blame(&self, error: EngineError) -> EngineError {
-        match error {
-            EngineError::Link { message } => {
-                let labels: Vec<&str> = self.objects.iter().map(|object| object.label.as_str()).collect();
-                refused(&labels.join(", "), message)
-            }
-            other => other,
-        }
     }
 }

@@ -1,41 +1,41 @@
-//! The way in for native code: functions of the module as something that a host can call.
+//! Entry points for native code: functions of the module that a host can call.
 
 use std::fmt;
 
 use crate::ir::inst::FuncRef;
 use crate::ir::types::Type;
 
-/// A function of an interpreted module, for a [`Host`](super::Host) to give an address to.
+/// Runs a function in the interpreter that the first argument points to. The others are the function, the argument
+/// words, and room for a result word.
+pub(super) type Entry = unsafe fn(*const (), FuncRef, *const u64, *mut u64);
+
+/// A function of an interpreted module, for which a [`Host`](super::Host) creates an address.
 #[derive(Clone, Copy)]
 pub struct Callback {
     context: *const (),
     func: FuncRef,
-    call: unsafe fn(*const (), FuncRef, *const u64, *mut u64),
+    call: Entry,
 }
 
 impl Callback {
-    pub(super) fn new(
-        context: *const (),
-        func: FuncRef,
-        call: unsafe fn(*const (), FuncRef, *const u64, *mut u64),
-    ) -> Self {
+    pub(super) fn new(context: *const (), func: FuncRef, call: Entry) -> Self {
         Callback { context, func, call }
     }
 
-    /// Calls the function. It may be called while the interpreter runs, as by native code that the run has called. Where the function has no
-    /// result, the run under way ends with the reason as soon as native code returns, and the result here is as if it had failed: -1, null
-    /// or NaN.
+    /// Calls the function. Native code may call it during a run of the interpreter that has called that code. If the
+    /// function fails, the run ends with the reason as soon as native code returns, and the result here signals
+    /// failure: -1, null or NaN.
     ///
     /// # Safety
-    /// The interpreter lives, and this is its thread; on any other the call fails. There are as many words at `args` as the signature has
-    /// parameters, each with the argument in its lower bits, and room for a word at `result` unless there is no result. The arguments keep the
-    /// function's contract, as for [`Interpreter::run`](super::Interpreter::run).
+    /// The interpreter is alive. A call on another thread than the interpreter's fails. `args` points to a word for
+    /// each parameter, with the argument in its lower bits. `result` has room for a word unless there is no result. The
+    /// arguments fulfil the function's contract, as for [`Interpreter::run`](super::Interpreter::run).
     pub unsafe fn call(&self, args: *const u64, result: *mut u64) {
-        // SAFETY: the caller's promise; the context is what the function was made for.
+        // SAFETY: the caller guarantees it, and the context is the one that the callback was created with.
         unsafe { (self.call)(self.context, self.func, args, result) }
     }
 
-    /// The bits of a result of a call that has none.
+    /// The result's bits for a failed call.
     pub(super) const fn failed(ty: Type) -> u64 {
         match ty {
             Type::Bool => 0,

@@ -1,14 +1,14 @@
-//! What operations on values compute, exactly as `inst.rs` documents them.
+//! The results of operations on values, exactly as documented in `inst.rs`.
 //!
-//! A value is 64 raw bits: integers zero-extended, floats by their bits, a truth value 0 or 1. Everything
-//! here takes and gives that form. Operations on types that the verifier rejects give 0.
+//! A value is 64 raw bits: integers zero-extended, floats as bits, a truth value as 0 or 1. All functions here take and
+//! return that form. Operations on types that the verifier rejects return 0.
 
 use crate::ir::inst::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp};
 use crate::ir::types::Type;
 
-use super::TrapReason;
+use super::error::TrapReason;
 
-/// The low bits that a value of the type has.
+/// The low bits, as many as the type has.
 pub(super) fn mask(ty: Type, bits: u64) -> u64 {
     bits & (u64::MAX >> (64 - ty.bits()))
 }
@@ -31,7 +31,7 @@ pub(super) fn unary(op: UnaryOp, ty: Type, a: u64) -> u64 {
     match op {
         UnaryOp::Neg => mask(ty, a.wrapping_neg()),
         UnaryOp::Not => mask(ty, !a),
-        // The sign is a matter of bits, since arithmetic may do as it likes with a NaN's.
+        // Change the sign bitwise, since arithmetic may change a NaN's sign arbitrarily.
         UnaryOp::FNeg => a ^ sign_bit(ty),
         UnaryOp::FAbs => a & !sign_bit(ty),
         UnaryOp::Sqrt => float_unary(ty, a, f32::sqrt, f64::sqrt),
@@ -111,17 +111,17 @@ fn float_binary(ty: Type, a: u64, b: u64, single: fn(f32, f32) -> f32, double: f
     }
 }
 
-/// IEEE 754-2019 `minimum` or `maximum`. Not the standard library's `min`, which drops a NaN.
+/// IEEE 754-2019 `minimum` or `maximum`; unlike the standard library's `min` it returns a NaN if an operand is one.
 fn extremum(ty: Type, a: u64, b: u64, max: bool) -> u64 {
     let (x, y) = match ty {
         Type::F32 => (f64::from(f32_of(a)), f64::from(f32_of(b))),
         _ => (f64::from_bits(a), f64::from_bits(b)),
     };
     if x.is_nan() || y.is_nan() {
-        // The sum is a quiet NaN with the payload of one of them, as hardware gives.
+        // The sum is a quiet NaN with the payload of one operand, as on hardware.
         float_binary(ty, a, b, |a, b| a + b, |a, b| a + b)
     } else if x == y {
-        // Only zeros can be equal and differ in bits, and then only in the sign.
+        // Only zeros can be equal with different bits, and then only the sign differs.
         if max { a & b } else { a | b }
     } else if (x < y) != max {
         a
@@ -147,7 +147,7 @@ pub(super) fn icmp(cc: IntCC, ty: Type, a: u64, b: u64) -> bool {
 }
 
 pub(super) fn fcmp(cc: FloatCC, ty: Type, a: u64, b: u64) -> bool {
-    // Widening keeps order, equality and NaN.
+    // Widening preserves order, equality and NaN.
     let (a, b) = match ty {
         Type::F32 => (f64::from(f32_of(a)), f64::from(f32_of(b))),
         _ => (f64::from_bits(a), f64::from_bits(b)),
@@ -167,7 +167,7 @@ pub(super) fn convert(op: ConvertOp, from: Type, to: Type, a: u64) -> u64 {
         ConvertOp::SExt => mask(to, signed(from, a) as u64),
         ConvertOp::ZExt | ConvertOp::Bitcast | ConvertOp::PtrToInt | ConvertOp::IntToPtr => a,
         ConvertOp::Truncate => mask(to, a),
-        // Each straight from integer to float: over another float it would be rounded twice.
+        // Each converts directly from the integer: an intermediate float would round twice.
         ConvertOp::SIntToFloat => match to {
             Type::F32 => bits_of(signed(from, a) as f32),
             _ => (signed(from, a) as f64).to_bits(),
@@ -176,7 +176,7 @@ pub(super) fn convert(op: ConvertOp, from: Type, to: Type, a: u64) -> u64 {
             Type::F32 => bits_of(a as f32),
             _ => (a as f64).to_bits(),
         },
-        // `as` saturates and takes NaN to 0. Widening a float first is exact.
+        // `as` saturates and converts NaN to 0. Widening a float first is exact.
         ConvertOp::FloatToSInt => {
             let value = if from == Type::F32 { f64::from(f32_of(a)) } else { f64::from_bits(a) };
             if to == Type::I32 { u64::from(value as i32 as u32) } else { value as i64 as u64 }

@@ -1,11 +1,11 @@
-//! The meaning of every operation on values at its edges.
+//! Tests every operation on edge values.
 
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{assert_bits, eval, trap};
 use super::*;
 
-use crate::ir::{BinaryOp, ConvertOp, FloatCC, FunctionBuilder, IntCC, UnaryOp, Value};
+use crate::ir::{BinaryOp, ConvertOp, FloatCC, FunctionBuilder, IntCC, Type, UnaryOp, Value};
 
 fn binary(op: BinaryOp, a: Datum, b: Datum) -> Result<Datum, InterpError> {
     eval(&[a, b], a.ty(), |f, v| f.binary(op, v[0], v[1]))
@@ -19,7 +19,7 @@ fn convert(op: ConvertOp, a: Datum, to: Type) -> Datum {
     eval(&[a], to, |f, v| f.convert(op, to, v[0])).unwrap()
 }
 
-/// Every operation on every pair of edge values, against Rust's own arithmetic of that width.
+/// Checks every operation on every pair of edge values against Rust's arithmetic of that width.
 macro_rules! integer_test {
     ($name:ident, $datum:ident, $unsigned:ty, $signed:ty) => {
         #[test]
@@ -95,7 +95,7 @@ macro_rules! integer_test {
                         assert_eq!(convert(ConvertOp::Truncate, datum, to), Datum::from_bits(to, u64::from(a)));
                     }
                 }
-                // A constant is the low bits, however the rest is filled.
+                // A constant is the low bits, whatever the upper bits are.
                 for filled in [a as u64, a as S as i64 as u64, a as u64 | !u64::from(U::MAX)] {
                     let constant = eval(&[], Type::$datum, |f, _| f.iconst(Type::$datum, filled as i64));
                     assert_eq!(constant, Ok(Datum::$datum(a)));
@@ -127,7 +127,7 @@ fn upper_halves_of_products() {
 
 #[test]
 fn truth_values() {
-    // Both as arguments of the operation and as what a mask of more than one bit would spoil.
+    // As arguments of the operation, and in a form that a mask of more than one bit would spoil.
     for (a, b) in [(false, false), (false, true), (true, false), (true, true)] {
         let found = |op: &dyn Fn(&mut FunctionBuilder, Value, Value) -> Value| {
             let result = eval(&[], Type::I32, |f, _| {
@@ -155,7 +155,7 @@ fn float_arithmetic() {
     assert_eq!(binary(BinaryOp::FSub, d(1.0), d(0.9)), Ok(d(1.0 - 0.9)));
     assert_eq!(binary(BinaryOp::FMul, d(1e200), d(1e200)), Ok(d(f64::INFINITY)));
     assert_eq!(binary(BinaryOp::FDiv, d(-1.0), d(0.0)), Ok(d(f64::NEG_INFINITY)));
-    // In single precision throughout: in double the sum would be exact.
+    // All in single precision: in double precision the sum would be exact.
     assert_eq!(binary(BinaryOp::FAdd, Datum::F32(16_777_216.0), Datum::F32(1.0)), Ok(Datum::F32(16_777_216.0)));
     assert_eq!(binary(BinaryOp::FDiv, Datum::F32(1.0), Datum::F32(3.0)), Ok(Datum::F32(1.0 / 3.0)));
     assert_eq!(binary(BinaryOp::FMul, Datum::F32(1e-30), Datum::F32(1e-30)), Ok(Datum::F32(0.0)));
@@ -182,7 +182,7 @@ fn float_arithmetic() {
             assert_bits(unary(op, d(value.into())), d(expected.into()));
         }
     }
-    // The sign is flipped and cleared on anything, and nothing else changes.
+    // Flips and clears the sign of every value, and changes nothing else.
     for bits in [0, 1, 0x8000_0000, 0x7f80_0000, 0xff80_0001, 0x7fc0_1234] {
         let value = Datum::from_bits(Type::F32, bits);
         assert_eq!(unary(UnaryOp::FNeg, value).bits(), bits ^ 0x8000_0000);
@@ -264,7 +264,7 @@ fn conversions_of_floats() {
         assert_eq!(convert(FloatToUInt, Datum::F32(s), Type::I32), Datum::I32(s as u32), "{s}");
         assert_eq!(convert(FloatToUInt, Datum::F32(s), Type::I64), Datum::I64(s as u64), "{s}");
     }
-    // A few of those spelt out.
+    // A few of these written out.
     assert_eq!(convert(FloatToSInt, Datum::F64(f64::NAN), Type::I64), Datum::I64(0));
     assert_eq!(convert(FloatToSInt, Datum::F64(-1e30), Type::I32), Datum::I32(0x8000_0000));
     assert_eq!(convert(FloatToUInt, Datum::F64(-1.0), Type::I32), Datum::I32(0));
@@ -284,7 +284,7 @@ fn conversions_of_floats() {
     assert_eq!(convert(FPromote, Datum::F32(0.1), Type::F64), Datum::F64(f64::from(0.1f32)));
     assert_eq!(convert(FDemote, Datum::F64(0.1), Type::F32), Datum::F32(0.1));
     assert_eq!(convert(FDemote, Datum::F64(1e300), Type::F32), Datum::F32(f32::INFINITY));
-    // Halfway between two neighbours: to the even one.
+    // Halfway between two neighbours: rounds to the even one.
     assert_eq!(convert(FDemote, Datum::F64(16_777_217.0), Type::F32), Datum::F32(16_777_216.0));
     assert_eq!(convert(Bitcast, Datum::F32(1.0), Type::I32), Datum::I32(0x3f80_0000));
     assert_eq!(convert(Bitcast, Datum::I32(0x3f80_0000), Type::F32), Datum::F32(1.0));
@@ -292,7 +292,7 @@ fn conversions_of_floats() {
     assert_eq!(convert(Bitcast, Datum::I64(1 << 63), Type::F64).bits(), 1 << 63);
     assert_eq!(convert(PtrToInt, Datum::Ptr(u64::MAX), Type::I64), Datum::I64(u64::MAX));
     assert_eq!(convert(IntToPtr, Datum::I64(42), Type::Ptr), Datum::Ptr(42));
-    // The high half of a single's bits is not part of it.
+    // The upper half of an `F32`'s bits is not part of it.
     let single = eval(&[], Type::F32, |f, _| f.f32(-1.0));
     assert_eq!(single.unwrap().bits(), 0xbf80_0000);
 }

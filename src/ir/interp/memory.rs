@@ -1,4 +1,4 @@
-//! Memory: what the interpreter allocates for static data and frames, and accesses at raw addresses.
+//! Memory that the interpreter allocates for static data and frames, and accesses to raw addresses.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{self, NonNull};
@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 use crate::ir::module::Function;
 use crate::ir::types::{PointerFacts, Type};
 
-use super::TrapReason;
+use super::error::TrapReason;
 
-/// What fresh stack slots hold: not 0, so that code which forgets to write a slot is seen.
+/// The contents of fresh stack slots. Not 0, so code that forgets to write a slot is noticed.
 const FRESH: u8 = 0xa5;
 
 /// Aligned memory at a fixed address.
@@ -19,9 +19,9 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Memory whose every byte is `fill`; `None` if there is none left.
+    /// Memory filled with `fill`; `None` if none is available.
     fn new(layout: Layout, fill: u8) -> Option<Self> {
-        // An allocation of no bytes isn't allowed, and every piece should have an address of its own.
+        // Zero-size allocations aren't allowed, and every piece needs its own address.
         let layout = Layout::from_size_align(layout.size().max(1), layout.align()).ok()?;
         // SAFETY: the layout's size is not 0.
         let base = NonNull::new(unsafe { alloc(layout) })?;
@@ -38,7 +38,7 @@ impl Region {
         Some(region)
     }
 
-    /// The address. The IR's loads and stores take it for good.
+    /// The address. It is exposed permanently, since the IR's loads and stores use it.
     pub(super) fn address(&self) -> u64 {
         self.base.as_ptr().expose_provenance() as u64
     }
@@ -51,9 +51,9 @@ impl Drop for Region {
     }
 }
 
-/// Where a function's slots are in the memory of a frame.
+/// The offsets of a function's slots in the memory of a frame.
 pub(super) struct FrameLayout {
-    /// `None` if the slots are too large for any memory, which is found out when the function runs.
+    /// `None` if the slots are too large to allocate; running the function reports that.
     layout: Option<Layout>,
     offsets: Vec<u64>,
 }
@@ -63,7 +63,7 @@ impl FrameLayout {
         let mut layout = Some(Layout::new::<()>());
         let mut offsets = Vec::with_capacity(func.slots.len());
         for slot in func.slots.values() {
-            // As if at least one byte, so that no two slots have one address.
+            // Every slot takes at least one byte, so no two slots have the same address.
             let piece = Layout::from_size_align(slot.size.max(1) as usize, slot.align as usize).ok();
             let placed = layout.zip(piece).and_then(|(all, piece)| all.extend(piece).ok());
             offsets.push(placed.map_or(0, |(_, offset)| offset as u64));
@@ -72,7 +72,7 @@ impl FrameLayout {
         FrameLayout { layout, offsets }
     }
 
-    /// Memory for one frame: nothing for a function without slots, an error if there is none left.
+    /// Memory for one frame: none for a function without slots, an error if none is available.
     pub(super) fn allocate(&self) -> Result<Option<Region>, OutOfMemory> {
         if self.offsets.is_empty() {
             return Ok(None);
@@ -89,10 +89,10 @@ impl FrameLayout {
     }
 }
 
-/// There is no memory for a frame or data.
+/// There isn't enough memory for a frame or data.
 pub(super) struct OutOfMemory;
 
-/// Nothing is ever in the first page: an access there is through null, and better reported than died of.
+/// The first page is never mapped: an access there goes through null, and is reported instead of crashing.
 const NULL_PAGE: u64 = 4096;
 
 fn check(ty: Type, address: u64, aligned: bool) -> Result<(), TrapReason> {
@@ -105,7 +105,7 @@ fn check(ty: Type, address: u64, aligned: bool) -> Result<(), TrapReason> {
     }
 }
 
-/// Whether an address is what is known of it, as far as it shows.
+/// Whether an address fulfils the facts that can be checked.
 pub(super) fn holds(facts: PointerFacts, address: u64) -> bool {
     (!facts.nonnull || address != 0)
         && (facts.dereferenceable == 0 || address >= NULL_PAGE)
@@ -115,11 +115,11 @@ pub(super) fn holds(facts: PointerFacts, address: u64) -> bool {
 /// Reads a value.
 ///
 /// # Safety
-/// Unless the check fails, a value of that type may be read at the address.
+/// If the check succeeds, a value of that type must be readable at the address.
 pub(super) unsafe fn load(ty: Type, address: u64, aligned: bool) -> Result<u64, TrapReason> {
     check(ty, address, aligned)?;
     let from = ptr::with_exposed_provenance::<u8>(address as usize);
-    // SAFETY: the caller's promise; the reads ask for no alignment.
+    // SAFETY: the caller guarantees it; the reads require no alignment.
     let bits = unsafe {
         match ty.bytes() {
             1 => u64::from(from.read()),
@@ -134,11 +134,11 @@ pub(super) unsafe fn load(ty: Type, address: u64, aligned: bool) -> Result<u64, 
 /// Writes a value.
 ///
 /// # Safety
-/// Unless the check fails, a value of that type may be written at the address.
+/// If the check succeeds, a value of that type must be writable at the address.
 pub(super) unsafe fn store(ty: Type, address: u64, aligned: bool, bits: u64) -> Result<(), TrapReason> {
     check(ty, address, aligned)?;
     let to = ptr::with_exposed_provenance_mut::<u8>(address as usize);
-    // SAFETY: the caller's promise; the writes ask for no alignment.
+    // SAFETY: the caller guarantees it; the writes require no alignment.
     unsafe {
         match ty.bytes() {
             1 => to.write(bits as u8),
@@ -150,12 +150,12 @@ pub(super) unsafe fn store(ty: Type, address: u64, aligned: bool, bits: u64) -> 
     Ok(())
 }
 
-/// The 8 bytes at an address, for accesses that other threads may make too.
+/// The 8 bytes at an address, for accesses that other threads may make concurrently.
 ///
 /// # Safety
-/// Unless the check fails, 8 bytes may be read and written at the address for as long as the result lives.
+/// If the check succeeds, 8 bytes must be readable and writable at the address while the result lives.
 pub(super) unsafe fn atomic<'m>(address: u64) -> Result<&'m AtomicU64, TrapReason> {
     check(Type::I64, address, true)?;
-    // SAFETY: the caller's promise; the check has seen the alignment.
+    // SAFETY: the caller guarantees it, and the check has verified the alignment.
     Ok(unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(address as usize)) })
 }

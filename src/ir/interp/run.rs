@@ -1,40 +1,21 @@
-//! Runs: the frames of one call into the module, and what each instruction does.
+//! Runs: the frames of one call into the module, and the execution of each instruction.
 
 use std::sync::atomic::Ordering;
 
+use super::datum::Datum;
+use super::error::{InterpError, TrapReason};
+use super::eval;
+use super::host::Host;
 use super::memory::{self, Region};
 use super::shared::Shared;
-use super::{Datum, Host, InterpError, TrapReason, eval};
-use crate::ir::inst::{Block, BlockCall, FuncRef, Op, Terminator, Value};
+use super::stack::{Frame, Stack};
+use crate::ir::inst::{BlockCall, FuncRef, Op, Terminator, Value};
 use crate::ir::module::Function;
 use crate::ir::print::DisplayInst;
 use crate::ir::types::{FuncSig, Type};
 
-/// Calls inside the module that may be under way at once in a run.
+/// The max number of nested calls inside the module in a run.
 pub(super) const MAX_DEPTH: usize = 1_000;
-
-/// A call under way.
-pub(super) struct Frame<'a> {
-    func: FuncRef,
-    code: &'a Function,
-    block: Block,
-    /// The instruction of the block to run next; while a callee runs, the one after the call.
-    next: usize,
-    /// Where this frame's values begin.
-    base: usize,
-    /// The slots' memory, if there are slots.
-    slots: Option<Region>,
-}
-
-/// The memory of a run, which is kept for the next one.
-#[derive(Default)]
-pub(super) struct Stack<'a> {
-    /// The values of every frame, one after the other.
-    values: Vec<u64>,
-    callers: Vec<Frame<'a>>,
-    block_args: Vec<u64>,
-    call_args: Vec<Datum>,
-}
 
 /// A call into the module, from outside.
 pub(super) struct Run<'s, 'a, H: Host> {
@@ -43,7 +24,7 @@ pub(super) struct Run<'s, 'a, H: Host> {
 }
 
 impl<'s, 'a, H: Host> Run<'s, 'a, H> {
-    /// Runs a function on arguments of its signature's types; gives its result's bits.
+    /// Runs a function with arguments of its signature's types; returns its result's bits.
     ///
     /// # Safety
     /// As for [`Interpreter::run`](super::Interpreter::run).
@@ -57,18 +38,18 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
         stack.block_args.clear();
         stack.block_args.extend(args);
         let mut run = Run { shared, stack };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let result = unsafe { run.execute(func) };
-        // Not only after success: an error leaves frames behind, with their memory.
+        // After errors too: they leave frames behind, with their memory.
         run.stack.callers.clear();
         shared.give_stack(run.stack);
         result
     }
 
-    /// Makes the frame of a call whose arguments are in `block_args`.
+    /// Creates the frame of a call whose arguments are in `block_args`.
     fn enter(&mut self, func: FuncRef) -> Result<Frame<'a>, InterpError> {
         let decl = &self.shared.module.functions[func];
-        // Calls of imports don't come here, and other functions have bodies with an entry.
+        // Imports aren't called through here, and other functions have a body with an entry.
         let (Some(code), Some(block)) = (&decl.body, decl.body.as_ref().and_then(Function::entry)) else {
             return Err(InterpError::NoSuchFunction { name: decl.name.clone() });
         };
@@ -91,7 +72,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
         Ok(frame)
     }
 
-    /// Gives the parameters of the frame's block the values in `block_args`.
+    /// Assigns the values in `block_args` to the parameters of the frame's block.
     fn assign_params(&mut self, frame: &Frame<'a>) {
         for (&param, &bits) in frame.code.blocks[frame.block].params.iter().zip(&self.stack.block_args) {
             self.stack.values[frame.base + param.as_u32() as usize] = bits;
@@ -118,10 +99,10 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
         self.assign_params(frame);
     }
 
-    /// Runs a function on the arguments in `block_args`; gives its result's bits.
+    /// Runs a function with the arguments in `block_args`; returns its result's bits.
     ///
     /// # Safety
-    /// As for `of`.
+    /// As for [`of`](Self::of).
     unsafe fn execute(&mut self, func: FuncRef) -> Result<u64, InterpError> {
         let module = self.shared.module;
         let mut frame = self.enter(func)?;
@@ -163,7 +144,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
                 frame = self.enter(callee)?;
                 continue;
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             match unsafe { self.evaluate(&frame, op) } {
                 Ok(bits) => self.finish_inst(&frame, bits),
                 Err(stop) => return Err(self.error(&frame, stop)),
@@ -171,13 +152,13 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
         }
     }
 
-    /// The function of the module that a call is of, with the arguments; `None` for anything else.
+    /// The callee of a call inside the module, with the arguments; `None` for any other operation.
     fn own_callee(&self, frame: &Frame<'a>, op: &'a Op) -> Option<(FuncRef, &'a [Value])> {
         match op {
             Op::Call(callee, args) if self.shared.module.functions[*callee].body.is_some() => Some((*callee, args)),
             Op::CallIndirect(sig, callee, args) => {
                 let callee = self.shared.function_at(self.get(frame, *callee))?;
-                // as any other, native code is there too
+                // if the signatures differ, the address is treated as native code
                 let fits = self.shared.module.functions[callee].signature == frame.code.signatures[*sig];
                 fits.then_some((callee, args))
             }
@@ -193,10 +174,10 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
         }
     }
 
-    /// Everything but calls inside the module; 0 for an operation without result.
+    /// Executes everything but calls inside the module; returns 0 for an operation without a result.
     ///
     /// # Safety
-    /// As for `of`.
+    /// As for [`of`](Self::of).
     unsafe fn evaluate(&mut self, frame: &Frame<'a>, op: &Op) -> Result<u64, Stop> {
         let ty = |value: Value| frame.code.type_of(value);
         let bits = match op {
@@ -212,7 +193,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
             Op::Convert(op, to, a) => eval::convert(*op, ty(*a), *to, self.get(frame, *a)),
             Op::Load { ty, ptr, offset, flags } => {
                 let address = self.get(frame, *ptr).wrapping_add_signed(i64::from(*offset));
-                // SAFETY: the module only reads what its caller has promised, its own data and its slots.
+                // SAFETY: the module reads only memory that its caller guarantees, its own data and its slots.
                 unsafe { memory::load(*ty, address, flags.aligned)? }
             }
             Op::SameBytes(pairs, bytes) => {
@@ -220,7 +201,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
                 for (a, b) in pairs {
                     let (a, b) = (self.get(frame, *a), self.get(frame, *b));
                     for offset in (0..u64::from(*bytes)).step_by(8) {
-                        // SAFETY: as of a load.
+                        // SAFETY: as for a load.
                         let word = |base: u64| unsafe { memory::load(Type::I64, base.wrapping_add(offset), true) };
                         same &= word(a)? == word(b)?;
                     }
@@ -229,7 +210,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
             }
             Op::Store { value, ptr, offset, flags } => {
                 let address = self.get(frame, *ptr).wrapping_add_signed(i64::from(*offset));
-                // SAFETY: the module only writes what its caller has promised and its slots.
+                // SAFETY: the module writes only memory that its caller guarantees, its own data and its slots.
                 unsafe { memory::store(ty(*value), address, flags.aligned, self.get(frame, *value))? };
                 0
             }
@@ -238,29 +219,29 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
                 let bytes = self.get(frame, *index).wrapping_mul(u64::from(ty.bytes()));
                 self.get(frame, *base).wrapping_add(bytes)
             }
-            Op::StackAddr(slot) => {
+            Op::StackAddr(slot, offset) => {
                 let base = frame.slots.as_ref().map_or(0, Region::address);
-                base + self.shared.layouts[frame.func].offset(slot.as_u32() as usize)
+                base + self.shared.layouts[frame.func].offset(slot.as_u32() as usize) + u64::from(*offset)
             }
             Op::DataAddr(data, offset) => self.shared.data[*data].address() + u64::from(*offset),
             Op::FuncAddr(func) => self.shared.address_of(*func).map_err(Stop::Host)?,
             Op::LoadAcquire(ptr) => {
-                // SAFETY: as of a load.
+                // SAFETY: as for a load.
                 unsafe { memory::atomic(self.get(frame, *ptr))? }.load(Ordering::Acquire)
             }
             Op::AtomicAdd(ptr, value) => {
-                // SAFETY: as of a store.
+                // SAFETY: as for a store.
                 unsafe { memory::atomic(self.get(frame, *ptr))? }.fetch_add(self.get(frame, *value), Ordering::SeqCst)
             }
             Op::CompareExchange(ptr, expected, new) => {
                 let (expected, new) = (self.get(frame, *expected), self.get(frame, *new));
-                // SAFETY: as of a store.
+                // SAFETY: as for a store.
                 let at = unsafe { memory::atomic(self.get(frame, *ptr))? };
                 at.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|found| found)
             }
             Op::Call(callee, args) => {
                 let sig = &self.shared.module.functions[*callee].signature;
-                // SAFETY: the caller's promise covers the calls of imports.
+                // SAFETY: the caller's guarantee covers calls of imports.
                 unsafe { self.call_host(frame, self.shared.imports[*callee], sig, args)? }
             }
             Op::CallIndirect(sig, callee, args) => {
@@ -268,7 +249,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
                 if address == 0 {
                     return Err(Stop::Trap(TrapReason::NullAccess(address)));
                 }
-                // SAFETY: the caller's promise covers the calls through pointers.
+                // SAFETY: the caller's guarantee covers calls through pointers.
                 unsafe { self.call_host(frame, address, &frame.code.signatures[*sig], args)? }
             }
         };
@@ -289,7 +270,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
             let bits = self.stack.values[frame.base + arg.as_u32() as usize];
             self.stack.call_args.push(Datum::from_bits(frame.code.type_of(arg), bits));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let result = unsafe { self.shared.host.call(address, sig, &self.stack.call_args) };
         if let Some(error) = self.shared.take_failure() {
             return Err(Stop::Nested(error));
@@ -315,11 +296,11 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
     }
 }
 
-/// Why an instruction ends the run; the place is added where it is known.
+/// Why an instruction ends the run. Its location is added where it is known.
 enum Stop {
     Trap(TrapReason),
     Host(String),
-    /// A call that came back from native code has failed.
+    /// A callback from native code has failed.
     Nested(InterpError),
 }
 

@@ -1,18 +1,18 @@
-//! Control flow, memory and calls; the meaning of operations on values is tested in `eval_tests.rs`.
+//! Tests control flow, memory and calls; `eval_tests.rs` tests operations on values.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::cell::RefCell;
 
+use super::entry::MAX_CALLBACKS;
 use super::run::MAX_DEPTH;
-use super::shared::MAX_CALLBACKS;
-
 use super::*;
 use crate::ir::{
-    BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts, Value, verify,
+    BinaryOp, ConvertOp, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts, Type, Value,
+    verify,
 };
 
-/// Functions by name; the address is the place in the list, plus 1.
+/// Functions by name. A function's address is its index in the list plus 1.
 #[derive(Default)]
 struct Table<'f>(Vec<(&'static str, RefCell<Native<'f>>)>);
 
@@ -32,7 +32,7 @@ impl Host for Table<'_> {
     }
 }
 
-/// A module with `f(params) -> ret`, whose body ends with a return of what `build` gives.
+/// A module with `f(params) -> ret`. Its body ends by returning what `build` returns.
 fn module(params: &[Type], ret: Option<Type>, build: impl FnOnce(&mut FunctionBuilder) -> Option<Value>) -> Module {
     let mut module = Module::new();
     let f = module.declare("f", FuncSig::new(params.iter().copied(), ret), Linkage::Export);
@@ -46,7 +46,7 @@ fn module(params: &[Type], ret: Option<Type>, build: impl FnOnce(&mut FunctionBu
 fn run_with(module: Module, host: Table<'_>, args: &[Datum]) -> Result<Option<Datum>, InterpError> {
     let module = verify(module).unwrap();
     let mut interpreter = Interpreter::new(&module, host)?.with_fuel(1_000_000);
-    // SAFETY: the tests' functions touch their own memory, and the host is not native code.
+    // SAFETY: the tests' functions access only their own memory, and the host isn't native code.
     unsafe { interpreter.run("f", args) }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn trap(result: Result<Datum, InterpError>) -> TrapReason {
     }
 }
 
-/// Bits, since `==` on floats tells neither zeros nor NaNs apart.
+/// Compares bits, since `==` on floats doesn't distinguish zeros or NaNs.
 pub(super) fn assert_bits(found: Datum, expected: Datum) {
     assert_eq!((found.ty(), found.bits()), (expected.ty(), expected.bits()), "{found:?}, not {expected:?}");
 }
@@ -111,7 +111,7 @@ fn loads_and_stores_of_every_type() {
         (Type::F64, 0x7ff0_0000_0000_0001),
         (Type::Ptr, u64::MAX),
     ] {
-        // A signalling NaN stays one. One byte off, and from behind with a negative offset.
+        // A signalling NaN stays one. Also unaligned by one byte, and with a negative offset.
         let mut memory = [0x11u8; 24];
         let value = Datum::from_bits(ty, bits);
         let address = memory.as_mut_ptr().expose_provenance() as u64;
@@ -169,19 +169,54 @@ fn loops_carry_values_in_parameters() {
     assert_eq!(run(sum.clone(), &[Datum::I64(1001)]), Ok(Some(Datum::I64(500_500))));
     let verified = verify(sum).unwrap();
     let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap().with_fuel(1000);
-    // SAFETY: the function touches no memory.
+    // SAFETY: the function accesses no memory.
     let error = unsafe { interpreter.run("f", &[Datum::I64(1001)]) };
     assert_eq!(error, Err(InterpError::OutOfFuel { function: "f".into(), fuel: 1000 }));
-    // Every run has the whole of it.
+    // Every run gets the full fuel.
     for _ in 0..3 {
         // SAFETY: as above.
         assert_eq!(unsafe { interpreter.run("f", &[Datum::I64(100)]) }, Ok(Some(Datum::I64(4950))));
     }
 }
 
+/// Runs conditionals and loops of structured code on all of their paths.
+#[test]
+fn structured_code_runs() {
+    let function = module(&[Type::I64], Some(Type::I64), |b| {
+        b.structured(|c| {
+            let (n, sum) = (c.param(0), c.var(Type::I64));
+            c.require(n.ge(0), || c.ret(c.i64(-1)));
+            sum.set(n - n);
+            c.for_up(n, |i| c.when_else((i & 1).is(0), || sum.advance(i), || sum.advance(100)));
+            c.for_down(n, |i| sum.set((sum.get() << 1) + i));
+            c.when(n.gt(3), || sum.advance(1000));
+            c.pass_unless(n.is(4), || sum.set(-sum.get()));
+            let odd = c.block();
+            c.or_leave((n & 1).is(0), odd);
+            c.ret(sum.get());
+            c.switch_to(odd);
+            Some((sum.get() * 3).value())
+        })
+    });
+    let expected = |n: i64| {
+        let mut sum = (0..n).map(|i| if i % 2 == 0 { i } else { 100 }).sum();
+        sum = (0..n).rev().fold(sum, |sum: i64, i| 2 * sum + i) + if n > 3 { 1000 } else { 0 };
+        sum = if n == 4 { -sum } else { sum };
+        match n {
+            ..0 => -1,
+            _ if n % 2 == 1 => 3 * sum,
+            _ => sum,
+        }
+    };
+    for n in -1..10 {
+        let result = run(function.clone(), &[Datum::I64(n as u64)]);
+        assert_eq!(result, Ok(Some(Datum::I64(expected(n) as u64))), "{n}");
+    }
+}
+
 #[test]
 fn branch_arguments_are_assigned_at_once() {
-    // a, b, c go round n times; one after the other they would run into each other.
+    // Rotates a, b, c n times; sequential assignment would overwrite values.
     let rotate = module(&[Type::I64], Some(Type::I64), |b| {
         let (head, body, end) = (b.block(), b.block(), b.block());
         let [i, x, y, z] = [(); 4].map(|()| b.block_param(head, Type::I64));
@@ -210,7 +245,7 @@ fn branch_arguments_are_assigned_at_once() {
 fn slots_are_aligned_apart_and_fresh() {
     let sizes = [(1, 1), (24, 64), (0, 1), (3, 2), (8, 4096)];
     for (which, (_, align)) in sizes.into_iter().enumerate() {
-        // All slots are written, then one is read: nothing overlaps.
+        // Writes all slots, then reads one: they must not overlap.
         let m = module(&[], Some(Type::Ptr), |b| {
             let slots = sizes.map(|(size, align)| b.slot(size, align));
             let addresses = slots.map(|slot| b.stack_addr(slot));
@@ -234,7 +269,7 @@ fn slots_are_aligned_apart_and_fresh() {
         let Ok(Some(Datum::Ptr(address))) = run(m, &[]) else { panic!() };
         assert!(address != 0 && address.is_multiple_of(align.into()));
     }
-    // A slot nobody wrote holds neither zeros nor what an earlier call left.
+    // An unwritten slot contains neither zeros nor data of an earlier call.
     let m = module(&[], Some(Type::I8), |b| {
         let slot = b.slot(1, 1);
         let address = b.stack_addr(slot);
@@ -246,7 +281,7 @@ fn slots_are_aligned_apart_and_fresh() {
     let verified = verify(m).unwrap();
     let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
     for _ in 0..2 {
-        // SAFETY: the function touches its own slot.
+        // SAFETY: the function accesses only its own slot.
         assert_eq!(unsafe { interpreter.run("f", &[]) }, Ok(Some(Datum::I8(0xa5))));
     }
 }
@@ -273,17 +308,17 @@ fn static_data_is_aligned_and_stays() {
     m.add_data("empty", vec![], 1);
     let verified = verify(m).unwrap();
     let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
-    // SAFETY: the function touches no memory.
+    // SAFETY: the function accesses no memory.
     let (first, second) = unsafe { (interpreter.run("f", &[]), interpreter.run("f", &[])) };
     assert_eq!(first, second);
     let Ok(Some(Datum::Ptr(end))) = first else { panic!() };
     assert!((end - 5).is_multiple_of(64));
     let bytes = std::ptr::with_exposed_provenance::<[u8; 5]>(end as usize - 5);
-    // SAFETY: the interpreter is alive, and with it the data.
+    // SAFETY: the interpreter is alive, and so is its data.
     assert_eq!(unsafe { bytes.read() }, [1, 2, 3, 4, 5]);
 }
 
-/// `fact(n) = n == 0 ? 1 : n * fact(n - 1)`, with the product in a slot over the call, and `f(n) = fact(n)`.
+/// `fact(n) = n == 0 ? 1 : n * fact(n - 1)`, which keeps `n` in a slot during the call, and `f(n) = fact(n)`.
 fn factorial() -> Module {
     let mut m = Module::new();
     let sig = FuncSig::new([Type::I64], Some(Type::I64));
@@ -318,13 +353,13 @@ fn factorial() -> Module {
 fn calls_inside_the_module() {
     let verified = verify(factorial()).unwrap();
     let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
-    // SAFETY: the functions touch their own slots.
+    // SAFETY: the functions access only their own slots.
     let mut run = |name: &str, n| unsafe { interpreter.run(name, &[Datum::I64(n)]) };
     assert_eq!(run("f", 10), Ok(Some(Datum::I64(3_628_800))));
     assert_eq!(run("fact", 3), Ok(Some(Datum::I64(6))));
     let deep = run("f", 5000);
     assert_eq!(deep, Err(InterpError::TooDeep { function: "fact".into(), limit: MAX_DEPTH }));
-    // What the failed run left doesn't matter.
+    // State of the failed run has no effect.
     assert_eq!(run("f", 5), Ok(Some(Datum::I64(120))));
     assert!(run("f", 900).is_ok());
 }
@@ -377,7 +412,7 @@ fn calls_of_the_host() {
     let error = run_with(build(), failing, &args).unwrap_err();
     assert_eq!(error.to_string(), "no paper, in f, block0, inst0, `call @log(v0)`");
 
-    // A result that isn't the signature's, and null as the callee.
+    // A result of another type than the signature's, and null as the callee.
     let wrong = table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::I64(3)))))]);
     assert!(matches!(run_with(build(), wrong, &args), Err(InterpError::Host { .. })));
     let null = table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::Ptr(0)))))]);
@@ -396,7 +431,7 @@ fn runs_that_do_not_fit_are_errors() {
     let verified = verify(build()).unwrap();
     let host = table(vec![("ext", Box::new(|_| Ok(None)))]);
     let mut interpreter = Interpreter::new(&verified, &host).unwrap();
-    // SAFETY: the function touches no memory.
+    // SAFETY: the function accesses no memory.
     let mut run = |name: &str, args: &[Datum]| unsafe { interpreter.run(name, args) };
     assert_eq!(run("f", &[Datum::I64(1)]), Ok(None));
     for name in ["g", "ext"] {
@@ -438,8 +473,8 @@ fn broken_facts_trap() {
     assert_eq!(call(none, 0), Ok(Datum::I64(1)));
 }
 
-/// A host that calls back: `again(f, x)` is `f(x)`, and `swallow(f, x)` is that too, or 77 where `f` has failed. Addresses of functions are
-/// numbers from 100.
+/// A host that calls back: `again(f, x)` returns `f(x)`, and `swallow(f, x)` does too, or returns 77 if `f` has failed.
+/// Addresses of functions are numbers from 100.
 #[derive(Default)]
 struct CallsBack {
     callbacks: RefCell<Vec<Callback>>,
@@ -459,9 +494,9 @@ impl Host for CallsBack {
             }
             (1 | 2, [Datum::Ptr(callee), Datum::I64(x)]) => {
                 let callback = self.callbacks.borrow()[*callee as usize - 100];
-                // the upper half of the second argument is anything
+                // the upper half of the second argument is arbitrary
                 let (args, mut result) = ([*x, 0xdead_beef_0000_0005], 0);
-                // SAFETY: the functions take an `I64` and an `I32`, and give an `I64`.
+                // SAFETY: the functions take an `I64` and an `I32`, and return an `I64`.
                 unsafe { callback.call(args.as_ptr(), &raw mut result) };
                 let failed = address == 2 && result == u64::MAX;
                 Ok(Some(Datum::I64(if failed { 77 } else { result })))
@@ -477,8 +512,8 @@ impl Host for CallsBack {
     }
 }
 
-/// `down(n, five)` counts `n` down to 0, each step by way of the host; `f(n)` begins. At 0 `end` gives the result. Destructors tell `gone`
-/// how often `down` has run.
+/// `down(n, five)` counts `n` down to 0, calling itself through the host for each step; `f(n)` starts it. At 0, `end`
+/// provides the result. Destructors report to `gone` how often `down` has run.
 fn counts_down(host_function: &str, end: impl FnOnce(&mut FunctionBuilder<'_>) -> Value) -> VerifiedModule {
     let mut module = Module::new();
     let sig = FuncSig::new([Type::I64, Type::I32], Some(Type::I64));
@@ -536,7 +571,7 @@ fn native_code_calls_back_while_it_is_called() {
     let host = CallsBack::default();
     let module = counts_down("again", five);
     let mut interpreter = Interpreter::new(&module, &host).unwrap();
-    // SAFETY: the functions use their own data, and the host is no native code.
+    // SAFETY: the functions access only their own data, and the host isn't native code.
     let mut run = |n: u64| unsafe { interpreter.run("f", &[Datum::I64(n)]) };
     assert_eq!(run(0), Ok(Some(Datum::I64(5))));
     assert_eq!(run(10), Ok(Some(Datum::I64(5))));
@@ -547,14 +582,14 @@ fn native_code_calls_back_while_it_is_called() {
     let deep = InterpError::TooDeep { function: "down".into(), limit: MAX_CALLBACKS };
     assert_eq!(run(limit + 1), Err(deep.clone()));
     assert_eq!(run(1), Ok(Some(Datum::I64(5))));
-    // nothing runs
+    // outside of a run
     let (callback, args, mut result) = (host.callbacks.borrow()[0], [limit + 1, 5], 0);
-    // SAFETY: the function's signature.
+    // SAFETY: the arguments fit the function's signature.
     unsafe { callback.call(args.as_ptr(), &raw mut result) };
     assert_eq!((result, interpreter.take_failure(), interpreter.take_failure()), (u64::MAX, Some(deep), None));
-    // on another thread it fails, and touches nothing
+    // on another thread it fails and accesses nothing
     struct Elsewhere(Callback);
-    // SAFETY: what the callback refers to outlives the thread, and is not used meanwhile.
+    // SAFETY: what the callback refers to outlives the thread, and isn't used at the same time.
     unsafe impl Send for Elsewhere {}
     let elsewhere = Elsewhere(callback);
     let result = std::thread::scope(|scope| {
@@ -589,7 +624,7 @@ fn what_fails_in_a_call_back_ends_the_run() {
         assert!(of_divisor, "{error}");
         assert_eq!(interpreter.take_failure(), None);
     }
-    // steps are those of all runs together
+    // nested runs share one step count
     let host = CallsBack::default();
     let module = counts_down("again", five);
     let mut interpreter = Interpreter::new(&module, &host).unwrap().with_fuel(60);

@@ -1,26 +1,26 @@
-//! Dominators, by the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm").
+//! Dominators, computed with the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm").
 //!
-//! With one change. The paper meets a block's predecessors pair by pair, and each meeting walks up the tree
-//! anew; ten thousand checks that share one error block would make that quadratic, and such functions are
-//! just what this crate generates. Here a walk stops where an earlier one for the same block has been.
+//! There is one change. The paper intersects a block's predecessors pair by pair, and each intersection walks up the
+//! tree anew. Ten thousand checks that share one error block would make that quadratic, and this crate generates just
+//! such functions. Here a walk stops where an earlier walk for the same block has been.
 
 use crate::ir::inst::Block;
 use crate::ir::module::Function;
 
 const NONE: u32 = u32::MAX;
 
-/// The dominator tree, as intervals: a block dominates those whose number falls into its own.
+/// The dominator tree as intervals: a block dominates those whose numbers are in its interval.
 pub(super) struct Dominators {
-    /// For each block its number in a preorder of the tree and how many blocks it dominates, itself included;
-    /// `None` if it is unreachable.
+    /// For each block, its number in a preorder of the tree and the number of blocks that it dominates, including
+    /// itself. `None` if it is unreachable.
     intervals: Vec<Option<(u32, u32)>>,
 }
 
 impl Dominators {
-    /// Computes the tree. Branches to blocks that don't exist are passed over.
+    /// Computes the tree. Branches to blocks that don't exist are ignored.
     pub(super) fn compute(func: &Function) -> Self {
         let order = reverse_postorder(func);
-        // From here on a block is its rank in that order.
+        // From here on, a block is represented by its rank in that order.
         let mut rank = vec![NONE; func.blocks.len()];
         for (i, &block) in order.iter().enumerate() {
             rank[block.as_u32() as usize] = i as u32;
@@ -28,7 +28,7 @@ impl Dominators {
         let preds = Predecessors::new(func, &order, &rank);
         let idom = immediate_dominators(&preds, order.len());
 
-        // A dominator ranks before what it dominates, so sums and numbers come without another search.
+        // A dominator ranks before the blocks that it dominates, so a single pass computes sums and numbers.
         let mut size = vec![1u32; order.len()];
         for b in (1..order.len()).rev() {
             size[idom[b] as usize] += size[b];
@@ -49,7 +49,7 @@ impl Dominators {
         self.intervals.get(block.as_u32() as usize).copied().flatten()
     }
 
-    /// Whether any path leads from the entry to the block.
+    /// Whether a path leads from the entry to the block.
     pub(super) fn is_reachable(&self, block: Block) -> bool {
         self.interval(block).is_some()
     }
@@ -67,7 +67,7 @@ fn successor(func: &Function, block: Block, index: usize) -> Option<Block> {
     func.blocks[block].terminator.as_ref()?.targets().nth(index).map(|to| to.block)
 }
 
-/// The reachable blocks; the entry is first. Without recursion, since a chain of blocks may be long.
+/// The reachable blocks, with the entry first. Not recursive, since a chain of blocks may be long.
 fn reverse_postorder(func: &Function) -> Vec<Block> {
     let mut seen = vec![false; func.blocks.len()];
     let mut order = Vec::with_capacity(func.blocks.len());
@@ -133,7 +133,7 @@ impl Predecessors {
     }
 }
 
-/// Everything by rank; the entry is its own dominator.
+/// The immediate dominator of each block, by rank; the entry is its own.
 fn immediate_dominators(preds: &Predecessors, count: usize) -> Vec<u32> {
     let mut idom = vec![NONE; count];
     if let Some(entry) = idom.first_mut() {
@@ -143,11 +143,11 @@ fn immediate_dominators(preds: &Predecessors, count: usize) -> Vec<u32> {
     let mut stamp = 0;
     loop {
         let mut changed = false;
-        // Without a branch backwards the first pass has seen every predecessor, and is the last one.
+        // Without back edges, the first pass has seen every predecessor and is the last one.
         let mut again = false;
         for block in 1..count {
             stamp += 1;
-            // What dominates all predecessors so far. Whatever bears the stamp lies below it or is it.
+            // The block that dominates all predecessors so far. Every stamped block is that block or below it.
             let mut meet = NONE;
             for &pred in preds.of(block) {
                 again |= pred as usize >= block;
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::ir::{BlockCall, BlockData, Hint, Terminator, Value};
 
-    /// Steele, Lea and Flood's generator, enough for test inputs.
+    /// The generator of Steele, Lea and Flood, good enough for test inputs.
     struct Random(u64);
 
     impl Random {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A function with these edges and nothing else: no, one or two for each block.
+    /// A function with only these edges: zero, one or two for each block.
     fn graph(edges: &[Vec<usize>]) -> Function {
         let to = |block: usize| BlockCall { block: Block::from_u32(block as u32), args: vec![] };
         let mut func = Function::default();
@@ -220,7 +220,7 @@ mod tests {
         func
     }
 
-    /// What can be reached from block 0 without going through `without`.
+    /// The blocks reachable from block 0 without passing through `without`.
     fn reachable(edges: &[Vec<usize>], without: Option<usize>) -> Vec<bool> {
         let mut seen = vec![false; edges.len()];
         let mut stack = vec![0];
@@ -263,12 +263,12 @@ mod tests {
             edges
         };
         let shapes = [
-            // Checks that share one error block; two; a chain that branches back to each block before.
+            // Checks that share one error block, or two; a chain that branches back to each previous block.
             chain(&|_| n + 1, 1),
             chain(&|i| n + 1 + i % 2, 2),
             chain(&|i| i.max(1), 0),
             chain(&|i| (i / 2).max(1), 0),
-            // Both at once: every other block an exit to the end, a loop to the second.
+            // Both combined: every other block exits to the end, the rest loop to the second block.
             chain(&|i| if i % 2 == 0 { n } else { 1 }, 0),
         ];
         let start = Instant::now();
@@ -276,7 +276,7 @@ mod tests {
             let doms = Dominators::compute(&graph(&edges));
             assert!(doms.dominates(Block::from_u32(0), Block::from_u32(n as u32)));
         }
-        // Without optimisation about a hundredth of that; quadratic would be seconds for each.
+        // Without optimisation it takes about a hundredth of that; a quadratic algorithm would take seconds for each.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of one function's body.
 //!
-//! Each instruction is checked in steps, and a step is left out where an earlier one found that what it
-//! would look at isn't there. That is what keeps the verifier from panicking.
+//! Each instruction is checked in steps, and a step is skipped if an earlier one found its input missing. That keeps
+//! the verifier from panicking.
 
 use crate::ir::inst::{Block, FuncRef, Op, Terminator, Value};
 use crate::ir::module::{FuncDecl, Function, Module, ValueDef};
@@ -9,9 +9,11 @@ use crate::ir::print::{DisplayInst, DisplayTerminator};
 use crate::ir::types::Type;
 
 use super::dominators::Dominators;
-use super::{Place, Problem, Rule, check_signature, typing};
+use super::problem::{Place, Problem, Rule};
+use super::signature::check_signature;
+use super::typing;
 
-/// Checks a body; adds what is wrong to `problems`.
+/// Checks a body, and adds the broken rules to `problems`.
 pub(super) fn check(module: &Module, func_ref: FuncRef, decl: &FuncDecl, func: &Function, problems: &mut Vec<Problem>) {
     let mut check = Check { module, func_ref, decl, func, problems };
     check.frame();
@@ -21,7 +23,7 @@ pub(super) fn check(module: &Module, func_ref: FuncRef, decl: &FuncDecl, func: &
     let doms = Dominators::compute(func);
     for (block, data) in &func.blocks {
         for (i, &inst) in data.insts.iter().enumerate() {
-            // Not there: reported by `placement`.
+            // `placement` reports a missing instruction.
             if let Some(data) = func.insts.get(inst) {
                 let at = Use { place: Place::Inst(block, inst), block, position: i as u32 + 1 };
                 check.inst(&defs, &doms, at, &data.op, data.result);
@@ -45,7 +47,7 @@ struct Check<'a> {
     problems: &'a mut Vec<Problem>,
 }
 
-/// Where values are used. Positions in a block count from 1; parameters are at 0.
+/// Where a value is used. Positions in a block count from 1; parameters are at 0.
 #[derive(Clone, Copy)]
 struct Use {
     place: Place,
@@ -53,7 +55,7 @@ struct Use {
     position: u32,
 }
 
-/// For each value where it is defined: the block, and the position there.
+/// For each value, where it is defined: the block, and the position in it.
 type Defs = Vec<Option<(Block, u32)>>;
 
 impl Check<'_> {
@@ -95,7 +97,7 @@ impl Check<'_> {
         };
         let params = &self.func.blocks[entry].params;
         let types: Option<Vec<Type>> = params.iter().map(|p| self.func.values.get(*p).map(|v| v.ty)).collect();
-        // A parameter that isn't there is reported by `definitions`.
+        // `definitions` reports a missing parameter.
         if let Some(types) = types
             && !types.iter().eq(self.decl.signature.params.iter().map(|p| &p.ty))
         {
@@ -133,7 +135,7 @@ impl Check<'_> {
         }
     }
 
-    /// Rule 9, and rule 8 for the instructions of blocks. Finds out where each value is defined.
+    /// Rule 9, and rule 8 for the instructions of blocks. Returns where each value is defined.
     fn placement(&mut self) -> Defs {
         let func = self.func;
         let mut defs: Defs = vec![None; func.values.len()];
@@ -185,7 +187,7 @@ impl Check<'_> {
         }
     }
 
-    /// Rule 8 and rule 10 for the result of an instruction: whether it is there.
+    /// Rules 8 and 10 for the result of an instruction. Returns whether the result exists.
     fn result(&mut self, place: Place, value: Value) -> bool {
         let Some(data) = self.func.values.get(value) else {
             self.report(Rule::References, place, format!("{value} does not exist"));
@@ -197,10 +199,10 @@ impl Check<'_> {
         true
     }
 
-    /// Rule 8 for what an operation names besides values: whether all is there.
+    /// Rule 8 for everything that an operation names besides values. Returns whether all of it exists.
     fn references(&mut self, place: Place, op: &Op) -> bool {
         let missing = match op {
-            Op::StackAddr(slot) if !self.func.slots.is_valid(*slot) => slot.to_string(),
+            Op::StackAddr(slot, _) if !self.func.slots.is_valid(*slot) => slot.to_string(),
             Op::DataAddr(data, _) if !self.module.data.is_valid(*data) => data.to_string(),
             Op::Call(callee, _) | Op::FuncAddr(callee) if !self.module.functions.is_valid(*callee) => {
                 callee.to_string()
@@ -212,7 +214,7 @@ impl Check<'_> {
         false
     }
 
-    /// Rules 8 and 11 for a used value: whether it is there, so that its type can be asked for.
+    /// Rules 8 and 11 for a used value. Returns whether it exists, so its type can be looked up.
     fn operand(&mut self, defs: &Defs, doms: &Dominators, at: Use, value: Value) -> bool {
         let Some(def) = defs.get(value.as_u32() as usize) else {
             self.report(Rule::References, at.place, format!("{value} does not exist"));

@@ -1,48 +1,52 @@
-//! The verifier: what every module must keep before anything compiles or runs it.
+//! The verifier: the rules that every module must fulfil before it is compiled or run.
 //!
-//! It accepts any module without panicking, however malformed. What it passes has a meaning in full: a
-//! backend and the interpreter index, match types and look up definitions without checking again.
+//! It accepts any module without panicking, however malformed. A module that passes has fully defined semantics:
+//! backends and the interpreter index, match types and look up definitions without further checks.
 //!
-//! Of the module:
+//! Rules for the module:
 //!
-//!  1. Every function and every piece of data has a name, not empty and without NUL, that no other has.
-//!  2. An import has no body; any other function has one.
-//!  3. No signature, of a function or of an indirect call, has a `Bool`, and only an `I32` or `I64` in it is a struct.
+//!  1. Every function and every data object has a unique name, not empty and without NUL.
+//!  2. An import has no body; every other function has one.
+//!  3. No signature, of a function or of an indirect call, contains a `Bool`, and only an `I32` or `I64` in it is
+//!     a struct.
 //!  4. Only an `I8`, `I16` or `I32` in a signature has an extension.
 //!  5. Alignments of data and stack slots are powers of two.
 //!
-//! Of each function's body:
+//! Rules for each function's body:
 //!
 //!  6. There is an entry block, and its parameters are the signature's.
 //!  7. Every block has a terminator.
-//!  8. Every block, value, instruction, slot, signature, function and data that is named exists.
+//!  8. Every named block, value, instruction, slot, signature, function and data object exists.
 //!  9. An instruction is in at most one block, once.
-//! 10. Values and their definitions name each other: a parameter by block and place, a result by instruction.
+//! 10. Values and their definitions refer to each other: a parameter by block and index, a result by instruction.
 //! 11. A used value is a block's parameter or the result of an instruction in a block, and the definition
-//!     dominates the use. In a block that nothing reaches, being there is enough.
-//! 12. A branch gives its target as many arguments as that has parameters, of their types.
+//!     dominates the use. In an unreachable block it only has to exist.
+//! 12. A branch passes as many arguments as its target has parameters, of their types.
 //! 13. Nothing branches to the entry block.
 //! 14. Conditions, of a branch or a select, are `Bool`.
-//! 15. A return has what the signature says: a value of its type, or none.
-//! 16. Operands and named types are those that the operation is documented for.
-//! 17. An instruction has a result just if its operation has one, of the operation's type.
-//! 18. No `Bool` is loaded or stored, and no store claims read-only memory.
-//! 19. A call gives its callee as many arguments as that has parameters, of their types.
+//! 15. A return matches the signature: a value of its type, or none.
+//! 16. Operands and named types are those documented for the operation.
+//! 17. An instruction has a result if and only if its operation has one, of the operation's type.
+//! 18. `Bool` is neither loaded nor stored, and no store is marked read-only.
+//! 19. A call passes as many arguments as its callee has parameters, of their types.
 //! 20. An offset into data is at most the data's length.
 //!
-//! And of each function again:
+//! A rule for each function's declaration:
 //!
-//! 21. There are facts of no parameter, or of as many as there are; of one that isn't a pointer they say nothing, and their
-//!     alignments are powers of two.
+//! 21. There are facts for no parameter or for all. Those of a non-pointer parameter are empty, and alignments are
+//!     powers of two.
 //!
-//! And of the module, as an object file can have it:
+//! Rules for the parts of a module that object files can have:
 //!
-//! 22. Where data holds the address of a function, the module defines that function, and 8 aligned bytes of the data are there.
-//! 23. A constructor or a destructor is a function that the module defines, without parameters and result.
-//! 24. State is all zeros, and holds no address of a function.
+//! 22. If data contains the address of a function, the function is in the module, and the data has 8 aligned bytes for
+//!     it.
+//! 23. A constructor or destructor is a function that the module defines, without parameters or a result.
+//! 24. State is all zeros, and contains no function addresses.
 
 mod dominators;
 mod function;
+mod problem;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod typing;
@@ -51,172 +55,31 @@ use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Deref;
 
-use super::inst::{Block, FuncRef, Inst};
+use super::inst::FuncRef;
 use super::module::{Data, DataKind, FuncDecl, Linkage, Module};
-use super::types::{Extension, FuncSig, PointerFacts, Type};
+use super::types::{FuncSig, PointerFacts, Type};
 
-/// The verifier's rules, numbered as in the list at the head of its source and in this order.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Rule {
-    /// Names are unique, not empty, without NUL.
-    Symbols = 1,
-    /// Imports have no body, other functions one.
-    Bodies,
-    /// No `Bool` in signatures, and structs only as `I32` and `I64`.
-    SignatureTypes,
-    /// Extensions only on `I8`, `I16`, `I32`.
-    Extensions,
-    /// Alignments are powers of two.
-    Alignment,
-    /// The entry block is there and fits the signature.
-    Entry,
-    /// Every block has a terminator.
-    Terminators,
-    /// Every entity named exists.
-    References,
-    /// An instruction is in at most one block, once.
-    Placement,
-    /// Values and their definitions name each other.
-    Definitions,
-    /// Definitions dominate uses.
-    Dominance,
-    /// Branch arguments fit the target's parameters.
-    BranchArguments,
-    /// Nothing branches to the entry block.
-    EntryTarget,
-    /// Conditions are `Bool`.
-    Conditions,
-    /// Returns fit the signature.
-    Returns,
-    /// Operand types are the operation's.
-    OperandTypes,
-    /// Results are the operation's.
-    Results,
-    /// Loads and stores are of types that memory has.
-    Memory,
-    /// Call arguments fit the callee.
-    Calls,
-    /// Offsets into data are at most its length.
-    DataOffsets,
-    /// Facts are of pointer parameters.
-    Facts,
-    /// Addresses in data are of functions of the module, imports among them, each in its 8 aligned bytes.
-    Addresses,
-    /// Constructors and destructors are functions `()` defined here.
-    Constructors,
-    /// State is all zeros, without addresses.
-    State,
-}
+pub use problem::{Place, Problem, Rule};
+use signature::check_signature;
 
-impl Rule {
-    /// The rule's number.
-    pub const fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// The rule in words.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Rule::Symbols => "names are unique, not empty and without NUL",
-            Rule::Bodies => "an import has no body, any other function has one",
-            Rule::SignatureTypes => "no signature has a bool, or a struct that isn't i32 or i64",
-            Rule::Extensions => "only i8, i16 and i32 have an extension",
-            Rule::Alignment => "alignments are powers of two",
-            Rule::Entry => "the entry block is there and its parameters are the signature's",
-            Rule::Terminators => "every block has a terminator",
-            Rule::References => "whatever is named exists",
-            Rule::Placement => "an instruction is in at most one block, once",
-            Rule::Definitions => "values and their definitions name each other",
-            Rule::Dominance => "a definition dominates its uses",
-            Rule::BranchArguments => "branch arguments are those of the target",
-            Rule::EntryTarget => "nothing branches to the entry block",
-            Rule::Conditions => "conditions are bool",
-            Rule::Returns => "a return has what the signature says",
-            Rule::OperandTypes => "operands are of the operation's types",
-            Rule::Results => "a result is the operation's",
-            Rule::Memory => "no bool is loaded or stored, and no store is read-only",
-            Rule::Calls => "call arguments are those of the callee",
-            Rule::DataOffsets => "an offset into data is at most its length",
-            Rule::Facts => "facts are of pointer parameters, their alignments powers of two",
-            Rule::Addresses => "addresses in data are of functions, in 8 aligned bytes each",
-            Rule::Constructors => "a constructor or destructor is defined here and takes and returns nothing",
-            Rule::State => "state is all zeros, without addresses",
-        }
-    }
-}
-
-impl Display for Rule {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {} ({})", self.number(), self.text())
-    }
-}
-
-/// The place of a [`Problem`] in its function or data.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Place {
-    /// The declaration, or the function as a whole.
-    Declaration,
-    /// A block, its parameters included.
-    Block(Block),
-    /// An instruction of the block.
-    Inst(Block, Inst),
-    /// The block's terminator.
-    Terminator(Block),
-}
-
-/// A broken rule with its place.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Problem {
-    /// The rule.
-    pub rule: Rule,
-    /// In which function; `None` for data.
-    pub function: Option<FuncRef>,
-    /// The name of that function, or of the data.
-    pub symbol: String,
-    /// The place in the function.
-    pub place: Place,
-    /// The text of the instruction or terminator, if the place is one.
-    pub code: Option<String>,
-    /// The problem in words.
-    pub detail: String,
-}
-
-impl Display for Problem {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let what = if self.function.is_some() { "function" } else { "data" };
-        write!(f, "{what} {:?}", self.symbol)?;
-        match self.place {
-            Place::Declaration => {}
-            Place::Block(block) | Place::Terminator(block) => write!(f, ", {block}")?,
-            Place::Inst(block, inst) => write!(f, ", {block}, {inst}")?,
-        }
-        if let Some(code) = &self.code {
-            write!(f, ", `{code}`")?;
-        }
-        write!(f, ": {}; {}", self.detail, self.rule)
-    }
-}
-
-/// A module that keeps every rule: what backends and the interpreter take.
+/// A module that fulfils every rule, as backends and the interpreter require.
 #[derive(Clone, Debug)]
 pub struct VerifiedModule(Module);
 
 impl VerifiedModule {
-    /// The module as it is, or verified if `check`: for what lowering has made, which keeps every rule unless it has a mistake.
-    #[cfg_attr(not(feature = "_engine"), allow(dead_code))] // an object is made by a backend
+    /// Wraps a module from lowering, and verifies it if `check`. Lowering's output fulfils every rule unless lowering
+    /// has a bug.
+    #[cfg_attr(not(feature = "_engine"), allow(dead_code))] // only backends use it
     pub(crate) fn lowered(module: Module, check: bool) -> Result<Self, VerifyError> {
         if check { verify(module) } else { Ok(VerifiedModule(module)) }
     }
 
-    /// The module, to read.
+    /// The module, read-only.
     pub fn module(&self) -> &Module {
         &self.0
     }
 
-    /// The module, to change; it has to be verified again.
+    /// The module, for changes. It has to be verified again.
     pub fn into_inner(self) -> Module {
         self.0
     }
@@ -236,10 +99,10 @@ impl Display for VerifiedModule {
     }
 }
 
-/// The error of [`verify`]: every broken rule of a module. Its text has the listings of the functions concerned, since whoever sees
-/// one has found a bug in a lowering and needs the IR.
+/// The error of [`verify`]: every broken rule of a module. Its message includes the listings of the affected functions:
+/// such an error is a bug in a lowering, and finding it needs the IR.
 pub struct VerifyError {
-    // Boxed, so that the error costs a successful `Result` no room.
+    // Boxed, so the error doesn't enlarge a successful `Result`.
     module: Box<Module>,
     problems: Vec<Problem>,
 }
@@ -250,12 +113,12 @@ impl VerifyError {
         &self.problems
     }
 
-    /// The module that broke them.
+    /// The module that broke the rules.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Gives the module back.
+    /// Returns the module.
     pub fn into_module(self) -> Module {
         *self.module
     }
@@ -268,7 +131,7 @@ impl Display for VerifyError {
         for problem in &self.problems {
             write!(f, "\n  {problem}")?;
         }
-        // Problems come function by function.
+        // Problems are grouped by function.
         let mut functions: Vec<FuncRef> = self.problems.iter().filter_map(|p| p.function).collect();
         functions.dedup();
         for func in functions {
@@ -279,7 +142,7 @@ impl Display for VerifyError {
 }
 
 impl fmt::Debug for VerifyError {
-    /// As `Display`: this is what `unwrap` shows.
+    /// As `Display`, because `unwrap` shows this.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)
     }
@@ -287,7 +150,7 @@ impl fmt::Debug for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// Checks every rule; the error lists all that are broken and gives the module back.
+/// Checks every rule. The error lists all broken rules and contains the module.
 pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     let mut problems = Vec::new();
     let mut names: HashSet<&str> = HashSet::with_capacity(module.functions.len() + module.data.len());
@@ -374,23 +237,6 @@ fn check_facts(decl: &FuncDecl, report: &mut impl FnMut(Rule, String)) {
             report(Rule::Facts, format!("parameter {i} is {}, and said to be{facts}", param.ty));
         } else if !facts.align.is_power_of_two() {
             report(Rule::Facts, format!("parameter {i} is aligned to {}", facts.align));
-        }
-    }
-}
-
-/// `of` says whose signature it is, as the start of a sentence, if not the function's own.
-fn check_signature(sig: &FuncSig, of: &str, report: &mut impl FnMut(Rule, String)) {
-    let params = sig.params.iter().enumerate().map(|(i, param)| (Some(i), param));
-    for (i, param) in params.chain(sig.ret.iter().map(|ret| (None, ret))) {
-        let which = || i.map_or("the result".to_owned(), |i| format!("parameter {i}"));
-        if param.ty == Type::Bool {
-            report(Rule::SignatureTypes, format!("{of}{} is a bool", which()));
-        }
-        if param.aggregate && !matches!(param.ty, Type::I32 | Type::I64) {
-            report(Rule::SignatureTypes, format!("{of}{} is `{param}`", which()));
-        }
-        if param.ext != Extension::None && !matches!(param.ty, Type::I8 | Type::I16 | Type::I32) {
-            report(Rule::Extensions, format!("{of}{} is `{param}`", which()));
         }
     }
 }

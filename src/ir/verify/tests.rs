@@ -1,11 +1,11 @@
-//! Each rule on a module that breaks it and nothing else.
+//! Tests each rule with a module that breaks only that rule.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
 use crate::ir::{
     AbiParam, BinaryOp, Block, BlockCall, BlockData, ConvertOp, DataKind, DataRef, FloatCC, Function, FunctionBuilder,
-    Hint, InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData,
+    Hint, Inst, InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData,
     ValueDef,
 };
 
@@ -62,7 +62,7 @@ fn body_changed(change: impl FnOnce(&mut Function)) -> Vec<Rule> {
     changed(|module, f| change(module.functions[f].body.as_mut().unwrap()))
 }
 
-/// The rules that `f(params) -> ret` breaks if its entry block ends with a return of whatever `build` gives.
+/// The rules that `f(params) -> ret` breaks if its entry block ends by returning what `build` returns.
 fn built(params: &[Type], ret: Option<Type>, build: impl FnOnce(&mut FunctionBuilder) -> Option<Value>) -> Vec<Rule> {
     let mut module = Module::new();
     let f = module.declare("f", FuncSig::new(params.iter().copied(), ret), Linkage::Export);
@@ -88,7 +88,7 @@ fn jump(block: u32, args: &[Value]) -> Option<Terminator> {
     Some(Terminator::Jump(BlockCall { block: Block::from_u32(block), args: args.to_vec() }))
 }
 
-/// The inst of the sample whose operation `pick` likes.
+/// The sample's first instruction whose operation `pick` accepts.
 fn find(func: &Function, pick: impl Fn(&Op) -> bool) -> Inst {
     func.insts.iter().find(|(_, data)| pick(&data.op)).unwrap().0
 }
@@ -202,12 +202,12 @@ fn rule_7_terminators() {
 
 #[test]
 fn rule_8_references() {
-    // The greatest index of all is the entity types' reserved one.
+    // The maximum index is reserved by the entity types.
     for n in [99, u32::MAX - 1] {
         let expected = [Rule::References];
         let op = |op: Op, ty: Option<Type>| body_changed(|f| _ = append(f, 1, op, ty));
         assert_eq!(op(Op::Unary(UnaryOp::Neg, value(n)), Some(Type::I64)), expected);
-        assert_eq!(op(Op::StackAddr(StackSlot::from_u32(n)), Some(Type::Ptr)), expected);
+        assert_eq!(op(Op::StackAddr(StackSlot::from_u32(n), 0), Some(Type::Ptr)), expected);
         assert_eq!(op(Op::DataAddr(DataRef::from_u32(n), 0), Some(Type::Ptr)), expected);
         assert_eq!(op(Op::Call(FuncRef::from_u32(n), vec![]), None), expected);
         assert_eq!(op(Op::CallIndirect(SigRef::from_u32(n), value(1), vec![]), None), expected);
@@ -243,7 +243,7 @@ fn rule_9_placement() {
 
 #[test]
 fn rule_10_definitions() {
-    // Two parameters that are one value.
+    // Two parameters that are the same value.
     assert_eq!(
         changed(|m, f| {
             let func = m.functions[f].body.as_mut().unwrap();
@@ -258,7 +258,7 @@ fn rule_10_definitions() {
         }),
         [Rule::Definitions]
     );
-    // Two instructions with one result.
+    // Two instructions with the same result.
     assert_eq!(
         body_changed(|f| {
             let inst = append(f, 1, Op::IntConst { ty: Type::I64, value: 1 }, None);
@@ -266,14 +266,14 @@ fn rule_10_definitions() {
         }),
         [Rule::Definitions]
     );
-    // A value that nothing defines.
+    // A value without a definition.
     let def = ValueDef::Param(Block::from_u32(0), 1);
     assert_eq!(body_changed(|f| _ = f.values.push(ValueData { ty: Type::I64, def })), [Rule::Definitions]);
 }
 
 #[test]
 fn rule_11_dominance() {
-    // A value of one arm at the end.
+    // A value of one arm, used at the end.
     assert_eq!(
         body_changed(|f| {
             let inst = append(f, 1, Op::IntConst { ty: Type::I64, value: 1 }, Some(Type::I64));
@@ -281,7 +281,7 @@ fn rule_11_dominance() {
         }),
         [Rule::Dominance]
     );
-    // Before its definition, in the same block; then itself.
+    // Used before its definition in the same block, and then by its own definition.
     assert_eq!(body_changed(|f| f.blocks[Block::from_u32(0)].insts.reverse()), [Rule::Dominance]);
     assert_eq!(
         body_changed(|f| {
@@ -290,7 +290,7 @@ fn rule_11_dominance() {
         }),
         [Rule::Dominance]
     );
-    // Out of every block.
+    // A definition that is in no block.
     assert_eq!(body_changed(|f| _ = f.blocks[Block::from_u32(0)].insts.remove(0)), [Rule::Dominance]);
 }
 
@@ -309,7 +309,7 @@ fn unreachable_blocks_may_use_what_does_not_dominate_but_not_what_is_nowhere() {
     assert!(unreachable(&[]).is_empty());
     assert_eq!(unreachable(&[value(99)]), [Rule::References]);
     assert_eq!(unreachable(&[value(1)]), [Rule::BranchArguments]);
-    // What an unreachable block defines dominates nothing that runs.
+    // A definition in an unreachable block dominates nothing that is reachable.
     assert_eq!(
         body_changed(|f| {
             f.blocks.push(BlockData { terminator: jump(2, &[value(0)]), ..BlockData::default() });
@@ -347,7 +347,7 @@ fn rules_14_and_15_conditions_and_returns() {
     assert_eq!(built(&[Type::I8], None, |b| Some(b.param(0))), [Rule::Returns]);
 }
 
-/// Whether an operation on values of the given types passes; anything but rule 16 is a mistake here.
+/// Whether an operation on values of the given types passes. Breaking a rule other than 16 is an error of the test.
 fn accepts(types: &[Type], op: impl FnOnce(&mut FunctionBuilder, &[Value])) -> bool {
     let broken = built(&[], None, |b| {
         let values: Vec<Value> = types

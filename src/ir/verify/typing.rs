@@ -1,19 +1,19 @@
-//! What types each operation takes and gives: rules 14, 16, 18, 19 and 20.
+//! The operand and result types of each operation: rules 14, 16, 18, 19 and 20.
 
 use crate::ir::inst::{BinaryOp, ConvertOp, IntCC, MAX_SAME_BYTES, Op, UnaryOp, Value};
 use crate::ir::module::{Function, Module};
 use crate::ir::types::{FuncSig, Type};
 
-use super::Rule;
+use super::problem::Rule;
 
-/// A broken rule, with what is wrong.
+/// A broken rule, with the details.
 pub(super) type Broken = (Rule, String);
 
 fn operand<T>(detail: String) -> Result<T, Broken> {
     Err((Rule::OperandTypes, detail))
 }
 
-/// The type that an operation gives, `None` if it gives no value. Everything it names must exist.
+/// The type of an operation's result, or `None` if it has none. Everything that it names must exist.
 pub(super) fn result_type(module: &Module, func: &Function, op: &Op) -> Result<Option<Type>, Broken> {
     let ty = |value: Value| func.type_of(value);
     let expect = |value: Value, want: Type| match ty(value) {
@@ -93,10 +93,10 @@ pub(super) fn result_type(module: &Module, func: &Function, op: &Op) -> Result<O
             expect(*index, Type::I64)?;
             Type::Ptr
         }
-        Op::StackAddr(_) => Type::Ptr,
+        Op::StackAddr(..) => Type::Ptr,
         Op::DataAddr(data, offset) => {
             let len = module.data[*data].bytes.len();
-            // In 64 bits, since data may in principle be longer than any offset.
+            // In 64 bits, since data could be longer than any 32-bit offset.
             if u64::from(*offset) > len as u64 {
                 return Err((Rule::DataOffsets, format!("{data} has {len} bytes")));
             }
@@ -135,7 +135,7 @@ pub(super) fn check_condition(func: &Function, cond: Value) -> Result<(), Broken
     }
 }
 
-/// Arguments against parameters: what is wrong, if anything.
+/// Compares arguments with parameters; returns the difference, if any.
 pub(super) fn mismatch(func: &Function, args: &[Value], params: impl ExactSizeIterator<Item = Type>) -> Option<String> {
     if args.len() != params.len() {
         return Some(format!("{} arguments for {} parameters", args.len(), params.len()));

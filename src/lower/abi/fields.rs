@@ -1,11 +1,11 @@
-//! Small fields that are loaded, compared and written together, as one integer. Which bits each of them has there is decided by the
-//! byte order of the module's target, and said here only.
+//! Small fields that are loaded, compared and written together, as one integer. The byte order of the module's target
+//! determines the bits of each field. Only this file implements that.
 
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// Two neighbouring fields of 32 bits, the one at the lower address first, as a 64-bit load gives them.
+/// Two adjacent 32-bit fields as a 64-bit load returns them. `first` is at the lower address.
 pub(in crate::lower) fn pair(order: Endianness, first: u32, second: u32) -> i64 {
     let (low, high) = match order {
         Endianness::Little => (first, second),
@@ -24,7 +24,7 @@ pub(in crate::lower) fn second(b: &mut FunctionBuilder<'_>, pair: Value) -> Valu
     half(b, pair, Endianness::Big)
 }
 
-/// The half that has the field at the lower address in `order`, of which the module's own is the same or the other.
+/// The field that is in the lower half of a pair on targets of byte order `order`.
 fn half(b: &mut FunctionBuilder<'_>, pair: Value, order: Endianness) -> Value {
     let low = match b.module().endianness == order {
         true => pair,
@@ -36,7 +36,7 @@ fn half(b: &mut FunctionBuilder<'_>, pair: Value, order: Endianness) -> Value {
     b.convert(ConvertOp::Truncate, Type::I32, low)
 }
 
-/// The [`pair`] of a field and zeros. Of an `I64` the lower 32 bits are the field.
+/// The [`pair`] of a field and zeros. The field may be an `I64`; only its lower 32 bits are used.
 pub(in crate::lower) fn before_zeros(b: &mut FunctionBuilder<'_>, first: Value) -> Value {
     let narrow = b.type_of(first) == Type::I32;
     match b.module().endianness {
@@ -81,7 +81,7 @@ impl DTypeField {
         }
     }
 
-    /// Its value in a `DLDataType`, of which the lower 32 bits of an `I64` are a load.
+    /// The field's value, from a `DLDataType` in the lower 32 bits of an `I64`.
     pub(in crate::lower) fn of(self, b: &mut FunctionBuilder<'_>, dtype: Value) -> Value {
         let order = b.module().endianness;
         let shifted = match self.shift(order) {
@@ -96,7 +96,7 @@ impl DTypeField {
     }
 }
 
-/// A `DLDataType` as a 32-bit load gives it.
+/// A `DLDataType` as a 32-bit load returns it.
 pub(in crate::lower) fn dtype_word(order: Endianness, dtype: DLDataType) -> u32 {
     u32::from(dtype.code) << DTypeField::Code.shift(order)
         | u32::from(dtype.bits) << DTypeField::Bits.shift(order)

@@ -1,11 +1,12 @@
-//! The C ABI's memory layouts (tvm/ffi/c_api.h, dlpack.h): offsets and widths of what generated code reads and writes.
+//! The memory layouts of the C ABI (tvm/ffi/c_api.h, dlpack.h): offsets and widths of the fields that generated code
+//! accesses.
 
 pub(super) mod fields;
 
 use std::mem::offset_of;
 
 use super::half;
-use crate::ir::{ConvertOp, FunctionBuilder, MemFlags, PointerFacts, Type, Value};
+use crate::ir::{ConvertOp, Emitter, FunctionBuilder, MemFlags, PointerFacts, Type, Val, Value};
 use crate::spec::ScalarType;
 use fields::pair;
 use tvm_ffi_runtime::abi::{
@@ -19,7 +20,7 @@ pub(super) const PAYLOAD: i32 = offset_of!(TVMFFIAny, v) as i32;
 /// Offset of its type index.
 pub(super) const TYPE_INDEX: i32 = offset_of!(TVMFFIAny, type_index) as i32;
 
-/// Size of an object's header, which its cell follows.
+/// Size of an object's header. The object's cell follows it.
 pub(super) const HEADER: i32 = size_of::<TVMFFIObject>() as i32;
 
 /// Offset of the data pointer of a Shape's, a sequence's or a string's cell, from the object's address.
@@ -58,7 +59,7 @@ pub(super) mod tensor {
     pub const SHAPE: i32 = offset_of!(DLTensor, shape) as i32;
     pub const STRIDES: i32 = offset_of!(DLTensor, strides) as i32;
     pub const BYTE_OFFSET: i32 = offset_of!(DLTensor, byte_offset) as i32;
-    // Neighbours that are compared in one load.
+    // Adjacent fields that are compared with one load.
     const _: () = assert!(NDIM + 4 == DTYPE && NDIM % 8 == 0);
     const _: () =
         assert!(DEVICE % 8 == 0 && offset_of!(DLDevice, device_type) == 0 && offset_of!(DLDevice, device_id) == 4);
@@ -67,7 +68,7 @@ pub(super) mod tensor {
 /// Alignment of a `TVMFFIAny`.
 pub(super) const ANY: PointerFacts = PointerFacts { align: align_of::<TVMFFIAny>() as u32, ..PointerFacts::NONE };
 
-/// The facts of the pointer to a wrapper's result: the ABI says that it is there.
+/// The facts about the pointer to a wrapper's result: the ABI guarantees that it is valid.
 pub(super) fn result_facts() -> PointerFacts {
     PointerFacts { nonnull: true, dereferenceable: ANY_SIZE as u32, ..ANY }
 }
@@ -82,6 +83,14 @@ pub(super) fn succeed(b: &mut FunctionBuilder<'_>) {
 pub(super) fn store_any(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex, payload: Value) {
     store_index(b, to, index);
     b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
+}
+
+/// Creates a `TVMFFIByteArray` on the stack.
+pub(super) fn byte_array<'c>(c: Emitter<'c>, data: Val<'c>, size: Val<'c>) -> Val<'c> {
+    let array = c.slot(size_of::<TVMFFIByteArray>());
+    array.store(0, data);
+    array.store(8, size);
+    array
 }
 
 /// Writes None.

@@ -1,11 +1,11 @@
-//! `check`: one argument, or what is inside of one.
+//! `check`: checks one argument, or one value inside it.
 
 use super::helper::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, VALUE_ERROR};
 use super::state::BinderState;
-use super::structured::{Condition, StructuredCode, Var};
-use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use super::structured::{Behind, Condition, halves};
+use crate::ir::{BinaryOp, ConvertOp, Hint, Type, Val};
 use crate::lower::abi::fields::before_zeros;
-use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any, store_none};
+use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any};
 use crate::lower::protocol::{
     Binding, Capability, ConstantDescriptor, Encode, Field, IntRange, OptionalDescriptor, ParamDescriptor, Path, Piece,
     ScalarDescriptor, SymbolDim, TypeDescriptor, TypeKind, field, offset,
@@ -13,85 +13,82 @@ use crate::lower::protocol::{
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 
-/// An argument that is looked at.
+/// An argument that is being checked.
 #[derive(Clone, Copy)]
-pub(super) struct Arg {
+pub(super) struct Arg<'c> {
     /// The address of the type's descriptor.
-    pub ty: Value,
-    /// Where it is.
-    pub from: Value,
-    /// Where the argument goes that the fast path accepts.
-    pub to: Value,
+    pub ty: Val<'c>,
+    /// The address of the argument.
+    pub from: Val<'c>,
+    /// Where to write the argument in the form that the fast path accepts.
+    pub to: Val<'c>,
     /// The type index of the argument, or of the object that an rvalue reference refers to (C9.9).
-    pub index: Value,
-    pub payload: Value,
+    pub index: Val<'c>,
+    pub payload: Val<'c>,
 }
 
-pub(super) fn check(r: &mut Binder<'_, '_>) {
-    let (param, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
+pub(super) fn check(r: &Binder<'_, '_>) {
+    let (param, from, to) = (r.c.param(1), r.c.param(2), r.c.param(3));
     r.look_at_argument(param, from, to);
     r.succeed();
 }
 
-impl Binder<'_, '_> {
-    /// Checks an argument, or what is inside of one.
-    pub(super) fn check(&mut self, param: Value, from: Value, to: Value) {
+impl<'c> Binder<'c, '_> {
+    /// Checks an argument, or a value inside it.
+    pub(super) fn check(&self, param: Val<'c>, from: Val<'c>, to: Val<'c>) {
         match self.helpers.check {
-            Some(check) => self.call_or_fail(check, &[self.state, param, from, to]),
+            Some(check) => self.call_or_fail(check, &[self.state(), param, from, to]),
             None => self.look_at_argument(param, from, to),
         }
     }
 
-    fn look_at_argument(&mut self, param: Value, from: Value, to: Value) {
+    fn look_at_argument(&self, param: Val<'c>, from: Val<'c>, to: Val<'c>) {
         let (index, payload) = seen_through(self, from);
-        let (pool, ty) = (self.field_ptr(Field::Pool), self.read(param, field!(ParamDescriptor, ty)));
-        let ty = self.base(pool, ty);
+        let (pool, ty) = (self.field_ptr(Field::Pool), param.read(field!(ParamDescriptor, ty)));
+        let ty = pool.base(ty);
         let arg = Arg { ty, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);
         let name = self.pool_text(param, field!(ParamDescriptor, name));
         self.set_path(offset!(Path, name), name);
         if self.has(Capability::IntSymbol) {
-            let nothing = self.b.ptr_const(0);
+            let nothing = self.c.null();
             self.set_path(offset!(Path, member), nothing);
         }
-        let text = self.pool_text(ty, field!(TypeDescriptor, expected));
-        self.set_field(Field::Text, text);
-        let kind = self.read(ty, field!(TypeDescriptor, kind));
-        let done = self.b.block();
+        self.set_field(Field::Text, self.pool_text(ty, field!(TypeDescriptor, expected)));
+        let kind = ty.read(field!(TypeDescriptor, kind));
+        let done = self.c.block();
         let kinds: Vec<_> = CHECKS.iter().filter(|(kind, _)| self.has(*kind)).collect();
         for (i, (which, then)) in kinds.iter().enumerate() {
-            // the last is what it is if it is no other
+            // the last kind needs no comparison
             if i + 1 < kinds.len() {
-                let is = self.is(kind, *which as i64);
-                let (yes, no) = (self.b.block(), self.b.block());
-                self.b.branch(is, yes, no, Hint::None);
-                self.b.switch_to(yes);
+                let is = kind.is(*which as i64);
+                let (yes, no) = (self.c.block(), self.c.block());
+                self.c.branch(is, yes, no, Hint::None);
+                self.c.switch_to(yes);
                 then(self, arg);
-                self.b.jump(done, &[]);
-                self.b.switch_to(no);
+                self.c.jump(done, &[]);
+                self.c.switch_to(no);
             } else {
                 then(self, arg);
             }
         }
-        self.b.jump(done, &[]);
-        self.b.switch_to(done);
+        self.c.jump(done, &[]);
+        self.c.switch_to(done);
     }
 }
 
-type CheckFn = fn(&mut Binder<'_, '_>, Arg);
+type CheckFn = for<'c> fn(&Binder<'c, '_>, Arg<'c>);
 
 /// The check of each kind of type.
 const CHECKS: [(TypeKind, CheckFn); 21] = [
     (TypeKind::Tensor, |r, arg| r.tensor(arg)),
     (TypeKind::Optional, |r, arg| {
-        let none = r.is(arg.index, i64::from(TypeIndex::NONE.0));
-        r.when_else(
-            none,
-            |r| store_none(&mut r.b, arg.to),
-            |r| {
-                let inner = r.b.ptr_add_imm(arg.ty, i64::from(offset!(OptionalDescriptor, inner)));
-                r.check(inner, arg.from, arg.to);
+        r.c.when_else(
+            arg.index.is(TypeIndex::NONE.0),
+            || r.accept_none(arg.to),
+            || {
+                r.check(arg.ty + offset!(OptionalDescriptor, inner), arg.from, arg.to);
             },
         );
     }),
@@ -108,13 +105,12 @@ const CHECKS: [(TypeKind, CheckFn); 21] = [
         r.accept_same(arg);
     }),
     (TypeKind::Any, |r, arg| {
-        let ok = r.is_not(arg.index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
-        r.require_accepted(ok);
+        r.require_accepted(arg.index.is_not(TypeIndex::OBJECT_RVALUE_REF.0));
         r.accept_same(arg);
     }),
     (TypeKind::None, |r, arg| {
         r.require_index(arg, &[TypeIndex::NONE]);
-        store_none(&mut r.b, arg.to);
+        r.accept_none(arg.to);
     }),
     (TypeKind::Int, |r, arg| r.constant_int(arg)),
     (TypeKind::True, |r, arg| r.constant_bool(arg, true)),
@@ -126,194 +122,166 @@ const CHECKS: [(TypeKind, CheckFn); 21] = [
     (TypeKind::Map, |r, arg| r.map(arg)),
 ];
 
-/// The type index and the payload; of an rvalue reference, those of the object behind it, if there is one.
-fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
-    let (index, payload) = (Var::new(&mut r.b, Type::I64), Var::new(&mut r.b, Type::I64));
-    let own_index = r.signed_word(from, TYPE_INDEX / 4);
-    let own_payload = r.b.load(Type::I64, from, PAYLOAD, MemFlags::ALIGNED);
-    r.set(index, own_index);
-    r.set(payload, own_payload);
-    let is_reference = r.is(own_index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
-    let there = r.is_not(own_payload, 0);
-    let (yes, no) = (r.b.block(), r.b.block());
-    r.branch_likely(Condition::All(vec![is_reference, there]), yes, no);
-    r.b.switch_to(yes);
-    let reference = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, own_payload);
-    let object = r.b.load(Type::I64, reference, 0, MemFlags::ALIGNED);
-    let there = r.is_not(object, 0);
-    r.when(there, |r| {
-        let header = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, object);
-        let of_object = r.b.load(Type::I32, header, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
-        let of_object = r.b.convert(ConvertOp::SExt, Type::I64, of_object);
-        r.set(index, of_object);
-        r.set(payload, object);
+/// The type index and the payload. An rvalue reference is resolved to its object, unless it is empty.
+fn seen_through<'c>(r: &Binder<'c, '_>, from: Val<'c>) -> (Val<'c>, Val<'c>) {
+    let (index, payload) = (r.c.var(Type::I64), r.c.var(Type::I64));
+    let own_index = from.signed_word(TYPE_INDEX / 4);
+    let own_payload = from.load(Type::I64, PAYLOAD);
+    index.set(own_index);
+    payload.set(own_payload);
+    let is_reference = own_index.is(TypeIndex::OBJECT_RVALUE_REF.0);
+    let there = own_payload.is_not(0);
+    let (yes, no) = (r.c.block(), r.c.block());
+    Condition::All(vec![is_reference, there]).branch(r.c, yes, no);
+    r.c.switch_to(yes);
+    let object = own_payload.pointer().load(Type::I64, 0);
+    r.c.when(object.is_not(0), || {
+        index.set(object.pointer().load(Type::I32, offset_of!(TVMFFIObject, type_index) as i32).sext());
+        payload.set(object);
     });
-    r.b.jump(no, &[]);
-    r.b.switch_to(no);
-    (r.get(index), r.get(payload))
+    r.c.jump(no, &[]);
+    r.c.switch_to(no);
+    (index.get(), payload.get())
 }
 
-impl Binder<'_, '_> {
+impl<'c> Binder<'c, '_> {
     /// Writes an argument: type index, zero padding, payload.
-    pub(super) fn accept_raw(&mut self, to: Value, type_index: Value, payload: Value) {
-        let first = before_zeros(&mut self.b, type_index);
-        self.b.store(first, to, TYPE_INDEX, MemFlags::ALIGNED);
-        self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
+    pub(super) fn accept_raw(&self, to: Val<'c>, type_index: Val<'c>, payload: Val<'c>) {
+        to.store(TYPE_INDEX, self.c.value(|b| before_zeros(b, type_index.value())));
+        to.store(PAYLOAD, payload);
     }
 
     /// Writes an argument of a known type.
-    pub(super) fn accept(&mut self, to: Value, type_index: TypeIndex, payload: Value) {
-        store_any(&mut self.b, to, type_index, payload);
+    pub(super) fn accept(&self, to: Val<'c>, type_index: TypeIndex, payload: Val<'c>) {
+        self.c.with(|b| store_any(b, to.value(), type_index, payload.value()));
     }
 
-    /// Writes the argument as it came, but for an rvalue reference. The length of a small string is in the padding.
-    pub(super) fn accept_same(&mut self, arg: Arg) {
-        let first = self.b.load(Type::I64, arg.from, TYPE_INDEX, MemFlags::ALIGNED);
-        let own = self.signed_word(arg.from, TYPE_INDEX / 4);
-        let same = self.b.icmp(IntCC::Eq, own, arg.index);
-        let behind = before_zeros(&mut self.b, arg.index);
-        let first = self.b.select(same, first, behind);
-        self.b.store(first, arg.to, TYPE_INDEX, MemFlags::ALIGNED);
-        self.b.store(arg.payload, arg.to, PAYLOAD, MemFlags::ALIGNED);
+    /// Writes the argument unchanged, except that an rvalue reference becomes its object. Copies the padding as well,
+    /// because it has the length of a small string.
+    pub(super) fn accept_same(&self, arg: Arg<'c>) {
+        let first = arg.from.load(Type::I64, TYPE_INDEX);
+        arg.to.store(
+            TYPE_INDEX,
+            arg.from
+                .signed_word(TYPE_INDEX / 4)
+                .is(arg.index)
+                .select(first, self.c.value(|b| before_zeros(b, arg.index.value()))),
+        );
+        arg.to.store(PAYLOAD, arg.payload);
     }
 
-    /// Takes bytes of the scratch memory, a multiple of 8.
-    pub(super) fn take_memory(&mut self, bytes: i64) -> Value {
+    /// Reserves bytes of the scratch memory; `bytes` is a multiple of 8.
+    pub(super) fn take_memory(&self, bytes: i64) -> Val<'c> {
         let memory = self.field_ptr(Field::Memory);
-        let end = self.b.ptr_add_imm(memory, bytes);
-        self.set_field(Field::Memory, end);
+        self.set_field(Field::Memory, memory + bytes);
         memory
     }
 
-    pub(super) fn halves(&mut self, low: Value, high: Value) -> Value {
-        let mask = self.b.i64(0xffff_ffff);
-        let low = self.and(low, mask);
-        let thirty_two = self.b.i64(32);
-        let high = self.b.binary(BinaryOp::Shl, high, thirty_two);
-        self.or(low, high)
+    pub(super) fn is_one_of(&self, value: Val<'c>, indices: &[TypeIndex]) -> Val<'c> {
+        let each: Vec<Val<'c>> = indices.iter().map(|index| value.is(index.0)).collect();
+        each.into_iter().reduce(|any, is| any | is).unwrap_or_else(|| self.c.bool(false))
     }
 
-    pub(super) fn is_one_of(&mut self, value: Value, indices: &[TypeIndex]) -> Value {
-        let each: Vec<Value> = indices.iter().map(|index| self.is(value, i64::from(index.0))).collect();
-        let any = each.into_iter().reduce(|any, is| self.or(any, is));
-        any.unwrap_or_else(|| self.b.bconst(false))
+    /// Requires the argument to have one of these types.
+    pub(super) fn require_index(&self, arg: Arg<'c>, indices: &[TypeIndex]) {
+        self.require_accepted(Condition::Any(indices.iter().map(|index| arg.index.is(index.0)).collect()));
     }
 
-    /// Requires one of these types.
-    pub(super) fn require_index(&mut self, arg: Arg, indices: &[TypeIndex]) {
-        let ok = indices.iter().map(|index| self.is(arg.index, i64::from(index.0))).collect();
-        self.require_accepted(Condition::Any(ok));
-    }
-
-    /// Requires one of these types, and inside a container the first.
-    fn require_carrier(&mut self, arg: Arg, indices: &[TypeIndex]) {
+    /// Requires one of these types; inside a container, only the first.
+    fn require_carrier(&self, arg: Arg<'c>, indices: &[TypeIndex]) {
         self.require_index(arg, indices);
-        let carrier = self.is_one_of(arg.index, &indices[..1]);
-        self.require_as_it_is(carrier);
+        self.require_as_it_is(self.is_one_of(arg.index, &indices[..1]));
     }
 
-    // C8, by upstream's converters (`tvm/ffi/type_traits.h`).
+    // C8: same rules as upstream's converters (`tvm/ffi/type_traits.h`).
 
-    fn float(&mut self, arg: Arg) {
+    fn float(&self, arg: Arg<'c>) {
         self.require_carrier(arg, &[TypeIndex::FLOAT, TypeIndex::INT, TypeIndex::BOOL]);
-        let mut converted = self.b.convert(ConvertOp::SIntToFloat, Type::F64, arg.payload);
+        let mut converted = arg.payload.convert(ConvertOp::SIntToFloat, Type::F64);
         if self.has(Capability::Float32) {
-            // rounded once: a `float32` doesn't come by way of `float64`
-            let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
-            let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
-            let unused = self.read(arg.ty, field!(ScalarDescriptor, unused_bits));
-            let is_single = self.is(unused, 32);
-            converted = self.b.select(is_single, single, converted);
+            // round only once: converting to `float32` through `float64` would round twice
+            let single = arg.payload.convert(ConvertOp::SIntToFloat, Type::F32).convert(ConvertOp::FPromote, Type::F64);
+            converted = arg.ty.read(field!(ScalarDescriptor, unused_bits)).is(32).select(single, converted);
         }
-        let converted = self.b.convert(ConvertOp::Bitcast, Type::I64, converted);
-        let is_float = self.is(arg.index, i64::from(TypeIndex::FLOAT.0));
-        let value = self.b.select(is_float, arg.payload, converted);
-        self.accept(arg.to, TypeIndex::FLOAT, value);
+        let converted = converted.convert(ConvertOp::Bitcast, Type::I64);
+        self.accept(arg.to, TypeIndex::FLOAT, arg.index.is(TypeIndex::FLOAT.0).select(arg.payload, converted));
     }
 
-    fn bool(&mut self, arg: Arg) {
+    fn bool(&self, arg: Arg<'c>) {
         self.require_carrier(arg, &[TypeIndex::BOOL, TypeIndex::INT]);
-        let value = self.is_not(arg.payload, 0);
-        let value = self.b.convert(ConvertOp::ZExt, Type::I64, value);
-        self.accept(arg.to, TypeIndex::BOOL, value);
+        self.accept(arg.to, TypeIndex::BOOL, arg.payload.is_not(0).zext());
     }
 
-    fn handle(&mut self, arg: Arg) {
+    fn handle(&self, arg: Arg<'c>) {
         self.require_carrier(arg, &[TypeIndex::OPAQUE_PTR, TypeIndex::NONE]);
-        // None is NULL, whatever its payload
-        let given = self.is(arg.index, i64::from(TypeIndex::OPAQUE_PTR.0));
-        let null = self.b.i64(0);
-        let value = self.b.select(given, arg.payload, null);
-        self.accept(arg.to, TypeIndex::OPAQUE_PTR, value);
+        // None becomes NULL, whatever its payload is
+        self.accept(
+            arg.to,
+            TypeIndex::OPAQUE_PTR,
+            arg.index.is(TypeIndex::OPAQUE_PTR.0).select(arg.payload, self.c.i64(0)),
+        );
     }
 
-    fn int(&mut self, arg: Arg, signed: bool) {
+    fn int(&self, arg: Arg<'c>, signed: bool) {
         self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
         if self.has(Capability::Narrow) {
-            // a narrow integer fits where shifting its unused bits out and back changes nothing
-            let unused = self.read(arg.ty, field!(ScalarDescriptor, unused_bits));
-            let up = self.b.binary(BinaryOp::Shl, arg.payload, unused);
-            let back = self.b.binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, up, unused);
-            let fits = self.b.icmp(IntCC::Eq, back, arg.payload);
-            let range = self.pool_text(arg.ty, field!(IntRange, range).behind::<ScalarDescriptor>());
-            self.set_field(Field::Text, range);
+            // a narrow integer is in range if shifting its unused bits out and back leaves it unchanged
+            let unused = arg.ty.read(field!(ScalarDescriptor, unused_bits));
+            let back = (arg.payload << unused).binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, unused);
+            let fits = back.is(arg.payload);
+            self.set_field(Field::Text, self.pool_text(arg.ty, field!(IntRange, range).behind::<ScalarDescriptor>()));
             self.set_field(Field::Got, arg.payload);
             self.require_value(fits, &[EXPECTED_TEXT, GOT, GOT_NUMBER]);
         }
         if self.has(Capability::IntSymbol) {
             self.set_field(Field::Got, arg.payload);
-            let is_symbol = self.read(arg.ty, field!(ScalarDescriptor, has_symbol));
-            let is_symbol = self.is_not(is_symbol, 0);
-            self.when(is_symbol, |r| r.int_symbol(arg));
+            self.c.when(arg.ty.read(field!(ScalarDescriptor, has_symbol)).is_not(0), || self.int_symbol(arg));
         }
         self.accept(arg.to, TypeIndex::INT, arg.payload);
     }
 
-    /// An integer that is a symbol of dimensions: binds it, or has to be what it is.
-    fn int_symbol(&mut self, arg: Arg) {
-        let dim = self.b.ptr_add_imm(arg.ty, (ScalarDescriptor::SIZE + IntRange::SIZE) as i64);
-        let symbol = self.read(dim, field!(SymbolDim, symbol));
-        let binding = self.binding(symbol);
-        let bound = self.is_bound(binding);
-        self.when_else(
-            bound,
-            |r| {
-                let value = r.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
-                let same = r.b.icmp(IntCC::Eq, arg.payload, value);
-                let expected = super::dims::expected_symbol();
-                let pieces = [&expected[..], &[GOT, GOT_NUMBER]].concat();
-                let what = [Piece::Text("value of "), super::helper::PATH];
-                r.require_of_telling(same, VALUE_ERROR, &what, &pieces, |r| r.tell_symbol(dim, binding, value));
+    /// Checks an integer that is a symbol of dimensions: binds the symbol, or compares with its value.
+    fn int_symbol(&self, arg: Arg<'c>) {
+        let dim = arg.ty + ((ScalarDescriptor::SIZE + IntRange::SIZE) as i64);
+        let binding = self.binding(dim.read(field!(SymbolDim, symbol)));
+        self.c.when_else(
+            self.is_bound(binding),
+            || {
+                let value = binding.load(Type::I64, offset!(Binding, value));
+                let same = arg.payload.is(value);
+                let pieces = [&super::dims::expected_symbol()[..], &[GOT, GOT_NUMBER]].concat();
+                self.require_of_telling(
+                    same,
+                    VALUE_ERROR,
+                    &[Piece::Text("value of "), super::helper::PATH],
+                    &pieces,
+                    || self.tell_symbol(dim, binding, value),
+                );
             },
-            |r| r.bind(binding, arg.payload),
+            || self.bind(binding, arg.payload),
         );
     }
 
-    fn constant_int(&mut self, arg: Arg) {
+    fn constant_int(&self, arg: Arg<'c>) {
         self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
-        let (low, high) = (
-            self.read(arg.ty, field!(ConstantDescriptor, value.low)),
-            self.read(arg.ty, field!(ConstantDescriptor, value.high)),
-        );
-        let value = self.halves(low, high);
+        let (low, high) =
+            (arg.ty.read(field!(ConstantDescriptor, value.low)), arg.ty.read(field!(ConstantDescriptor, value.high)));
+        let value = halves(low, high);
         self.set_field(Field::Expected, value);
         self.set_field(Field::Got, arg.payload);
-        let same = self.b.icmp(IntCC::Eq, value, arg.payload);
-        self.require_value(same, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        self.require_value(value.is(arg.payload), &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
         self.accept(arg.to, TypeIndex::INT, arg.payload);
     }
 
-    fn constant_bool(&mut self, arg: Arg, value: bool) {
+    fn constant_bool(&self, arg: Arg<'c>, value: bool) {
         self.require_carrier(arg, &[TypeIndex::BOOL, TypeIndex::INT]);
-        let same = self.b.icmp_imm(if value { IntCC::Ne } else { IntCC::Eq }, arg.payload, 0);
+        let same = if value { arg.payload.is_not(0) } else { arg.payload.is(0) };
         let text = if value { "True, got False" } else { "False, got True" };
         self.require_value(same, &[Piece::Text(text)]);
-        let payload = self.b.i64(i64::from(value));
-        self.accept(arg.to, TypeIndex::BOOL, payload);
+        self.accept(arg.to, TypeIndex::BOOL, self.c.i64(i64::from(value)));
     }
 
-    pub(super) fn is_bound(&mut self, binding: Value) -> Value {
-        let name = self.b.load(Type::Ptr, binding, offset!(Binding, path.name), MemFlags::ALIGNED);
-        self.is_not(name, 0)
+    pub(super) fn is_bound(&self, binding: Val<'c>) -> Val<'c> {
+        binding.load(Type::Ptr, offset!(Binding, path.name)).is_not(0)
     }
 }

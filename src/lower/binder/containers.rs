@@ -4,254 +4,220 @@ use super::check::Arg;
 use super::helper::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, TYPE_ERROR};
 use super::state::BinderState;
 use super::strings::STR;
-use super::structured::{StructuredCode, Var};
-use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
-use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX};
+use super::structured::Behind;
+use crate::ir::{Hint, Type, Val, Var};
+use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX, byte_array};
+use crate::lower::capi;
 use crate::lower::protocol::state::{STEP_SIZE, STEPS};
 use crate::lower::protocol::{
     DescriptorField, Directive, Encode, Field, MapDescriptor, ParamDescriptor, Path, Piece, SequenceDescriptor, Step,
     StepKind, TupleDescriptor, field, offset,
 };
-use crate::lower::{capi, ffi_call};
 use tvm_ffi_runtime::abi::{TVMFFISeqCell, TypeIndex};
 
-/// What the iterator of a Map does for a number (`ffi.MapForwardIterFunctor`).
+/// The commands of a Map's iterator (`ffi.MapForwardIterFunctor`).
 const KEY: i64 = 0;
 const VALUE: i64 = 1;
 const NEXT: i64 = 2;
 
-impl Binder<'_, '_> {
-    /// Becomes an Array of accepted items; nobody reads its header.
-    pub(super) fn tuple(&mut self, arg: Arg) {
+impl<'c> Binder<'c, '_> {
+    /// Checks a tuple. It becomes an Array of accepted items; its header stays unset because it is never read.
+    pub(super) fn tuple(&self, arg: Arg<'c>) {
         self.require_index(arg, &[TypeIndex::ARRAY, TypeIndex::LIST]);
         self.require_non_null(arg.payload);
-        let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
-        let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let count = self.read(arg.ty, field!(TupleDescriptor, count));
+        let base = arg.payload.pointer();
+        let size = base.load(Type::I64, CELL_SIZE);
+        let count = arg.ty.read(field!(TupleDescriptor, count));
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, count);
-        let same = self.b.icmp(IntCC::Eq, size, count);
-        let length = [Piece::Text("length of "), super::helper::PATH];
-        self.require_of(same, TYPE_ERROR, &length, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
-        let from = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
+        self.require_of(
+            size.is(count),
+            TYPE_ERROR,
+            &[Piece::Text("length of "), super::helper::PATH],
+            &[EXPECTED_NUMBER, GOT, GOT_NUMBER],
+        );
+        let from = base.load(Type::Ptr, CELL_DATA);
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
         let to = self.field_ptr(Field::Memory);
-        let end = self.nth(to, count, ANY_SIZE);
-        self.set_field(Field::Memory, end);
-        self.b.store(to, object, CELL_DATA, MemFlags::ALIGNED);
-        self.b.store(count, object, CELL_SIZE, MemFlags::ALIGNED);
-        let first = self.behind::<TupleDescriptor>(arg.ty);
-        self.for_up(count, |r, index| {
-            let (from, to) = (r.nth(from, index, ANY_SIZE), r.nth(to, index, ANY_SIZE));
-            let item = r.nth_descriptor::<ParamDescriptor>(first, index);
-            r.check(item, from, to);
+        self.set_field(Field::Memory, to.nth(count, ANY_SIZE));
+        object.store(CELL_DATA, to);
+        object.store(CELL_SIZE, count);
+        let first = arg.ty.behind::<TupleDescriptor>();
+        self.c.for_up(count, |index| {
+            let (from, to) = (from.nth(index, ANY_SIZE), to.nth(index, ANY_SIZE));
+            self.check(first.nth_descriptor::<ParamDescriptor>(index), from, to);
         });
-        let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
-        self.accept(arg.to, TypeIndex::ARRAY, payload);
+        self.accept(arg.to, TypeIndex::ARRAY, object.address());
     }
 
-    /// Runs `inside` one container deeper; gives the step into it.
-    fn enter(&mut self, inside: impl FnOnce(&mut Self, Value)) {
+    /// Runs `inside` one container deeper and passes it the path step into the container.
+    fn enter(&self, inside: impl FnOnce(Val<'c>)) {
         let here = self.path();
-        let depth = self.b.load(Type::I64, here, offset!(Path, depth), MemFlags::ALIGNED);
-        let steps = self.b.ptr_add_imm(here, i64::from(STEPS));
-        let step = self.nth(steps, depth, STEP_SIZE);
-        let name = self.b.load(Type::Ptr, here, offset!(Path, name), MemFlags::ALIGNED);
-        self.b.store(name, step, offset!(Step, name), MemFlags::ALIGNED);
-        let one = self.b.i64(1);
-        let deeper = self.b.binary(BinaryOp::Add, depth, one);
+        let depth = here.load(Type::I64, offset!(Path, depth));
+        let step = (here + STEPS).nth(depth, STEP_SIZE);
+        let name = here.load(Type::Ptr, offset!(Path, name));
+        step.store(offset!(Step, name), name);
+        let one = self.c.i64(1);
+        let deeper = depth + one;
         self.set_path(offset!(Path, depth), deeper);
         let strict = self.field(Field::Strict);
         self.set_field(Field::Strict, one);
-        inside(self, step);
+        inside(step);
         self.set_field(Field::Strict, strict);
         self.set_path(offset!(Path, depth), depth);
     }
 
-    /// Checks an element. What it becomes is thrown away: elements are not converted.
-    fn element(&mut self, ty: Value, from: Value) -> Value {
+    /// Checks an element. Discards the converted value, because elements are not converted.
+    fn element(&self, ty: Val<'c>, from: Val<'c>) -> Val<'c> {
         let memory = self.field(Field::Memory);
-        let to = self.b.slot(ANY_SIZE as u32, 8);
-        let to = self.b.stack_addr(to);
-        let code = self.helpers.check.and_then(|check| self.b.call(check, &[self.state, ty, from, to]));
+        let to = self.c.slot(ANY_SIZE as usize);
+        let code = self.helpers.check.and_then(|check| self.c.call(check, &[self.state(), ty, from, to]));
         self.set_field(Field::Memory, memory);
-        code.unwrap_or_else(|| self.b.iconst(Type::I32, 0))
+        code.unwrap_or_else(|| self.c.i32(0))
     }
 
-    fn set_step(&mut self, step: Value, kind: StepKind, value: Value) {
-        let kind = self.b.i64(kind as i64);
-        self.b.store(kind, step, offset!(Step, kind), MemFlags::ALIGNED);
-        self.b.store(value, step, offset!(Step, value), MemFlags::ALIGNED);
+    fn set_step(&self, step: Val<'c>, kind: StepKind, value: Val<'c>) {
+        let kind = self.c.i64(kind as i64);
+        step.store(offset!(Step, kind), kind);
+        step.store(offset!(Step, value), value);
     }
 
-    pub(super) fn sequence(&mut self, arg: Arg) {
-        let wanted = self.read(arg.ty, field!(SequenceDescriptor, type_index));
-        let same = self.b.icmp(IntCC::Eq, arg.index, wanted);
-        let or_list = self.read(arg.ty, field!(SequenceDescriptor, or_list));
-        let or_list = self.is_not(or_list, 0);
-        let list = self.is(arg.index, i64::from(TypeIndex::LIST.0));
-        let list = self.and(or_list, list);
-        let ok = self.or(same, list);
-        self.require_accepted(ok);
+    pub(super) fn sequence(&self, arg: Arg<'c>) {
+        let wanted = arg.ty.read(field!(SequenceDescriptor, type_index));
+        let same = arg.index.is(wanted);
+        let or_list = arg.ty.read(field!(SequenceDescriptor, or_list)).is_not(0);
+        let list = or_list & arg.index.is(TypeIndex::LIST.0);
+        self.require_accepted(same | list);
         self.require_non_null(arg.payload);
-        let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
-        let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let elements = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
-        let ty = self.b.ptr_add_imm(arg.ty, i64::from(offset!(SequenceDescriptor, elements)));
-        self.enter(|r, step| {
-            r.for_up(size, |r, index| {
-                r.set_step(step, StepKind::Index, index);
-                let from = r.nth(elements, index, ANY_SIZE);
-                let code = r.element(ty, from);
-                let ok = r.b.icmp_imm(IntCC::Eq, code, 0);
-                r.pass_up_unless(ok, code);
+        let base = arg.payload.pointer();
+        let size = base.load(Type::I64, CELL_SIZE);
+        let elements = base.load(Type::Ptr, CELL_DATA);
+        let ty = arg.ty + offset!(SequenceDescriptor, elements);
+        self.enter(|step| {
+            self.c.for_up(size, |index| {
+                self.set_step(step, StepKind::Index, index);
+                let from = elements.nth(index, ANY_SIZE);
+                self.pass_up(self.element(ty, from));
             });
         });
-        let payload = Var::new(&mut self.b, Type::I64);
-        self.set(payload, arg.payload);
-        let there = self.is_not(elements, 0);
-        let missing = self.b.unary(UnaryOp::Not, there);
-        let missing = self.and(missing, or_list);
-        self.when(missing, |r| {
-            // an empty container may have no address; a kernel that takes an Array gets one
-            let object = r.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
-            r.b.store(object, object, CELL_DATA, MemFlags::ALIGNED);
-            r.b.store(size, object, CELL_SIZE, MemFlags::ALIGNED);
-            let made = r.b.convert(ConvertOp::PtrToInt, Type::I64, object);
-            r.set(payload, made);
+        let payload = self.c.var(Type::I64);
+        payload.set(arg.payload);
+        self.c.when((!elements.is_not(0)) & or_list, || {
+            // the data pointer of an empty container may be NULL; a kernel that takes an Array gets a non-NULL one
+            let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
+            object.store(CELL_DATA, object);
+            object.store(CELL_SIZE, size);
+            payload.set(object.address());
         });
-        // Array and List have one layout
-        let payload = self.get(payload);
-        self.accept_raw(arg.to, wanted, payload);
+        // Array and List have the same layout
+        self.accept_raw(arg.to, wanted, payload.get());
     }
 
-    /// Keys and values are read by the runtime's functions, which give references of our own.
-    pub(super) fn map(&mut self, arg: Arg) {
-        let wanted = self.read(arg.ty, field!(MapDescriptor, type_index));
-        let ok = self.b.icmp(IntCC::Eq, arg.index, wanted);
-        self.require_accepted(ok);
+    /// Checks a Map or Dict. The runtime's functions read keys and values; they return references that we have to
+    /// release.
+    pub(super) fn map(&self, arg: Arg<'c>) {
+        self.require_accepted(arg.index.is(arg.ty.read(field!(MapDescriptor, type_index))));
         self.require_non_null(arg.payload);
-        let keys = self.b.ptr_add_imm(arg.ty, i64::from(offset!(MapDescriptor, keys)));
-        let values = self.b.ptr_add_imm(keys, ParamDescriptor::SIZE as i64);
-        let container = ffi_call::any_slot(&mut self.b);
+        let keys = arg.ty + offset!(MapDescriptor, keys);
+        let values = keys + (ParamDescriptor::SIZE as i64);
+        let container = self.any_slot();
         self.accept_raw(container, arg.index, arg.payload);
-        let (size, iterator) = (ffi_call::any_slot(&mut self.b), ffi_call::any_slot(&mut self.b));
+        let (size, iterator) = (self.any_slot(), self.any_slot());
         self.call_global(
             arg.ty,
             [field!(MapDescriptor, size_function.text), field!(MapDescriptor, size_function.len)],
             container,
             size,
         );
-        let size = self.b.load(Type::I64, size, PAYLOAD, MemFlags::ALIGNED);
-        let some = self.b.icmp_imm(IntCC::SGt, size, 0);
-        self.when(some, |r| {
-            r.call_global(
+        let size = size.load(Type::I64, PAYLOAD);
+        self.c.when(size.gt(0), || {
+            self.call_global(
                 arg.ty,
                 [field!(MapDescriptor, iter_function.text), field!(MapDescriptor, iter_function.len)],
                 container,
                 iterator,
             );
-            let iterator = r.b.load(Type::Ptr, iterator, PAYLOAD, MemFlags::ALIGNED);
-            let code = Var::new(&mut r.b, Type::I32);
-            let zero = r.b.iconst(Type::I32, 0);
-            r.set(code, zero);
-            r.enter(|r, step| {
-                r.for_up(size, |r, index| {
-                    r.unless_failed(code, |r| r.pair(iterator, keys, values, step, index, code));
-                    // the last has none behind it
-                    let one = r.b.i64(1);
-                    let behind = r.b.binary(BinaryOp::Add, index, one);
-                    let more = r.b.icmp(IntCC::SLt, behind, size);
-                    r.when(more, |r| r.unless_failed(code, |r| _ = r.iterate(iterator, NEXT, code)));
+            let iterator = iterator.load(Type::Ptr, PAYLOAD);
+            let code = self.c.var(Type::I32);
+            code.set(self.c.i32(0));
+            self.enter(|step| {
+                self.c.for_up(size, |index| {
+                    self.unless_failed(code, || self.pair(iterator, keys, values, step, index, code));
+                    // there is no next element after the last
+                    self.c.when((index + 1).lt(size), || {
+                        self.unless_failed(code, || _ = self.iterate(iterator, NEXT, code))
+                    });
                 });
             });
-            r.release(iterator);
-            let code = r.get(code);
-            let ok = r.b.icmp_imm(IntCC::Eq, code, 0);
-            r.pass_up_unless(ok, code);
+            self.release(iterator);
+            self.pass_up(code.get());
         });
         self.accept_raw(arg.to, arg.index, arg.payload);
     }
 
-    fn pair(&mut self, iterator: Value, keys: Value, values: Value, step: Value, index: Value, code: Var) {
+    fn pair(&self, iterator: Val<'c>, keys: Val<'c>, values: Val<'c>, step: Val<'c>, index: Val<'c>, code: Var<'c>) {
         let key = self.iterate(iterator, KEY, code);
-        self.unless_failed(code, |r| {
-            r.set_step(step, StepKind::Key, index);
-            let checked = r.element(keys, key);
-            r.set(code, checked);
-            r.unless_failed(code, |r| {
-                let value = r.iterate(iterator, VALUE, code);
-                r.unless_failed(code, |r| {
-                    r.set_key_step(step, key);
-                    let checked = r.element(values, value);
-                    r.set(code, checked);
-                    r.release_any(value);
+        self.unless_failed(code, || {
+            self.set_step(step, StepKind::Key, index);
+            code.set(self.element(keys, key));
+            self.unless_failed(code, || {
+                let value = self.iterate(iterator, VALUE, code);
+                self.unless_failed(code, || {
+                    self.set_key_step(step, key);
+                    code.set(self.element(values, value));
+                    self.release_any(value);
                 });
             });
-            r.release_any(key);
+            self.release_any(key);
         });
     }
 
-    /// Makes a value's step of its key (C7.6).
-    fn set_key_step(&mut self, step: Value, key: Value) {
-        let index = self.signed_word(key, TYPE_INDEX / 4);
-        let payload = self.b.load(Type::I64, key, PAYLOAD, MemFlags::ALIGNED);
+    /// Sets the path step of a value from its key (C7.6).
+    fn set_key_step(&self, step: Val<'c>, key: Val<'c>) {
+        let index = key.signed_word(TYPE_INDEX / 4);
+        let payload = key.load(Type::I64, PAYLOAD);
         self.set_step(step, StepKind::Other, payload);
-        let int = self.is(index, i64::from(TypeIndex::INT.0));
-        self.when(int, |r| r.set_step(step, StepKind::Index, payload));
-        let text = self.is_one_of(index, &[STR.small, STR.object]);
-        self.when(text, |r| r.set_step(step, StepKind::Text, key));
+        self.c.when(index.is(TypeIndex::INT.0), || self.set_step(step, StepKind::Index, payload));
+        self.c.when(self.is_one_of(index, &[STR.small, STR.object]), || self.set_step(step, StepKind::Text, key));
     }
 
-    fn unless_failed(&mut self, code: Var, then: impl FnOnce(&mut Self)) {
-        let now = self.get(code);
-        let ok = self.b.icmp_imm(IntCC::Eq, now, 0);
-        self.when(ok, then);
+    fn unless_failed(&self, code: Var<'c>, then: impl FnOnce()) {
+        self.c.when(code.get().is(0), then);
     }
 
-    /// Asks a Map's iterator; the answer is ours to release.
-    fn iterate(&mut self, iterator: Value, command: i64, code: Var) -> Value {
-        let (question, answer) = (ffi_call::any_slot(&mut self.b), ffi_call::any_slot(&mut self.b));
-        let command = self.b.i64(command);
-        self.accept(question, TypeIndex::INT, command);
-        if let Some(called) = ffi_call::call(&mut self.b, iterator, question, 1, answer) {
-            self.set(code, called);
-        }
+    /// Sends a command to a Map's iterator. The caller has to release the result.
+    fn iterate(&self, iterator: Val<'c>, command: i64, code: Var<'c>) -> Val<'c> {
+        let (question, answer) = (self.any_slot(), self.any_slot());
+        self.accept(question, TypeIndex::INT, self.c.i64(command));
+        code.set(self.call_function(iterator, question, answer));
         answer
     }
 
-    /// Calls the runtime's global function whose name and length a Map's descriptor tells; passes its error up.
-    fn call_global(&mut self, map: Value, [name, len]: [DescriptorField; 2], arg: Value, result: Value) {
-        let (name, len) = (self.pool_text(map, name), self.read(map, len));
-        let array = self.byte_array(name, len);
-        let function = Var::new(&mut self.b, Type::Ptr);
-        let none = self.b.ptr_const(0);
-        self.set(function, none);
-        let get = self.import(capi::FUNCTION_GET_GLOBAL);
-        self.call_or_fail(get, &[array, function.address()]);
-        let function = self.get(function);
-        let there = self.is_not(function, 0);
+    /// Calls the runtime's global function with the name and length in a Map's descriptor; propagates its error.
+    fn call_global(&self, map: Val<'c>, [name, len]: [DescriptorField; 2], arg: Val<'c>, result: Val<'c>) {
+        let (name, len) = (self.pool_text(map, name), map.read(len));
+        let array = byte_array(self.c, name, len);
+        let function = self.c.var(Type::Ptr);
+        function.set(self.c.null());
+        self.pass_up(self.call_c(capi::FUNCTION_GET_GLOBAL, &[array, function.address()]));
+        let function = function.get();
+        let there = function.is_not(0);
         self.set_field(Field::Text, name);
         let text = Piece::Value(Directive::String, Field::Text as u32);
         self.require(there, "RuntimeError", &[Piece::Text("The runtime has no function "), text]);
-        let code = ffi_call::call(&mut self.b, function, arg, 1, result);
+        let code = self.call_function(function, arg, result);
         self.release(function);
-        if let Some(code) = code {
-            let ok = self.b.icmp_imm(IntCC::Eq, code, 0);
-            self.pass_up_unless(ok, code);
-        }
+        self.pass_up(code);
     }
 
-    /// Releases what a value refers to.
-    pub(super) fn release_any(&mut self, value: Value) {
-        let index = self.signed_word(value, TYPE_INDEX / 4);
-        let object = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-        let (yes, no) = (self.b.block(), self.b.block());
-        self.b.branch(object, yes, no, Hint::None);
-        self.b.switch_to(yes);
-        let object = self.b.load(Type::Ptr, value, PAYLOAD, MemFlags::ALIGNED);
-        self.release(object);
-        self.b.jump(no, &[]);
-        self.b.switch_to(no);
+    /// Releases the object that a value refers to, if any.
+    pub(super) fn release_any(&self, value: Val<'c>) {
+        let object = value.signed_word(TYPE_INDEX / 4).ge(TypeIndex::STATIC_OBJECT_BEGIN.0);
+        let (yes, no) = (self.c.block(), self.c.block());
+        self.c.branch(object, yes, no, Hint::None);
+        self.c.switch_to(yes);
+        self.release(value.load(Type::Ptr, PAYLOAD));
+        self.c.jump(no, &[]);
+        self.c.switch_to(no);
     }
 }

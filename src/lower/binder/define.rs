@@ -1,25 +1,28 @@
-//! Defines the helpers that wrappers share, in a module of their own or in that of the wrappers.
+//! Defines the helpers that wrappers share, in their own module or in the module of the wrappers.
+
+use std::cell::{Cell, RefCell};
 
 use super::helper::{Binder, LocalHelpers};
 use super::{check, dims, eval, report, results, run};
 use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
 use crate::lower::constants::ConstantPool;
 use crate::lower::device_api;
-use crate::lower::protocol::Capabilities;
 #[cfg(feature = "_engine")]
-use crate::lower::protocol::helpers::HelperSet;
+use crate::lower::helper_set::HelperSet;
+use crate::lower::protocol::Capabilities;
 use crate::lower::protocol::helpers::{self, BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 use target_lexicon::Endianness;
 
-/// Defines the runtime helpers that a module imports, with the capabilities that the module's constant pool asks for. `data` will hold the
-/// pool, which gets the helpers' own texts too.
+/// Defines the runtime helpers that a module imports, with the capabilities that the module's constant pool requires.
+/// `data` will hold the pool, which also receives the helpers' own strings.
 pub(in crate::lower) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut ConstantPool) {
     define_bind(module, linkage, data, pool);
-    // last, when all templates are there
+    // last, because it needs all templates
     report::define(module, linkage, data, pool);
 }
 
-/// Defines `bind` and `take_result` where they are imported, with the capabilities that the pool asks for; `data` will hold the pool.
+/// Defines `bind` and `take_result` if they are imported, with the capabilities that the pool requires. `data` will
+/// hold the pool.
 fn define_bind(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut ConstantPool) {
     let bind = helpers::defined_here(module, BIND_SYMBOL, linkage);
     let take_result = helpers::defined_here(module, TAKE_RESULT_SYMBOL, linkage);
@@ -30,13 +33,17 @@ fn define_bind(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut 
     pool.shared();
     let report = helpers::report(module);
     let helpers = LocalHelpers::declare(module, capabilities, report);
-    let mut body_of = |func: Option<FuncRef>, body: fn(&mut Binder<'_, '_>)| {
+    let mut body_of = |func: Option<FuncRef>, body: fn(&Binder<'_, '_>)| {
         let Some(func) = func else { return };
-        let b = FunctionBuilder::new(module, func);
-        let state = b.param(0);
-        let mut binder = Binder { b, pool, capabilities, own: data, state, helpers, fail: None, exit: None };
-        body(&mut binder);
-        binder.finish();
+        let mut b = FunctionBuilder::new(module, func);
+        b.structured(|c| {
+            let (pool, state) = (RefCell::new(&mut *pool), Cell::new(c.param(0)));
+            let (fail, exit) = Default::default();
+            let binder = Binder { c, pool, capabilities, own: data, state, helpers, fail, exit };
+            body(&binder);
+            binder.finish();
+        });
+        b.finish();
     };
     body_of(helpers.copy_path, dims::copy_path);
     body_of(helpers.eval, eval::eval);
@@ -46,8 +53,9 @@ fn define_bind(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut 
     body_of(take_result, results::take_result);
 }
 
-/// A module that exports runtime helpers, for JITs that share a copy: the helpers with these symbols, which are [`BIND_SYMBOL`],
-/// [`TAKE_RESULT_SYMBOL`], [`REPORT_SYMBOL`] and [`LAUNCH_SYMBOLS`](helpers::LAUNCH_SYMBOLS), and the helpers that these call. `endianness` is the target's.
+/// Builds a module that exports runtime helpers, for JITs that share one copy. `symbols` are any of [`BIND_SYMBOL`],
+/// [`TAKE_RESULT_SYMBOL`], [`REPORT_SYMBOL`] and [`LAUNCH_SYMBOLS`](device_api::LAUNCH_SYMBOLS). The module also has
+/// the helpers that these call. `endianness` is the target's.
 pub fn helpers_module(symbols: &[&str], capabilities: Capabilities, endianness: Endianness) -> Module {
     let mut module = Module::for_endianness(endianness);
     let data = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
@@ -58,7 +66,7 @@ pub fn helpers_module(symbols: &[&str], capabilities: Capabilities, endianness: 
             BIND_SYMBOL => helpers::bind(&mut module),
             TAKE_RESULT_SYMBOL => helpers::take_result(&mut module),
             REPORT_SYMBOL => helpers::report(&mut module),
-            // those of an API are made together
+            // defines all helpers of the API together
             symbol => {
                 device_api::export_helpers(&mut module, symbol, &mut pool, data);
                 continue;
@@ -70,8 +78,8 @@ pub fn helpers_module(symbols: &[&str], capabilities: Capabilities, endianness: 
     module
 }
 
-/// As [`helpers_module`], for a set that lies beside wrappers: each function is local, and has the [name](HelperSet::local_name) that tells the
-/// set's capabilities.
+/// Like [`helpers_module`], for a set in the same object as the wrappers. Each function is local; its
+/// [name](HelperSet::local_name) encodes the set's capabilities.
 #[cfg(feature = "_engine")]
 pub(crate) fn local_helpers_module(set: HelperSet, capabilities: Capabilities, endianness: Endianness) -> Module {
     let mut module = helpers_module(set.symbols(), capabilities, endianness);

@@ -1,170 +1,162 @@
-//! Sizes and strides of tensors (C5.9 to C5.17, C10.9 to C10.18).
+//! Checks the sizes and strides of tensors (C5.9 to C5.17, C10.9 to C10.18).
 
+use super::dims::DIM_PATH;
 use super::helper::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR};
 use super::state::BinderState;
-use super::structured::{Condition, StructuredCode, Var};
+use super::structured::{Behind, Condition};
 use super::tensors::Tensor;
-use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, Type, Val};
 use crate::lower::abi::tensor::STRIDES;
 use crate::lower::protocol::{
-    Capability, DimDescriptor, Directive, Field, Path, Piece, TensorDescriptor, TensorFlags, field, offset,
+    Capability, DimDescriptor, Field, Path, Piece, TensorDescriptor, TensorFlags, field, offset,
 };
 
-/// `.shape[0]`
-const DIM_PATH: [Piece<'static>; 1] = [Piece::Value(Directive::DimPath, Field::Path as u32)];
-
-impl Binder<'_, '_> {
-    /// Dimension `index` of the tensor's descriptor: the sizes, then the strides.
-    fn dimension(&mut self, ty: Value, index: Value) -> Value {
-        let first = self.behind::<TensorDescriptor>(ty);
-        self.nth_descriptor::<DimDescriptor>(first, index)
+impl<'c> Binder<'c, '_> {
+    /// The descriptor of dimension `index` of the tensor. Sizes come first, then strides.
+    fn dimension(&self, ty: Val<'c>, index: Val<'c>) -> Val<'c> {
+        ty.behind::<TensorDescriptor>().nth_descriptor::<DimDescriptor>(index)
     }
 
-    /// Sizes, one by one.
-    pub(super) fn sizes(&mut self, t: Tensor) {
+    /// Checks each size.
+    pub(super) fn sizes(&self, t: Tensor<'c>) {
         self.set_member(".shape[");
-        let stated = self.read32(t.ty, field!(TensorDescriptor, rank));
-        let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
-        self.for_up(t.rank, |r, d| {
-            r.set_path(offset!(Path, dim), d);
-            let size = r.at(t.shape, d);
-            r.either(
+        let stated = t.ty.read32(field!(TensorDescriptor, rank)).ge(0);
+        self.c.for_up(t.rank, |d| {
+            self.set_path(offset!(Path, dim), d);
+            let size = self.at(t.shape, d);
+            self.either(
                 Capability::Ranked,
                 Capability::AnyRank,
                 stated,
-                |r| {
-                    let dim = r.dimension(t.ty, d);
-                    r.size(dim, size);
-                },
-                |r| {
-                    let ok = r.b.icmp_imm(IntCC::SGe, size, 0);
-                    let pieces = [Piece::Text("a size of at least 0"), GOT, GOT_NUMBER];
-                    r.require_of_telling(ok, VALUE_ERROR, &DIM_PATH, &pieces, |r| r.set_field(Field::Got, size));
+                || self.size(self.dimension(t.ty, d), size),
+                || {
+                    self.require_of_telling(
+                        size.ge(0),
+                        VALUE_ERROR,
+                        &DIM_PATH,
+                        &[Piece::Text("a size of at least 0"), GOT, GOT_NUMBER],
+                        || self.set_field(Field::Got, size),
+                    );
                 },
             );
         });
     }
 
-    /// Number `index` of an array of 64-bit integers.
-    fn at(&mut self, array: Value, index: Value) -> Value {
-        let at = self.b.element(array, index, Type::I64);
-        self.b.load(Type::I64, at, 0, MemFlags::ALIGNED)
+    /// Element `index` of an array of 64-bit integers.
+    fn at(&self, array: Val<'c>, index: Val<'c>) -> Val<'c> {
+        array.element(index, Type::I64).load(Type::I64, 0)
     }
 
-    /// The product of two numbers that are not negative, and whether it fits: where the upper half is 0 and the lower half not
+    /// The product of two non-negative numbers, and whether it fits: the upper half is 0 and the lower half is not
     /// negative.
-    pub(super) fn product_fits(&mut self, x: Value, y: Value) -> (Value, Value) {
+    pub(super) fn product_fits(&self, x: Val<'c>, y: Val<'c>) -> (Val<'c>, Val<'c>) {
         let (lower, mark) = self.product(x, y);
-        (lower, self.is(mark, 0))
+        (lower, mark.is(0))
     }
 
-    /// The product, and 0 where it fits.
-    fn product(&mut self, x: Value, y: Value) -> (Value, Value) {
-        let upper = self.b.binary(BinaryOp::SMulHi, x, y);
-        let lower = self.b.binary(BinaryOp::Mul, x, y);
-        let sixty_three = self.b.i64(63);
-        let sign = self.b.binary(BinaryOp::LShr, lower, sixty_three);
-        (lower, self.or(upper, sign))
+    /// The product, and a number that is 0 if it fits.
+    fn product(&self, x: Val<'c>, y: Val<'c>) -> (Val<'c>, Val<'c>) {
+        let upper = x.binary(BinaryOp::SMulHi, y);
+        let lower = x * y;
+        let sign = lower >> 63;
+        (lower, upper | sign)
     }
 
-    /// The number of elements, where every product of trailing sizes fits, and strides. NULL strides are compact;
-    /// a size of 1 takes any stride, and an empty tensor any strides (C10.16 to C10.18). Writes the strides that the fast path expects.
-    pub(super) fn strides(&mut self, t: Tensor) -> Value {
-        let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
-        let has = self.is_not(given, 0);
+    /// Checks strides and returns the number of elements; every product of trailing sizes has to fit. NULL strides mean
+    /// contiguous. A dimension of size 1 may have any stride, and an empty tensor any strides (C10.16 to C10.18).
+    /// Writes the strides that the fast path expects.
+    pub(super) fn strides(&self, t: Tensor<'c>) -> Val<'c> {
+        let given = t.from.load(Type::Ptr, STRIDES);
+        let has = given.is_not(0);
         let compact = self.compact_strides(t);
-        let given = self.b.select(has, given, compact);
-        let [product, overflow, wrong] = [(); 3].map(|()| Var::new(&mut self.b, Type::I64));
+        let given = has.select(given, compact);
+        let [product, overflow, wrong] = [(); 3].map(|()| self.c.var(Type::I64));
         for (var, value) in [(product, 1), (overflow, 0), (wrong, -1)] {
-            let value = self.b.i64(value);
-            self.set(var, value);
+            var.set(self.c.i64(value));
         }
-        // from the last, so that what is found wrong in the end is the first
-        self.for_down(t.rank, |r, d| {
-            let compact = r.get(product);
-            let strides = r.compact_strides(t);
-            let to = r.b.element(strides, d, Type::I64);
-            r.b.store(compact, to, 0, MemFlags::ALIGNED);
-            let size = r.at(t.shape, d);
-            if r.has(Capability::Compact) {
-                let stride = r.at(given, d);
-                let other = r.b.icmp(IntCC::Ne, stride, compact);
-                let several = r.is_not(size, 1);
-                let is_wrong = r.and(other, several);
-                let before = r.get(wrong);
-                let now = r.b.select(is_wrong, d, before);
-                r.set(wrong, now);
+        // goes from the last dimension to the first, so the error that remains is that of the first
+        self.c.for_down(t.rank, |d| {
+            let compact = product.get();
+            let strides = self.compact_strides(t);
+            strides.element(d, Type::I64).store(0, compact);
+            let size = self.at(t.shape, d);
+            if self.has(Capability::Compact) {
+                let stride = self.at(given, d);
+                wrong.set((stride.is_not(compact) & size.is_not(1)).select(d, wrong.get()));
             }
-            let (next, mark) = r.product(compact, size);
-            r.set(product, next);
-            let before = r.get(overflow);
-            let now = r.or(before, mark);
-            r.set(overflow, now);
+            let (next, mark) = self.product(compact, size);
+            product.set(next);
+            overflow.set(overflow.get() | mark);
         });
-        let overflow = self.get(overflow);
-        let fits = self.is(overflow, 0);
-        let pieces = [Piece::Text("sizes whose product fits in 64 bits, got an overflow")];
-        self.require_member(fits, ".shape", &pieces, |_| {});
-        let count = self.get(product);
-        let empty = self.is(count, 0);
-        let wrong = self.get(wrong);
+        let overflow = overflow.get();
+        let fits = overflow.is(0);
+        self.require_member(
+            fits,
+            ".shape",
+            &[Piece::Text("sizes whose product fits in 64 bits, got an overflow")],
+            || {},
+        );
+        let count = product.get();
+        let empty = count.is(0);
+        let wrong = wrong.get();
         self.either_strides(
             t,
-            |r| r.other_strides(t, given, empty),
-            |r| {
-                let right = r.b.icmp_imm(IntCC::SLt, wrong, 0);
-                let ok = Condition::Any(vec![right, empty]);
-                let pieces = [EXPECTED_NUMBER, Piece::Text(" (contiguous)"), GOT, GOT_NUMBER];
-                r.require_of_telling(ok, VALUE_ERROR, &DIM_PATH, &pieces, |r| {
-                    r.set_member(".strides[");
-                    r.set_path(offset!(Path, dim), wrong);
-                    let strides = r.compact_strides(t);
-                    let (stride, compact) = (r.at(given, wrong), r.at(strides, wrong));
-                    r.set_field(Field::Got, stride);
-                    r.set_field(Field::Expected, compact);
-                });
+            || self.other_strides(t, given, empty),
+            || {
+                self.require_of_telling(
+                    Condition::Any(vec![wrong.lt(0), empty]),
+                    VALUE_ERROR,
+                    &DIM_PATH,
+                    &[EXPECTED_NUMBER, Piece::Text(" (contiguous)"), GOT, GOT_NUMBER],
+                    || {
+                        self.set_member(".strides[");
+                        self.set_path(offset!(Path, dim), wrong);
+                        let strides = self.compact_strides(t);
+                        let (stride, compact) = (self.at(given, wrong), self.at(strides, wrong));
+                        self.set_field(Field::Got, stride);
+                        self.set_field(Field::Expected, compact);
+                    },
+                );
             },
         );
         count
     }
 
-    /// Runs `other` where strides are stated or any, else `compact`.
-    fn either_strides(&mut self, t: Tensor, other: impl FnOnce(&mut Self), compact: impl FnOnce(&mut Self)) {
+    /// Runs `other` if the tensor's strides are stated or arbitrary, otherwise `compact`.
+    fn either_strides(&self, t: Tensor<'c>, other: impl FnOnce(), compact: impl FnOnce()) {
         let some = [Capability::Strided, Capability::AnyStrides].into_iter().any(|capability| self.has(capability));
         match (some, self.has(Capability::Compact)) {
             (true, true) => {
-                let is_other = self.has_flag(t.flags, TensorFlags::STRIDED | TensorFlags::ANY_STRIDES);
-                self.when_else(is_other, other, compact);
+                self.c.when_else(
+                    self.has_flag(t.flags, TensorFlags::STRIDED | TensorFlags::ANY_STRIDES),
+                    other,
+                    compact,
+                );
             }
-            (true, false) => other(self),
-            (false, _) => compact(self),
+            (true, false) => other(),
+            (false, _) => compact(),
         }
     }
 
-    /// Strides that are stated, or any.
-    fn other_strides(&mut self, t: Tensor, given: Value, empty: Value) {
+    /// Checks strides that are stated or arbitrary.
+    fn other_strides(&self, t: Tensor<'c>, given: Val<'c>, empty: Val<'c>) {
         let stated = self.has_flag(t.flags, TensorFlags::STRIDED);
         self.set_member(".strides[");
-        self.for_up(t.rank, |r, d| {
-            let stride = r.at(given, d);
-            let strides = r.compact_strides(t);
-            let to = r.b.element(strides, d, Type::I64);
-            r.either(
+        self.c.for_up(t.rank, |d| {
+            let stride = self.at(given, d);
+            let to = self.compact_strides(t).element(d, Type::I64);
+            self.either(
                 Capability::Strided,
                 Capability::AnyStrides,
                 stated,
-                |r| {
-                    r.set_path(offset!(Path, dim), d);
-                    let size = r.at(t.shape, d);
-                    let single = r.is(size, 1);
-                    let excused = r.or(empty, single);
-                    let index = r.b.binary(BinaryOp::Add, t.rank, d);
-                    let dim = r.dimension(t.ty, index);
-                    r.stride(dim, stride, excused);
-                    let accepted = r.field(Field::Accepted);
-                    r.b.store(accepted, to, 0, MemFlags::ALIGNED);
+                || {
+                    self.set_path(offset!(Path, dim), d);
+                    let single = self.at(t.shape, d).is(1);
+                    let excused = empty | single;
+                    self.stride(self.dimension(t.ty, t.rank + d), stride, excused);
+                    to.store(0, self.field(Field::Accepted));
                 },
-                |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
+                || to.store(0, stride),
             );
         });
     }

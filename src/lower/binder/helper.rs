@@ -1,18 +1,21 @@
-//! One runtime helper under construction: its checks, its way out, its messages.
+//! One runtime helper under construction: its checks, exits and messages.
+
+use std::cell::{Cell, RefCell};
 
 use super::state::BinderState;
-use super::structured::{Condition, StructuredCode};
-use crate::ir::{Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
+use super::structured::Condition;
+use crate::ir::{Block, DataRef, Emitter, FuncRef, FuncSig, Module, Type, Val};
+use crate::lower::abi::store_none;
 use crate::lower::capi::{self, CFunction};
 use crate::lower::constants::ConstantPool;
+use crate::lower::ffi_call;
 use crate::lower::protocol::{Capabilities, Capability, CapabilityBit, Directive, Field, Piece, TypeKind};
 
-/// Kinds of errors that checks raise.
+/// The kinds of errors that checks raise.
 pub(super) const TYPE_ERROR: &str = "TypeError";
 pub(super) const VALUE_ERROR: &str = "ValueError";
 
-/// The functions that `bind` calls. A function that would be called from one place alone is part of its caller; a function that nothing
-/// needs isn't there.
+/// The functions that `bind` calls. A function with a single caller is inlined there; an unused one is not defined.
 #[derive(Clone, Copy)]
 pub(super) struct LocalHelpers {
     pub(super) report: FuncRef,
@@ -38,9 +41,7 @@ impl LocalHelpers {
         let mut local = |needed: bool, name: &str, params: &[Type], ret: Option<Type>| {
             needed.then(|| {
                 let name = format!("__tvm_ffi_codegen_{name}");
-                let func = module.declare(name, FuncSig::new(params.iter().copied(), ret), Linkage::Local);
-                module.functions[func].cold = true;
-                func
+                module.declare_cold(name, FuncSig::new(params.iter().copied(), ret))
             })
         };
         LocalHelpers {
@@ -55,30 +56,28 @@ impl LocalHelpers {
 }
 
 /// One runtime helper under construction.
-pub(super) struct Binder<'m, 't> {
-    pub(super) b: FunctionBuilder<'m>,
-    pub(super) pool: &'t mut ConstantPool,
-    /// The capabilities that the descriptors ask for.
+pub(super) struct Binder<'c, 't> {
+    pub(super) c: Emitter<'c>,
+    pub(super) pool: RefCell<&'t mut ConstantPool>,
+    /// The capabilities that the descriptors require.
     pub(super) capabilities: Capabilities,
-    /// The constant pool that has the helpers' own texts.
+    /// The constant pool with the helpers' own strings.
     pub(super) own: DataRef,
-    pub(super) state: Value,
+    pub(super) state: Cell<Val<'c>>,
     pub(super) helpers: LocalHelpers,
-    /// Takes a template, and raises its error.
-    pub(super) fail: Option<(Block, Value)>,
-    /// Takes a code, and returns it.
-    pub(super) exit: Option<(Block, Value)>,
+    /// The block that takes a template and raises its error.
+    pub(super) fail: Cell<Option<(Block, Val<'c>)>>,
+    /// The block that takes a code and returns it.
+    pub(super) exit: Cell<Option<(Block, Val<'c>)>>,
 }
 
-impl<'m> StructuredCode<'m> for Binder<'m, '_> {
-    fn builder(&mut self) -> &mut FunctionBuilder<'m> {
-        &mut self.b
+impl<'c> BinderState<'c> for Binder<'c, '_> {
+    fn code(&self) -> Emitter<'c> {
+        self.c
     }
-}
 
-impl<'m> BinderState<'m> for Binder<'m, '_> {
-    fn state(&self) -> Value {
-        self.state
+    fn state(&self) -> Val<'c> {
+        self.state.get()
     }
 
     fn has_containers(&self) -> bool {
@@ -86,12 +85,12 @@ impl<'m> BinderState<'m> for Binder<'m, '_> {
     }
 }
 
-/// A piece of a message that is a field of the state.
+/// A piece of a message that prints a field of the state.
 pub(super) fn piece(directive: Directive, field: Field) -> Piece<'static> {
     Piece::Value(directive, field as u32)
 }
 
-/// The path of the parameter, or of the value inside it.
+/// The path of the parameter, or of a value inside it.
 pub(super) const PATH: Piece<'static> = Piece::Value(Directive::ValuePath, Field::Path as u32);
 /// ` on argument #1`
 pub(super) const ARGUMENT: [Piece<'static>; 2] =
@@ -102,65 +101,71 @@ pub(super) const EXPECTED_NUMBER: Piece<'static> = Piece::Value(Directive::Numbe
 pub(super) const EXPECTED_TEXT: Piece<'static> = Piece::Value(Directive::String, Field::Text as u32);
 pub(super) const GOT_TYPE: Piece<'static> = Piece::Value(Directive::Type, Field::Got as u32);
 
-impl Binder<'_, '_> {
+impl<'c> Binder<'c, '_> {
     pub(super) fn has(&self, feature: impl CapabilityBit) -> bool {
         self.capabilities.has(feature)
     }
 
-    pub(super) fn finish(mut self) {
-        if let Some((fail, template)) = self.fail {
-            self.b.switch_to(fail);
-            let own = self.own(0);
-            if let Some(code) = self.b.call(self.helpers.report, &[own, template, self.state]) {
-                self.leave(code);
-            }
+    pub(super) fn finish(self) {
+        let c = self.c;
+        if let Some((fail, template)) = self.fail.get() {
+            c.switch_to(fail);
+            self.leave(c.result(self.helpers.report, &[self.own(0), template, self.state()]));
         }
-        if let Some((exit, code)) = self.exit {
-            self.b.switch_to(exit);
-            self.b.ret(Some(code));
+        if let Some((exit, code)) = self.exit.get() {
+            c.switch_to(exit);
+            c.ret(code);
         }
-        self.b.finish();
     }
 
-    /// An address in the constant pool that has the helpers' own texts.
-    pub(super) fn own(&mut self, offset: u32) -> Value {
-        self.b.data_addr(self.own, offset)
+    /// An address in the constant pool with the helpers' own strings.
+    pub(super) fn own(&self, offset: u32) -> Val<'c> {
+        self.c.data(self.own, offset)
+    }
+
+    /// The address of a string in the constant pool with the helpers' own strings.
+    pub(super) fn own_text(&self, text: &str) -> Val<'c> {
+        let offset = self.pool.borrow_mut().text(text);
+        self.own(offset)
+    }
+
+    /// The block that takes an `I32`; created on first use.
+    fn taking(&self, place: &Cell<Option<(Block, Val<'c>)>>, block: impl FnOnce(Emitter<'c>) -> Block) -> Block {
+        let (block, value) = place.get().unwrap_or_else(|| {
+            let block = block(self.c);
+            (block, self.c.block_param(block, Type::I32))
+        });
+        place.set(Some((block, value)));
+        block
     }
 
     /// Returns a code.
-    pub(super) fn leave(&mut self, code: Value) {
-        let (exit, _) = *self.exit.get_or_insert_with(|| {
-            let exit = self.b.block();
-            (exit, self.b.block_param(exit, Type::I32))
-        });
-        self.b.jump(exit, &[code]);
+    pub(super) fn leave(&self, code: Val<'c>) {
+        let exit = self.taking(&self.exit, Emitter::block);
+        self.c.jump(exit, &[code]);
     }
 
-    /// Goes on where `cond` holds, else raises.
-    pub(super) fn require(&mut self, cond: impl Into<Condition>, kind: &str, pieces: &[Piece<'_>]) {
-        self.require_telling(cond, kind, pieces, |_| {});
+    /// Continues if `cond` holds, otherwise raises an error.
+    pub(super) fn require(&self, cond: impl Into<Condition<'c>>, kind: &str, pieces: &[Piece<'_>]) {
+        self.require_telling(cond, kind, pieces, || {});
     }
 
-    /// The same; `tell` sets what only this message tells.
+    /// Like [`require`](Self::require); `tell` sets the fields that only this message prints.
     pub(super) fn require_telling(
-        &mut self,
-        cond: impl Into<Condition>,
+        &self,
+        cond: impl Into<Condition<'c>>,
         kind: &str,
         pieces: &[Piece<'_>],
-        tell: impl FnOnce(&mut Self),
+        tell: impl FnOnce(),
     ) {
-        let template = self.pool.template(kind, pieces);
-        let (ok, bad) = (self.b.block(), self.b.cold_block());
-        self.branch_likely(cond.into(), ok, bad);
-        self.b.switch_to(bad);
-        tell(self);
-        let (fail, _) = *self.fail.get_or_insert_with(|| {
-            let fail = self.b.cold_block();
-            (fail, self.b.block_param(fail, Type::I32))
-        });
-        let template = self.b.iconst(Type::I32, i64::from(template));
-        self.b.jump(fail, &[template]);
-        self.b.switch_to(ok);
+        let template = self.pool.borrow_mut().template(kind, pieces);
+        let (ok, bad) = (self.c.block(), self.c.cold_block());
+        cond.into().branch(self.c, ok, bad);
+        self.c.switch_to(bad);
+        tell();
+        let fail = self.taking(&self.fail, Emitter::cold_block);
+        self.c.jump(fail, &[self.c.i32(template.into())]);
+        self.c.switch_to(ok);
     }
 
     /// ` when calling: ..., expected `
@@ -171,23 +176,23 @@ impl Binder<'_, '_> {
 
     /// Requires a property of the parameter: `Mismatched {what} on argument ..., expected {expected}`.
     pub(super) fn require_of(
-        &mut self,
-        cond: impl Into<Condition>,
+        &self,
+        cond: impl Into<Condition<'c>>,
         kind: &str,
         what: &[Piece<'_>],
         expected: &[Piece<'_>],
     ) {
-        self.require_of_telling(cond, kind, what, expected, |_| {});
+        self.require_of_telling(cond, kind, what, expected, || {});
     }
 
-    /// The same; `tell` sets what only this message tells.
+    /// Like [`require_of`](Self::require_of); `tell` sets the fields that only this message prints.
     pub(super) fn require_of_telling(
-        &mut self,
-        cond: impl Into<Condition>,
+        &self,
+        cond: impl Into<Condition<'c>>,
         kind: &str,
         what: &[Piece<'_>],
         expected: &[Piece<'_>],
-        tell: impl FnOnce(&mut Self),
+        tell: impl FnOnce(),
     ) {
         let argument = match self.has(Capability::Values) {
             true => &[Piece::Value(Directive::Argument, Field::Arg as u32)][..],
@@ -198,77 +203,85 @@ impl Binder<'_, '_> {
     }
 
     /// Requires a type: `Mismatched type of {path} on argument ..., expected {expected}`.
-    pub(super) fn require_type(&mut self, cond: impl Into<Condition>, expected: &[Piece<'_>]) {
+    pub(super) fn require_type(&self, cond: impl Into<Condition<'c>>, expected: &[Piece<'_>]) {
         self.require_of(cond, TYPE_ERROR, &[Piece::Text("type of "), PATH], expected);
     }
 
     /// Requires a value: `Mismatched value of {path} on argument ..., expected {expected}`.
-    pub(super) fn require_value(&mut self, cond: Value, expected: &[Piece<'_>]) {
+    pub(super) fn require_value(&self, cond: Val<'c>, expected: &[Piece<'_>]) {
         self.require_of(cond, VALUE_ERROR, &[Piece::Text("value of "), PATH], expected);
     }
 
     /// Requires that the argument has a type that the parameter accepts.
-    pub(super) fn require_accepted(&mut self, ok: impl Into<Condition>) {
+    pub(super) fn require_accepted(&self, ok: impl Into<Condition<'c>>) {
         self.require_type(ok, &[EXPECTED_TEXT, GOT, GOT_TYPE]);
     }
 
     /// Requires that the pointer to an object or string is not NULL (C4.4, C5.1).
-    pub(super) fn require_non_null(&mut self, payload: Value) {
-        let there = self.is_not(payload, 0);
-        self.require_type(there, &[EXPECTED_TEXT, Piece::Text(", got a NULL pointer to one")]);
+    pub(super) fn require_non_null(&self, payload: Val<'c>) {
+        self.require_type(payload.is_not(0), &[EXPECTED_TEXT, Piece::Text(", got NULL")]);
     }
 
     /// Inside a container, requires a type that needs no conversion (C9.8).
-    pub(super) fn require_as_it_is(&mut self, ok: Value) {
-        if !self.has(Capability::Elements) {
-            return;
+    pub(super) fn require_as_it_is(&self, ok: Val<'c>) {
+        if self.has(Capability::Elements) {
+            let ok = self.field(Field::Strict).is(0) | ok;
+            self.require_type(ok, &[EXPECTED_TEXT, Piece::Text(" (elements are not converted), got "), GOT_TYPE]);
         }
-        let strict = self.field(Field::Strict);
-        let free = self.is(strict, 0);
-        let ok = self.or(free, ok);
-        self.require_type(ok, &[EXPECTED_TEXT, Piece::Text(" (elements are not converted), got "), GOT_TYPE]);
     }
 
-    /// Calls a function that has raised where it doesn't return 0; goes on where it returns 0.
-    pub(super) fn call_or_fail(&mut self, function: FuncRef, args: &[Value]) {
-        let Some(code) = self.b.call(function, args) else { return };
-        let ok = self.b.icmp_imm(IntCC::Eq, code, 0);
-        self.pass_up_unless(ok, code);
+    /// Calls a function that returns 0, or a nonzero code after raising an error. Continues if it returns 0.
+    pub(super) fn call_or_fail(&self, function: FuncRef, args: &[Val<'c>]) {
+        self.pass_up(self.c.result(function, args));
     }
 
-    /// Goes on where `ok` holds, else returns `code`.
-    pub(super) fn pass_up_unless(&mut self, ok: Value, code: Value) {
-        let (next, failed) = (self.b.block(), self.b.cold_block());
-        self.b.branch(ok, next, failed, Hint::Likely);
-        self.b.switch_to(failed);
-        self.leave(code);
-        self.b.switch_to(next);
+    /// Continues if a code is 0, otherwise returns the code.
+    pub(super) fn pass_up(&self, code: Val<'c>) {
+        self.c.require(code.is(0), || self.leave(code));
     }
 
-    /// Runs `then` where `cond` holds, else `otherwise`; where descriptors ask only for one of the two capabilities, no branch is made.
+    /// Runs `then` if `cond` holds, otherwise `otherwise`. Emits no branch if the descriptors require only one of the
+    /// two capabilities.
     pub(super) fn either(
-        &mut self,
+        &self,
         first: Capability,
         second: Capability,
-        cond: Value,
-        then: impl FnOnce(&mut Self),
-        otherwise: impl FnOnce(&mut Self),
+        cond: Val<'c>,
+        then: impl FnOnce(),
+        otherwise: impl FnOnce(),
     ) {
         match (self.has(first), self.has(second)) {
-            (true, true) => self.when_else(cond, then, otherwise),
-            (true, false) => then(self),
-            (false, true) => otherwise(self),
+            (true, true) => self.c.when_else(cond, then, otherwise),
+            (true, false) => then(),
+            (false, true) => otherwise(),
             (false, false) => {}
         }
     }
 
     /// Returns 0.
-    pub(super) fn succeed(&mut self) {
-        let done = self.b.iconst(Type::I32, 0);
-        self.leave(done);
+    pub(super) fn succeed(&self) {
+        self.leave(self.c.i32(0));
     }
 
-    pub(super) fn import(&mut self, function: CFunction) -> FuncRef {
-        capi::import(self.b.module(), function)
+    /// Calls a function of the runtime; returns its result.
+    pub(super) fn call_c(&self, function: CFunction, args: &[Val<'c>]) -> Val<'c> {
+        capi::result(self.c, function, args)
+    }
+
+    /// Calls a function object with one argument; returns its code.
+    pub(super) fn call_function(&self, function: Val<'c>, arg: Val<'c>, result: Val<'c>) -> Val<'c> {
+        let [function, arg, result] = [function, arg, result].map(Val::value);
+        let code = self.c.with(|b| ffi_call::call(b, function, arg, 1, result));
+        code.map_or_else(|| self.c.i32(0), |code| self.c.val(code))
+    }
+
+    /// A `TVMFFIAny` on the stack, initialised to None.
+    pub(super) fn any_slot(&self) -> Val<'c> {
+        self.c.value(ffi_call::any_slot)
+    }
+
+    /// Writes None.
+    pub(super) fn accept_none(&self, to: Val<'c>) {
+        self.c.with(|b| store_none(b, to.value()));
     }
 }

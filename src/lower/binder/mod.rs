@@ -1,12 +1,14 @@
-//! `int32_t bind(const void* pool, uint32_t signature, const TVMFFIAny* args, int64_t num_args, void* scratch)`: checks a call's
-//! arguments exactly, by the signature's [descriptor](crate::lower::protocol::descriptor) and in the contract's order (C2).
+//! `int32_t bind(const void* pool, uint32_t signature, const TVMFFIAny* args, int64_t num_args, void* scratch)`: checks
+//! a call's arguments exactly, using the signature's [descriptor](crate::lower::protocol::descriptor), in the
+//! contract's order (C2).
 //!
-//! Where it accepts all arguments, it writes an argument array to the scratch memory that the wrapper's fast path accepts, and returns 0: an
-//! int for a float parameter becomes a float, a `DLTensor*` or a tensor without strides becomes a tensor with a header and compact strides,
-//! and a default stands for an argument that the call left out. Else it raises the error of the first check that fails and returns -1.
+//! If it accepts all arguments, it writes an argument array that the wrapper's fast path accepts to the scratch memory,
+//! and returns 0. An int for a float parameter becomes a float. A `DLTensor*` or a tensor without strides becomes a
+//! tensor with a header and contiguous strides. An omitted argument becomes its default. Otherwise `bind` raises the
+//! error of the first check that fails, and returns -1.
 //!
-//! `bind` itself goes through the parameters. `check` checks one argument, and calls itself for the values inside. `dim` checks a
-//! dimension. `eval` computes an expression. `take_result` checks the result that a kernel has written.
+//! `bind` itself iterates over the parameters. `check` checks one argument and calls itself for values inside it. `dim`
+//! checks a dimension. `eval` computes an expression. `take_result` checks the result that a kernel has written.
 
 mod check;
 mod containers;

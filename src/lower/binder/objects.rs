@@ -1,11 +1,11 @@
-//! Objects by their type, and `ffi.Shape`.
+//! Checks objects by their type, and `ffi.Shape`.
 
 use super::check::Arg;
 use super::helper::{Binder, EXPECTED_TEXT, GOT, GOT_TYPE, VALUE_ERROR};
 use super::state::BinderState;
-use super::structured::{StructuredCode, Var};
-use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
-use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX};
+use super::structured::Behind;
+use crate::ir::{Type, Val};
+use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX, byte_array};
 use crate::lower::capi;
 use crate::lower::protocol::{
     Capability, DimDescriptor, Field, ObjectDescriptor, Path, Piece, ShapeDescriptor, SizedText, field, offset,
@@ -14,128 +14,103 @@ use crate::spec::MAX_RANK;
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TVMFFIShapeCell, TVMFFITypeInfo, TypeIndex};
 
-impl Binder<'_, '_> {
-    pub(super) fn object(&mut self, arg: Arg) {
-        let wanted = self.read(arg.ty, field!(ObjectDescriptor, type_index));
-        let known = self.b.icmp_imm(IntCC::SGe, wanted, 0);
+impl<'c> Binder<'c, '_> {
+    pub(super) fn object(&self, arg: Arg<'c>) {
+        let wanted = arg.ty.read(field!(ObjectDescriptor, type_index));
         self.either(
             Capability::ObjectIndex,
             Capability::ObjectKey,
-            known,
-            |r| {
-                let ok = r.b.icmp(IntCC::Eq, arg.index, wanted);
-                r.require_accepted(ok);
+            wanted.ge(0),
+            || {
+                self.require_accepted(arg.index.is(wanted));
             },
-            |r| r.object_by_key(arg),
+            || self.object_by_key(arg),
         );
         self.require_non_null(arg.payload);
         self.accept_raw(arg.to, arg.index, arg.payload);
     }
 
-    /// An object of the type of a key, or of one that is derived from it.
-    fn object_by_key(&mut self, arg: Arg) {
+    /// Checks an object of the type with a type key, or of a derived type.
+    fn object_by_key(&self, arg: Arg<'c>) {
         let (key, len) = (
             self.pool_text(arg.ty, field!(SizedText, text).behind::<ObjectDescriptor>()),
-            self.read(arg.ty, field!(SizedText, len).behind::<ObjectDescriptor>()),
+            arg.ty.read(field!(SizedText, len).behind::<ObjectDescriptor>()),
         );
         let (registered, wanted) = self.type_index_of(key, len);
         self.require_type(registered, &[EXPECTED_TEXT, Piece::Text(" (not a registered type), got "), GOT_TYPE]);
-        let ok = self.is_of_type(arg.index, arg.payload, wanted);
-        self.require_accepted(ok);
+        self.require_accepted(self.is_of_type(arg.index, arg.payload, wanted));
     }
 
-    /// Whether a type key is registered, and the type's index, an `I32`.
-    pub(super) fn type_index_of(&mut self, key: Value, len: Value) -> (Value, Value) {
-        let array = self.byte_array(key, len);
-        let found = self.b.slot(4, 4);
-        let found = self.b.stack_addr(found);
-        let none = self.b.iconst(Type::I32, -1);
-        self.b.store(none, found, 0, MemFlags::ALIGNED);
-        let look_up = self.import(capi::TYPE_KEY_TO_INDEX);
-        let registered = match self.b.call(look_up, &[array, found]) {
-            Some(code) => self.b.icmp_imm(IntCC::Eq, code, 0),
-            None => self.b.bconst(false),
-        };
-        self.when_else(registered, |_| {}, |r| r.drop_raised());
-        (registered, self.b.load(Type::I32, found, 0, MemFlags::ALIGNED))
+    /// Whether a type key is registered, and the type's index as an `I32`.
+    pub(super) fn type_index_of(&self, key: Val<'c>, len: Val<'c>) -> (Val<'c>, Val<'c>) {
+        let array = byte_array(self.c, key, len);
+        let found = self.c.value(|b| {
+            let slot = b.slot(4, 4);
+            b.stack_addr(slot)
+        });
+        found.store(0, self.c.i32(-1));
+        let registered = self.call_c(capi::TYPE_KEY_TO_INDEX, &[array, found]).is(0);
+        self.c.when_else(registered, || {}, || self.drop_raised());
+        (registered, found.load(Type::I32, 0))
     }
 
-    /// Whether a value is of the type `wanted`, or of one that is derived from it.
-    pub(super) fn is_of_type(&mut self, index: Value, payload: Value, wanted: Value) -> Value {
-        let wanted_wide = self.b.convert(ConvertOp::SExt, Type::I64, wanted);
-        let same = self.b.icmp(IntCC::Eq, index, wanted_wide);
-        let ok = Var::new(&mut self.b, Type::I64);
-        let same_wide = self.b.convert(ConvertOp::ZExt, Type::I64, same);
-        self.set(ok, same_wide);
-        // only an object whose header bears the index is of a registered type: upstream's TVMFFIGetTypeInfo ends the process on
-        // an index that it doesn't know
-        let object = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-        let there = self.is_not(payload, 0);
-        let object = self.and(object, there);
-        let known = self.b.icmp_imm(IntCC::SGe, wanted_wide, 0);
-        let object = self.and(object, known);
-        self.when(object, |r| {
-            let address = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, payload);
-            let own = r.b.load(Type::I32, address, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
-            let own_wide = r.b.convert(ConvertOp::SExt, Type::I64, own);
-            let honest = r.b.icmp(IntCC::Eq, own_wide, index);
-            r.when(honest, |r| {
-                let derived = r.is_derived(own, wanted);
-                let before = r.get(ok);
-                let derived = r.or(before, derived);
-                r.set(ok, derived);
+    /// Whether a value is of the type `wanted` or a derived type.
+    pub(super) fn is_of_type(&self, index: Val<'c>, payload: Val<'c>, wanted: Val<'c>) -> Val<'c> {
+        let wanted_wide = wanted.sext();
+        let same = index.is(wanted_wide);
+        let ok = self.c.var(Type::I64);
+        ok.set(same.zext());
+        // Only an object whose header has the same index is known to be of a registered type. Upstream's
+        // TVMFFIGetTypeInfo ends the process on an unknown index.
+        self.c.when((index.ge(TypeIndex::STATIC_OBJECT_BEGIN.0) & payload.is_not(0)) & wanted_wide.ge(0), || {
+            let own = payload.pointer().load(Type::I32, offset_of!(TVMFFIObject, type_index) as i32);
+            self.c.when(own.sext().is(index), || {
+                let derived = self.is_derived(own, wanted);
+                ok.set(ok.get() | derived);
             });
         });
-        let ok = self.get(ok);
-        self.is_not(ok, 0)
+        ok.get().is_not(0)
     }
 
-    /// 1 where `wanted` is among the ancestors of the type `index`, at the index that its own depth says; else 0.
-    fn is_derived(&mut self, index: Value, wanted: Value) -> Value {
-        let result = Var::new(&mut self.b, Type::I64);
-        let zero = self.b.i64(0);
-        self.set(result, zero);
-        let type_info = self.import(capi::GET_TYPE_INFO);
-        let null = self.b.ptr_const(0);
-        let (info, base) = (self.b.call(type_info, &[index]), self.b.call(type_info, &[wanted]));
-        let (info, base) = (info.unwrap_or(null), base.unwrap_or(null));
-        let (first, second) = (self.is_not(info, 0), self.is_not(base, 0));
-        let both = self.and(first, second);
-        self.when(both, |r| {
+    /// 1 if `wanted` is among the ancestors of the type `index`, else 0. The depth of `wanted` is its position among
+    /// them.
+    fn is_derived(&self, index: Val<'c>, wanted: Val<'c>) -> Val<'c> {
+        let result = self.c.var(Type::I64);
+        result.set(self.c.i64(0));
+        let [info, base] = [index, wanted].map(|index| self.call_c(capi::GET_TYPE_INFO, &[index]));
+        let (first, second) = (info.is_not(0), base.is_not(0));
+        self.c.when(first & second, || {
             let depth = offset_of!(TVMFFITypeInfo, type_depth) as i32;
-            let own = r.b.load(Type::I32, info, depth, MemFlags::ALIGNED);
-            let of_base = r.b.load(Type::I32, base, depth, MemFlags::ALIGNED);
-            let deeper = r.b.icmp(IntCC::SLt, of_base, own);
-            r.when(deeper, |r| {
-                let ancestors = offset_of!(TVMFFITypeInfo, type_ancestors) as i32;
-                let ancestors = r.b.load(Type::Ptr, info, ancestors, MemFlags::ALIGNED);
-                let at = r.b.convert(ConvertOp::SExt, Type::I64, of_base);
-                let at = r.b.element(ancestors, at, Type::Ptr);
-                let ancestor = r.b.load(Type::Ptr, at, 0, MemFlags::ALIGNED);
-                let type_index = offset_of!(TVMFFITypeInfo, type_index) as i32;
-                let ancestor = r.b.load(Type::I32, ancestor, type_index, MemFlags::ALIGNED);
-                let same = r.b.icmp(IntCC::Eq, ancestor, wanted);
-                let same = r.b.convert(ConvertOp::ZExt, Type::I64, same);
-                r.set(result, same);
+            let own = info.load(Type::I32, depth);
+            let of_base = base.load(Type::I32, depth);
+            self.c.when(of_base.lt(own), || {
+                result.set(
+                    info.load(Type::Ptr, offset_of!(TVMFFITypeInfo, type_ancestors) as i32)
+                        .element(of_base.sext(), Type::Ptr)
+                        .load(Type::Ptr, 0)
+                        .load(Type::I32, offset_of!(TVMFFITypeInfo, type_index) as i32)
+                        .is(wanted)
+                        .zext(),
+                );
             });
         });
-        self.get(result)
+        result.get()
     }
 
-    /// A shape, or integers in an Array or List, of which one is made.
-    pub(super) fn shape(&mut self, arg: Arg) {
+    /// Checks a shape, or integers in an Array or List, which become a shape.
+    pub(super) fn shape(&self, arg: Arg<'c>) {
         self.require_index(arg, &[TypeIndex::SHAPE, TypeIndex::ARRAY, TypeIndex::LIST]);
-        let is_shape = self.is(arg.index, i64::from(TypeIndex::SHAPE.0));
+        let is_shape = arg.index.is(TypeIndex::SHAPE.0);
         self.require_as_it_is(is_shape);
         self.require_non_null(arg.payload);
-        let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
-        let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let rank = self.read(arg.ty, field!(ShapeDescriptor, rank));
-        let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
+        let base = arg.payload.pointer();
+        let size = base.load(Type::I64, CELL_SIZE);
+        let rank = arg.ty.read(field!(ShapeDescriptor, rank));
+        let any = rank.lt(0);
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, rank);
-        let same = self.b.icmp(IntCC::Eq, size, rank);
-        let length_ok = self.or(any, same);
+        let same = size.is(rank);
+        let length_ok = any | same;
         let length = [Piece::Text("length of "), super::helper::PATH];
         self.require_of(
             length_ok,
@@ -143,90 +118,75 @@ impl Binder<'_, '_> {
             &length,
             &[super::helper::EXPECTED_NUMBER, GOT, super::helper::GOT_NUMBER],
         );
-        let few = self.b.icmp_imm(IntCC::SLe, size, MAX_RANK as i64);
-        let few = self.or(few, is_shape);
+        let few = size.le(MAX_RANK as i64) | is_shape;
         let most = format!("at most {MAX_RANK}");
         self.require_of(few, VALUE_ERROR, &length, &[Piece::Text(&most), GOT, super::helper::GOT_NUMBER]);
-        let object = Var::new(&mut self.b, Type::Ptr);
-        self.set(object, base);
-        self.when_else(
+        let object = self.c.var(Type::Ptr);
+        object.set(base);
+        self.c.when_else(
             is_shape,
-            |r| {
-                let data = r.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
-                let there = r.is_not(data, 0);
-                // an empty shape may have no address; the kernel gets one
-                r.when_else(
+            || {
+                let there = base.load(Type::Ptr, CELL_DATA).is_not(0);
+                // the data pointer of an empty shape may be NULL; the kernel gets a non-NULL one
+                self.c.when_else(
                     there,
-                    |_| {},
-                    |r| {
-                        let empty = r.take_memory(i64::from(HEADER) + size_of::<TVMFFIShapeCell>() as i64);
-                        r.b.store(empty, empty, CELL_DATA, MemFlags::ALIGNED);
-                        r.b.store(size, empty, CELL_SIZE, MemFlags::ALIGNED);
-                        r.set(object, empty);
+                    || {},
+                    || {
+                        let empty = self.take_memory(i64::from(HEADER) + size_of::<TVMFFIShapeCell>() as i64);
+                        empty.store(CELL_DATA, empty);
+                        empty.store(CELL_SIZE, size);
+                        object.set(empty);
                     },
                 );
             },
-            |r| {
-                let made = r.shape_of(base, size);
-                r.set(object, made);
+            || {
+                object.set(self.shape_of(base, size));
             },
         );
-        let object = self.get(object);
+        let object = object.get();
         if self.has(Capability::ShapeRank) {
             self.shape_entries(arg, any, rank, object);
         }
-        let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
-        self.accept(arg.to, TypeIndex::SHAPE, payload);
+        self.accept(arg.to, TypeIndex::SHAPE, object.address());
     }
 
-    /// Makes an object of integers; nobody reads its header.
-    fn shape_of(&mut self, sequence: Value, size: Value) -> Value {
+    /// Creates a shape object from integers; its header stays unset because it is never read.
+    fn shape_of(&self, sequence: Val<'c>, size: Val<'c>) -> Val<'c> {
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFIShapeCell>() as i64);
         let data = self.field_ptr(Field::Memory);
-        let end = self.nth(data, size, 8);
-        self.set_field(Field::Memory, end);
-        self.b.store(data, object, CELL_DATA, MemFlags::ALIGNED);
-        self.b.store(size, object, CELL_SIZE, MemFlags::ALIGNED);
-        let elements = self.b.load(Type::Ptr, sequence, CELL_DATA, MemFlags::ALIGNED);
+        self.set_field(Field::Memory, data.nth(size, 8));
+        object.store(CELL_DATA, data);
+        object.store(CELL_SIZE, size);
+        let elements = sequence.load(Type::Ptr, CELL_DATA);
         let bracket = self.own_text("[");
         self.set_path(offset!(Path, member), bracket);
-        self.for_up(size, |r, index| {
-            let element = r.nth(elements, index, ANY_SIZE);
-            let type_index = r.signed_word(element, TYPE_INDEX / 4);
-            let value = r.b.load(Type::I64, element, PAYLOAD, MemFlags::ALIGNED);
-            r.set_path(offset!(Path, dim), index);
-            r.set_field(Field::Got, type_index);
-            r.set_field(Field::Payload, value);
-            let ok = r.is_one_of(type_index, &[TypeIndex::INT, TypeIndex::BOOL]);
+        self.c.for_up(size, |index| {
+            let element = elements.nth(index, ANY_SIZE);
+            let type_index = element.signed_word(TYPE_INDEX / 4);
+            let value = element.load(Type::I64, PAYLOAD);
+            self.set_path(offset!(Path, dim), index);
+            self.set_field(Field::Got, type_index);
+            self.set_field(Field::Payload, value);
+            let ok = self.is_one_of(type_index, &[TypeIndex::INT, TypeIndex::BOOL]);
             let what =
                 [Piece::Text("type of "), Piece::Value(crate::lower::protocol::Directive::DimPath, Field::Path as u32)];
-            r.require_of(ok, super::helper::TYPE_ERROR, &what, &[Piece::Text("int"), GOT, GOT_TYPE]);
-            let to = r.b.element(data, index, Type::I64);
-            r.b.store(value, to, 0, MemFlags::ALIGNED);
+            self.require_of(ok, super::helper::TYPE_ERROR, &what, &[Piece::Text("int"), GOT, GOT_TYPE]);
+            data.element(index, Type::I64).store(0, value);
         });
         object
     }
 
-    /// The entries of a stated shape, as the sizes of a tensor.
-    fn shape_entries(&mut self, arg: Arg, any: Value, rank: Value, object: Value) {
-        let zero = self.b.i64(0);
-        let count = self.b.select(any, zero, rank);
-        let data = self.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
+    /// Checks the entries of a stated shape in the same way as the sizes of a tensor.
+    fn shape_entries(&self, arg: Arg<'c>, any: Val<'c>, rank: Val<'c>, object: Val<'c>) {
+        let count = any.select(self.c.i64(0), rank);
+        let data = object.load(Type::Ptr, CELL_DATA);
         let bracket = self.own_text("[");
         self.set_path(offset!(Path, member), bracket);
-        let first = self.behind::<ShapeDescriptor>(arg.ty);
-        self.for_up(count, |r, d| {
-            r.set_path(offset!(Path, dim), d);
-            let at = r.b.element(data, d, Type::I64);
-            let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let dim = r.nth_descriptor::<DimDescriptor>(first, d);
-            r.size(dim, got);
+        let first = arg.ty.behind::<ShapeDescriptor>();
+        self.c.for_up(count, |d| {
+            self.set_path(offset!(Path, dim), d);
+            let got = data.element(d, Type::I64).load(Type::I64, 0);
+            self.size(first.nth_descriptor::<DimDescriptor>(d), got);
         });
-    }
-
-    /// The address of a text in the constant pool that has the helpers' own texts.
-    pub(super) fn own_text(&mut self, text: &str) -> Value {
-        let offset = self.pool.text(text);
-        self.own(offset)
     }
 }

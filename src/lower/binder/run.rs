@@ -1,10 +1,10 @@
-//! `bind` itself.
+//! The top level of `bind`.
 
 use super::finish;
 use super::helper::{Binder, GOT, TYPE_ERROR, piece};
 use super::state::BinderState;
-use super::structured::{Condition, StructuredCode, Var};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use super::structured::{Behind, Condition, halves};
+use crate::ir::{Type, Val};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::protocol::{
     Binding, Capability, DefaultDescriptor, Deferred, Directive, Field, ParamDescriptor, Path, Piece,
@@ -12,60 +12,44 @@ use crate::lower::protocol::{
 };
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
-pub(super) fn run(r: &mut Binder<'_, '_>) {
-    let (pool, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
-    let offset = r.b.param(1);
-    let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
-    let signature = r.b.ptr_add(pool, offset);
-    let count = r.read(signature, field!(SignatureDescriptor, params));
-    let any_size = r.b.i64(i64::from(ANY_SIZE));
-    let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
-    r.state = r.base(scratch, args_size);
+pub(super) fn run(r: &Binder<'_, '_>) {
+    let (pool, args, num_args, scratch) = (r.c.param(0), r.c.param(2), r.c.param(3), r.c.param(4));
+    let offset = r.c.param(1).zext();
+    let signature = pool + offset;
+    let count = signature.read(field!(SignatureDescriptor, params));
+    r.state.set(scratch.base(count * r.c.i64(ANY_SIZE.into())));
     r.set_field(Field::Pool, pool);
     if r.tells_subjects() {
-        // of the call itself
+        // for errors of the call itself
         r.set_number(Field::Arg, -1);
     }
     arity(r, signature, args, num_args, count);
     lay_out(r, signature);
 
-    let first = r.behind::<SignatureDescriptor>(signature);
-    let defaults = r.has(Capability::Default).then(|| {
-        let filled = r.b.slot(ANY_SIZE as u32, 8);
-        (r.b.stack_addr(filled), Var::new(&mut r.b, Type::Ptr))
-    });
-    let no_argument = r.has(Capability::Values).then(|| {
-        let arity = r.read(signature, field!(SignatureDescriptor, arity));
-        r.is(arity, 0)
-    });
-    r.for_up(count, |r, index| {
-        let number = no_argument.map_or(index, |no_argument| {
-            let none = r.b.i64(-1);
-            r.b.select(no_argument, none, index)
-        });
+    let first = signature.behind::<SignatureDescriptor>();
+    let defaults = r.has(Capability::Default).then(|| (r.c.slot(ANY_SIZE as usize), r.c.var(Type::Ptr)));
+    let no_argument = r.has(Capability::Values).then(|| signature.read(field!(SignatureDescriptor, arity)).is(0));
+    r.c.for_up(count, |index| {
+        let number = no_argument.map_or(index, |no_argument| no_argument.select(r.c.i64(-1), index));
         r.set_field(Field::Arg, number);
-        let mut from = r.nth(args, index, ANY_SIZE);
+        let mut from = args.nth(index, ANY_SIZE);
         if let Some((filled, chosen)) = defaults {
-            let given = r.b.icmp(IntCC::SLt, index, num_args);
-            r.when_else(
-                given,
-                |r| r.set(chosen, from),
-                |r| {
+            r.c.when_else(
+                index.lt(num_args),
+                || chosen.set(from),
+                || {
                     fill(r, signature, index, filled);
-                    r.set(chosen, filled);
+                    chosen.set(filled);
                 },
             );
-            from = r.get(chosen);
+            from = chosen.get();
         }
-        let (param, to) = (r.nth_descriptor::<ParamDescriptor>(first, index), r.nth(scratch, index, ANY_SIZE));
+        let (param, to) = (first.nth_descriptor::<ParamDescriptor>(index), scratch.nth(index, ANY_SIZE));
         r.check(param, from, to);
         if r.has(Capability::ForwardArgs) {
-            let forward = r.read(signature, field!(SignatureDescriptor, forward_args));
-            let forward = r.is_not(forward, 0);
-            r.when(forward, |r| {
+            r.c.when(signature.read(field!(SignatureDescriptor, forward_args)).is_not(0), || {
                 for offset in [TYPE_INDEX, PAYLOAD] {
-                    let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
-                    r.b.store(word, to, offset, MemFlags::ALIGNED);
+                    to.store(offset, from.load(Type::I64, offset));
                 }
             });
         }
@@ -74,50 +58,45 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     r.succeed();
 }
 
-/// The call as such.
-fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value, count: Value) {
-    let calling = r.pool_text(signature, field!(SignatureDescriptor, calling));
-    r.set_field(Field::Calling, calling);
+/// Checks the number of arguments.
+fn arity<'c>(r: &Binder<'c, '_>, signature: Val<'c>, args: Val<'c>, num_args: Val<'c>, count: Val<'c>) {
+    r.set_field(Field::Calling, r.pool_text(signature, field!(SignatureDescriptor, calling)));
     let calling = r.calling();
-    let least = r.read(signature, field!(SignatureDescriptor, least));
-    let enough = r.b.icmp(IntCC::SGe, num_args, least);
-    let not_more = r.b.icmp(IntCC::SLe, num_args, count);
-    let ok = Condition::All(vec![enough, not_more]);
+    let ok = Condition::All(vec![num_args.ge(signature.read(field!(SignatureDescriptor, least))), num_args.le(count)]);
     let (expected, got) = (piece(Directive::String, Field::Text), piece(Directive::Number, Field::Got));
-    let pieces = [Piece::Text("Mismatched number of arguments"), calling, expected, GOT, got];
-    r.require_telling(ok, TYPE_ERROR, &pieces, |r| {
-        let expected = r.pool_text(signature, field!(SignatureDescriptor, arity));
-        r.set_field(Field::Text, expected);
-        r.set_field(Field::Got, num_args);
-    });
-    let there = r.is_not(args, 0);
-    let none = r.is(num_args, 0);
-    let there = Condition::Any(vec![there, none]);
+    r.require_telling(
+        ok,
+        TYPE_ERROR,
+        &[Piece::Text("Mismatched number of arguments"), calling, expected, GOT, got],
+        || {
+            r.set_field(Field::Text, r.pool_text(signature, field!(SignatureDescriptor, arity)));
+            r.set_field(Field::Got, num_args);
+        },
+    );
+    let there = Condition::Any(vec![args.is_not(0), num_args.is(0)]);
     let text = Piece::Text("a non-NULL pointer, got NULL");
     r.require(there, TYPE_ERROR, &[Piece::Text("Mismatched argument array"), calling, text]);
 }
 
-impl Binder<'_, '_> {
-    /// Whether anything depends on the subject of a message: the place that its error ends in, or the text of a long signature.
+impl<'c> Binder<'c, '_> {
+    /// Whether anything depends on the subject of a message: the source location of its error, or the printed form of a
+    /// long signature.
     pub(super) fn tells_subjects(&self) -> bool {
         self.has(Capability::Places) || self.has(Directive::Stated)
     }
 
-    /// Sets the number of the subject whose check comes next, of so many behind the arguments.
-    pub(super) fn set_subject(&mut self, signature: Value, behind: Value) {
+    /// Sets the number of the subject that is checked next; `behind` is its position after the arguments.
+    pub(super) fn set_subject(&self, signature: Val<'c>, behind: Val<'c>) {
         if self.tells_subjects() {
-            let count = self.read(signature, field!(SignatureDescriptor, params));
-            let number = self.b.binary(BinaryOp::Add, count, behind);
-            self.set_field(Field::Arg, number);
+            self.set_field(Field::Arg, signature.read(field!(SignatureDescriptor, params)) + behind);
         }
     }
 }
 
-/// Finds room for bindings and what else is needed behind the state, and clears the bindings.
-fn lay_out(r: &mut Binder<'_, '_>, signature: Value) {
-    let here = r.path();
-    r.set_field(Field::Path, here);
-    let zero = r.b.i64(0);
+/// Reserves room after the state for bindings and other data, and clears the bindings.
+fn lay_out<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
+    r.set_field(Field::Path, r.path());
+    let zero = r.c.i64(0);
     if r.has(Capability::Elements) {
         r.set_path(offset!(Path, depth), zero);
     }
@@ -130,74 +109,68 @@ fn lay_out(r: &mut Binder<'_, '_>, signature: Value) {
             r.set_field(field, zero);
         }
     }
-    let end = Var::new(&mut r.b, Type::Ptr);
-    let bindings = r.b.ptr_add_imm(r.state, state::SIZE);
-    r.set(end, bindings);
-    let room = |r: &mut Binder<'_, '_>, many: Value, size: Value| {
-        let start = r.get(end);
-        let bytes = r.b.binary(BinaryOp::Mul, many, size);
-        r.advance(end, bytes);
+    let end = r.c.var(Type::Ptr);
+    let bindings = r.state() + state::SIZE;
+    end.set(bindings);
+    let room = |many: Val<'c>, size: Val<'c>| {
+        let start = end.get();
+        let bytes = many * size;
+        end.advance(bytes);
         start
     };
-    // bindings and what comes behind them in the order in which `encode` counts the bytes
-    let symbols = r.read(signature, field!(SignatureDescriptor, symbols));
+    // bindings and what follows them, in the order in which `encode` counts the bytes
+    let symbols = signature.read(field!(SignatureDescriptor, symbols));
     if r.has(Capability::Elements) {
-        let binding_size = r.read(signature, field!(SignatureDescriptor, binding_size));
+        let binding_size = signature.read(field!(SignatureDescriptor, binding_size));
         r.set_field(Field::BindingSize, binding_size);
     }
     let binding_size = r.binding_size();
-    room(r, symbols, binding_size);
-    let devices = r.read(signature, field!(SignatureDescriptor, devices));
-    let device_bindings = room(r, devices, binding_size);
-    r.set_field(Field::DeviceBindings, device_bindings);
-    // those of devices come right behind those of symbols
-    let behind = r.get(end);
-    r.for_each(bindings, behind, binding_size, |r, binding| {
-        let (unbound, zero) = (r.b.ptr_const(0), r.b.i64(0));
-        r.b.store(unbound, binding, offset!(Binding, path.name), MemFlags::ALIGNED);
-        // what a kernel gets for a symbol that has no value
-        r.b.store(zero, binding, offset!(Binding, value), MemFlags::ALIGNED);
-    });
+    room(symbols, binding_size);
+    let devices = signature.read(field!(SignatureDescriptor, devices));
+    r.set_field(Field::DeviceBindings, room(devices, binding_size));
+    // the bindings of devices directly follow those of symbols
+    let behind = end.get();
+    r.c.repeat(
+        bindings,
+        |binding| binding.ult(behind),
+        |binding| {
+            let (unbound, zero) = (r.c.null(), r.c.i64(0));
+            binding.store(offset!(Binding, path.name), unbound);
+            // the value that a kernel gets for an unbound symbol
+            binding.store(offset!(Binding, value), zero);
+            binding + binding_size
+        },
+    );
 
     if r.has(Capability::Expr) {
-        // both end with a path
-        let difference = r.b.i64(i64::from(offset!(Deferred, path) - offset!(Binding, path)));
-        let deferred_size = r.b.binary(BinaryOp::Add, binding_size, difference);
+        // both structs end with a path
+        let deferred_size = binding_size + r.c.i64(i64::from(offset!(Deferred, path) - offset!(Binding, path)));
         r.set_field(Field::DeferredSize, deferred_size);
-        let many = r.read(signature, field!(SignatureDescriptor, deferred));
-        let deferred = room(r, many, deferred_size);
-        r.set_field(Field::Deferred, deferred);
+        r.set_field(Field::Deferred, room(signature.read(field!(SignatureDescriptor, deferred)), deferred_size));
     }
-    let memory = r.get(end);
-    r.set_field(Field::Memory, memory);
+    r.set_field(Field::Memory, end.get());
 }
 
-/// Writes the default of a parameter that was left out.
-fn fill(r: &mut Binder<'_, '_>, signature: Value, index: Value, to: Value) {
+/// Writes the default of an omitted parameter.
+fn fill<'c>(r: &Binder<'c, '_>, signature: Val<'c>, index: Val<'c>, to: Val<'c>) {
     let pool = r.field_ptr(Field::Pool);
-    let first = r.read(signature, field!(SignatureExtension, defaults).of_ending::<SignatureExtension>());
-    let first = r.b.ptr_add(pool, first);
-    let least = r.read(signature, field!(SignatureDescriptor, least));
-    let number = r.b.binary(BinaryOp::Sub, index, least);
-    let from = r.nth_descriptor::<DefaultDescriptor>(first, number);
-    let type_index = r.read(from, field!(DefaultDescriptor, type_index));
+    let from = (pool + signature.read(field!(SignatureExtension, defaults).of_ending::<SignatureExtension>()))
+        .nth_descriptor::<DefaultDescriptor>(index - signature.read(field!(SignatureDescriptor, least)));
+    let type_index = from.read(field!(DefaultDescriptor, type_index));
     let (low, high) =
-        (r.read(from, field!(DefaultDescriptor, payload.low)), r.read(from, field!(DefaultDescriptor, payload.high)));
-    let plain = r.halves(low, high);
-    r.accept_raw(to, type_index, plain);
-    let text = r.b.ptr_add(pool, low);
+        (from.read(field!(DefaultDescriptor, payload.low)), from.read(field!(DefaultDescriptor, payload.high)));
+    r.accept_raw(to, type_index, halves(low, high));
+    let text = pool + low;
     if r.has(Capability::DefaultStr) {
-        let is = r.is(type_index, i64::from(TypeIndex::RAW_STR.0));
-        r.when(is, |r| r.accept_raw(to, type_index, text));
+        r.c.when(type_index.is(TypeIndex::RAW_STR.0), || r.accept_raw(to, type_index, text));
     }
     if !r.has(Capability::DefaultBytes) {
         return;
     }
-    let is = r.is(type_index, i64::from(TypeIndex::BYTE_ARRAY_PTR.0));
-    r.when(is, |r| {
+    r.c.when(type_index.is(TypeIndex::BYTE_ARRAY_PTR.0), || {
         let array = r.take_memory(size_of::<TVMFFIByteArray>() as i64);
-        r.b.store(text, array, 0, MemFlags::ALIGNED);
-        r.b.store(high, array, 8, MemFlags::ALIGNED);
+        array.store(0, text);
+        array.store(8, high);
         r.accept_raw(to, type_index, array);
     });
 }

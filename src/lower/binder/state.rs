@@ -1,76 +1,63 @@
 //! Access to the [state](crate::lower::protocol::state) of one call, in memory.
 
-use crate::ir::{ConvertOp, MemFlags, Type, Value};
+use super::structured::Behind;
+use crate::ir::{Emitter, Type, Val};
 use crate::lower::protocol::state::{PATH, SIZE, binding_size};
 use crate::lower::protocol::{DescriptorField, Field};
 
-use super::structured::StructuredCode;
-
 /// Access to the state.
-pub(super) trait BinderState<'m>: StructuredCode<'m> {
-    /// Its address.
-    fn state(&self) -> Value;
+pub(super) trait BinderState<'c> {
+    fn code(&self) -> Emitter<'c>;
 
-    /// Whether descriptors have containers whose elements are checked. Paths have no steps where there are none.
+    /// The address of the state.
+    fn state(&self) -> Val<'c>;
+
+    /// Whether descriptors have containers with checked elements. Otherwise paths have no steps.
     fn has_containers(&self) -> bool;
 
-    fn set_field(&mut self, field: Field, value: Value) {
-        let state = self.state();
-        let b = self.builder();
-        let value = match b.type_of(value) {
-            Type::Ptr => b.convert(ConvertOp::PtrToInt, Type::I64, value),
-            _ => value,
-        };
-        b.store(value, state, 8 * field as i32, MemFlags::ALIGNED);
+    fn set_field(&self, field: Field, value: Val<'c>) {
+        let value = if value.ty() == Type::Ptr { value.address() } else { value };
+        self.state().store(8 * field as i32, value);
     }
 
-    fn set_number(&mut self, field: Field, number: i64) {
-        let number = self.builder().i64(number);
-        self.set_field(field, number);
+    fn set_number(&self, field: Field, number: i64) {
+        self.set_field(field, self.code().i64(number));
     }
 
-    fn field(&mut self, field: Field) -> Value {
-        let state = self.state();
-        self.builder().load(Type::I64, state, 8 * field as i32, MemFlags::ALIGNED)
+    fn field(&self, field: Field) -> Val<'c> {
+        self.state().load(Type::I64, 8 * field as i32)
     }
 
-    fn field_ptr(&mut self, field: Field) -> Value {
-        let state = self.state();
-        self.builder().load(Type::Ptr, state, 8 * field as i32, MemFlags::ALIGNED)
+    fn field_ptr(&self, field: Field) -> Val<'c> {
+        self.state().load(Type::Ptr, 8 * field as i32)
     }
 
     /// The address of the present path.
-    fn path(&mut self) -> Value {
-        let state = self.state();
-        self.builder().ptr_add_imm(state, i64::from(PATH))
+    fn path(&self) -> Val<'c> {
+        self.state() + PATH
     }
 
     /// Writes a word of the present path.
-    fn set_path(&mut self, word: i32, value: Value) {
-        let state = self.state();
-        self.builder().store(value, state, PATH + word, MemFlags::ALIGNED);
+    fn set_path(&self, word: i32, value: Val<'c>) {
+        self.state().store(PATH + word, value);
     }
 
-    /// The address of the text or descriptor whose offset in the wrapper's pool a field tells.
-    fn pool_text(&mut self, descriptor: Value, field: DescriptorField) -> Value {
-        let pool = self.field_ptr(Field::Pool);
-        let offset = self.read(descriptor, field);
-        self.builder().ptr_add(pool, offset)
+    /// The address of the string or descriptor at the offset that a field contains, in the wrapper's pool.
+    fn pool_text(&self, descriptor: Val<'c>, field: DescriptorField) -> Val<'c> {
+        self.field_ptr(Field::Pool) + descriptor.read(field)
     }
 
-    /// Symbol `index`'s binding.
-    fn binding(&mut self, index: Value) -> Value {
-        let state = self.state();
-        let bindings = self.builder().ptr_add_imm(state, SIZE);
-        let size = self.binding_size();
-        self.nth_of(bindings, index, size)
+    /// The binding of symbol `index`.
+    fn binding(&self, index: Val<'c>) -> Val<'c> {
+        let bindings = self.state() + SIZE;
+        bindings.nth(index, self.binding_size())
     }
 
     /// The size of a binding.
-    fn binding_size(&mut self) -> Value {
+    fn binding_size(&self) -> Val<'c> {
         match self.has_containers() {
             true => self.field(Field::BindingSize),
-            false => self.builder().i64(binding_size(0)),
+            false => self.code().i64(binding_size(0)),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Strings in their three forms, and dtypes, which a string may name.
+//! Checks strings in their three forms, and dtypes, which a string may name.
 
 use super::check::Arg;
 use super::helper::{Binder, GOT, VALUE_ERROR, piece};
 use super::state::BinderState;
-use super::structured::{StructuredCode, Var};
-use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
-use crate::lower::abi::{CELL_DATA, CELL_SIZE, HEADER, PAYLOAD};
+use super::structured::Behind;
+use crate::ir::{Hint, Type, Val, Var};
+use crate::lower::abi::{CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, byte_array};
 use crate::lower::protocol::{Directive, Field, Piece};
 use crate::lower::{capi, ffi_call};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
@@ -23,82 +23,71 @@ pub(super) const STR: Forms =
 const BYTES: Forms =
     Forms { small: TypeIndex::SMALL_BYTES, object: TypeIndex::BYTES, borrowed: TypeIndex::BYTE_ARRAY_PTR };
 
-/// Where characters are, and how many.
+/// The address and the number of characters, in bytes.
 #[derive(Clone, Copy)]
-struct Characters {
-    data: Var,
-    size: Var,
+struct Characters<'c> {
+    data: Var<'c>,
+    size: Var<'c>,
 }
 
-impl Binder<'_, '_> {
-    pub(super) fn str(&mut self, arg: Arg) {
+impl<'c> Binder<'c, '_> {
+    pub(super) fn str(&self, arg: Arg<'c>) {
         self.string(arg, STR);
     }
 
-    pub(super) fn bytes(&mut self, arg: Arg) {
+    pub(super) fn bytes(&self, arg: Arg<'c>) {
         self.string(arg, BYTES);
     }
 
-    /// A borrowed string becomes an object whose header nobody reads.
-    fn string(&mut self, arg: Arg, forms: Forms) {
+    /// Checks a string. A borrowed string becomes an object whose header stays unset because it is never read.
+    fn string(&self, arg: Arg<'c>, forms: Forms) {
         self.require_index(arg, &[forms.small, forms.object, forms.borrowed]);
-        let small = self.is(arg.index, i64::from(forms.small.0));
-        self.when_else(
-            small,
-            |r| r.accept_same(arg),
-            |r| {
-                r.require_non_null(arg.payload);
-                let borrowed = r.is(arg.index, i64::from(forms.borrowed.0));
-                r.when_else(
-                    borrowed,
-                    |r| {
-                        let text = r.characters(arg, forms);
-                        let object = r.take_memory(i64::from(HEADER) + size_of::<TVMFFIByteArray>() as i64);
-                        let (data, size) = (r.get(text.data), r.get(text.size));
-                        // an empty byte array may have no address; the kernel gets one
-                        let there = r.is_not(data, 0);
-                        let data = r.b.select(there, data, object);
-                        r.b.store(data, object, CELL_DATA, MemFlags::ALIGNED);
-                        r.b.store(size, object, CELL_SIZE, MemFlags::ALIGNED);
-                        let payload = r.b.convert(ConvertOp::PtrToInt, Type::I64, object);
-                        r.accept(arg.to, forms.object, payload);
+        self.c.when_else(
+            arg.index.is(forms.small.0),
+            || self.accept_same(arg),
+            || {
+                self.require_non_null(arg.payload);
+                self.c.when_else(
+                    arg.index.is(forms.borrowed.0),
+                    || {
+                        let text = self.characters(arg, forms);
+                        let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFIByteArray>() as i64);
+                        let (data, size) = (text.data.get(), text.size.get());
+                        // the data pointer of an empty byte array may be NULL; the kernel gets a non-NULL one
+                        object.store(CELL_DATA, data.is_not(0).select(data, object));
+                        object.store(CELL_SIZE, size);
+                        self.accept(arg.to, forms.object, object.address());
                     },
-                    |r| r.accept(arg.to, forms.object, arg.payload),
+                    || self.accept(arg.to, forms.object, arg.payload),
                 );
             },
         );
     }
 
-    /// The characters of a string that is there.
-    fn characters(&mut self, arg: Arg, forms: Forms) -> Characters {
-        let text = Characters { data: Var::new(&mut self.b, Type::Ptr), size: Var::new(&mut self.b, Type::I64) };
-        let small = self.is(arg.index, i64::from(forms.small.0));
-        self.when_else(
-            small,
-            |r| {
-                let inside = r.b.ptr_add_imm(arg.from, i64::from(PAYLOAD));
-                r.set(text.data, inside);
-                let size = r.word(arg.from, 1);
-                r.set(text.size, size);
+    /// The characters of a non-NULL string.
+    fn characters(&self, arg: Arg<'c>, forms: Forms) -> Characters<'c> {
+        let text = Characters { data: self.c.var(Type::Ptr), size: self.c.var(Type::I64) };
+        self.c.when_else(
+            arg.index.is(forms.small.0),
+            || {
+                text.data.set(arg.from + PAYLOAD);
+                let size = arg.from.word(1);
+                text.size.set(size);
             },
-            |r| {
-                let base = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
-                let raw = r.is(arg.index, i64::from(TypeIndex::RAW_STR.0));
-                r.when_else(
-                    raw,
-                    |r| {
-                        r.set(text.data, base);
-                        let size = r.length(base);
-                        r.set(text.size, size);
+            || {
+                let base = arg.payload.pointer();
+                self.c.when_else(
+                    arg.index.is(TypeIndex::RAW_STR.0),
+                    || {
+                        text.data.set(base);
+                        text.size.set(self.length(base));
                     },
-                    |r| {
-                        let object = r.is(arg.index, i64::from(forms.object.0));
-                        let inside = r.b.ptr_add_imm(base, i64::from(HEADER));
-                        let cell = r.b.select(object, inside, base);
-                        let data = r.b.load(Type::Ptr, cell, 0, MemFlags::ALIGNED);
-                        let size = r.b.load(Type::I64, cell, 8, MemFlags::ALIGNED);
-                        r.set(text.data, data);
-                        r.set(text.size, size);
+                    || {
+                        let cell = arg.index.is(forms.object.0).select(base + HEADER, base);
+                        let data = cell.load(Type::Ptr, 0);
+                        let size = cell.load(Type::I64, 8);
+                        text.data.set(data);
+                        text.size.set(size);
                     },
                 );
             },
@@ -106,87 +95,61 @@ impl Binder<'_, '_> {
         text
     }
 
-    /// The characters of a str that is there, and how many they are.
-    pub(super) fn text(&mut self, arg: Arg) -> (Value, Value) {
+    /// The address and length of a non-NULL str.
+    pub(super) fn text(&self, arg: Arg<'c>) -> (Val<'c>, Val<'c>) {
         let text = self.characters(arg, STR);
-        (self.get(text.data), self.get(text.size))
-    }
-
-    /// A `TVMFFIByteArray` of characters, in the frame.
-    pub(super) fn byte_array(&mut self, data: Value, size: Value) -> Value {
-        let array = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-        let array = self.b.stack_addr(array);
-        self.b.store(data, array, 0, MemFlags::ALIGNED);
-        self.b.store(size, array, 8, MemFlags::ALIGNED);
-        array
+        (text.data.get(), text.size.get())
     }
 
     /// The length of a C string.
-    fn length(&mut self, string: Value) -> Value {
-        let (head, inside, done) = (self.b.block(), self.b.block(), self.b.block());
-        let index = self.b.block_param(head, Type::I64);
-        let zero = self.b.i64(0);
-        self.b.jump(head, &[zero]);
-        self.b.switch_to(head);
-        let at = self.b.ptr_add(string, index);
-        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
-        let end = self.b.icmp_imm(IntCC::Eq, byte, 0);
-        self.b.branch(end, done, inside, Hint::None);
-        self.b.switch_to(inside);
-        let one = self.b.i64(1);
-        let next = self.b.binary(crate::ir::BinaryOp::Add, index, one);
-        self.b.jump(head, &[next]);
-        self.b.switch_to(done);
+    fn length(&self, string: Val<'c>) -> Val<'c> {
+        let (head, inside, done) = (self.c.block(), self.c.block(), self.c.block());
+        let index = self.c.block_param(head, Type::I64);
+        self.c.jump(head, &[self.c.i64(0)]);
+        self.c.switch_to(head);
+        self.c.branch((string + index).load(Type::I8, 0).is(0), done, inside, Hint::None);
+        self.c.switch_to(inside);
+        self.c.jump(head, &[index + 1]);
+        self.c.switch_to(done);
         index
     }
 
-    pub(super) fn dtype(&mut self, arg: Arg) {
+    pub(super) fn dtype(&self, arg: Arg<'c>) {
         self.require_index(arg, &[TypeIndex::DATA_TYPE, STR.small, STR.object, STR.borrowed]);
-        let is_dtype = self.is(arg.index, i64::from(TypeIndex::DATA_TYPE.0));
+        let is_dtype = arg.index.is(TypeIndex::DATA_TYPE.0);
         self.require_as_it_is(is_dtype);
-        self.when_else(is_dtype, |r| r.accept_same(arg), |r| r.named_dtype(arg));
+        self.c.when_else(is_dtype, || self.accept_same(arg), || self.named_dtype(arg));
     }
 
-    fn named_dtype(&mut self, arg: Arg) {
-        let small = self.is(arg.index, i64::from(STR.small.0));
-        // what is small is there, whatever its characters
-        let one = self.b.i64(1);
-        let there = self.b.select(small, one, arg.payload);
-        self.require_non_null(there);
+    fn named_dtype(&self, arg: Arg<'c>) {
+        let small = arg.index.is(STR.small.0);
+        // a small string is never NULL, whatever its characters are
+        self.require_non_null(small.select(self.c.i64(1), arg.payload));
         let (data, size) = self.text(arg);
         self.set_field(Field::Got, data);
         self.set_field(Field::Payload, size);
-        let array = self.byte_array(data, size);
-        let dtype = Var::new(&mut self.b, Type::I64);
-        let zero = self.b.i64(0);
-        self.set(dtype, zero);
-        let parse = self.import(capi::DATA_TYPE_FROM_STRING);
-        let known = match self.b.call(parse, &[array, dtype.address()]) {
-            Some(code) => self.b.icmp_imm(IntCC::Eq, code, 0),
-            None => self.b.bconst(false),
-        };
-        self.when_else(known, |_| {}, |r| r.drop_raised());
+        let array = byte_array(self.c, data, size);
+        let dtype = self.c.var(Type::I64);
+        dtype.set(self.c.i64(0));
+        let known = self.call_c(capi::DATA_TYPE_FROM_STRING, &[array, dtype.address()]).is(0);
+        self.c.when_else(known, || {}, || self.drop_raised());
         let got = piece(Directive::Quoted, Field::Got);
         let name = [Piece::Text("the name of a dtype"), GOT, got];
         self.require_of(known, VALUE_ERROR, &[Piece::Text("value of "), super::helper::PATH], &name);
-        let value = self.get(dtype);
-        self.accept(arg.to, TypeIndex::DATA_TYPE, value);
+        self.accept(arg.to, TypeIndex::DATA_TYPE, dtype.get());
     }
 
-    /// Forgets an error that a function of the runtime has raised, as a better one follows.
-    pub(super) fn drop_raised(&mut self) {
-        let error = Var::new(&mut self.b, Type::Ptr);
-        let none = self.b.ptr_const(0);
-        self.set(error, none);
-        let take = self.import(capi::ERROR_MOVE_FROM_RAISED);
-        self.b.call(take, &[error.address()]);
-        let raised = self.get(error);
-        let there = self.is_not(raised, 0);
-        self.when(there, |r| r.release(raised));
+    /// Drops the error that a runtime function has raised, because a better one follows.
+    pub(super) fn drop_raised(&self) {
+        let error = self.c.var(Type::Ptr);
+        error.set(self.c.null());
+        capi::call(self.c, capi::ERROR_MOVE_FROM_RAISED, &[error.address()]);
+        let raised = error.get();
+        self.c.when(raised.is_not(0), || self.release(raised));
     }
 
-    /// Gives up a reference to an object.
-    pub(super) fn release(&mut self, object: Value) {
-        ffi_call::release(&mut self.b, object);
+    /// Releases a reference to an object.
+    pub(super) fn release(&self, object: Val<'c>) {
+        self.c.with(|b| ffi_call::release(b, object.value()));
     }
 }

@@ -1,10 +1,10 @@
-//! Tensors (C5, C10).
+//! Checks tensors (C5, C10).
 
 use super::check::Arg;
 use super::helper::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, PATH, VALUE_ERROR, piece};
 use super::state::BinderState;
-use super::structured::{Condition, StructuredCode, Var};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use super::structured::{Behind, Condition};
+use crate::ir::{Type, Val};
 use crate::lower::abi::HEADER;
 use crate::lower::abi::fields::{DTypeField, dtype_word};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -14,338 +14,312 @@ use crate::lower::protocol::{
 use crate::spec::MAX_RANK;
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType, DLTensor, TypeIndex};
 
-/// A tensor that is looked at.
+/// A tensor that is being checked.
 #[derive(Clone, Copy)]
-pub(super) struct Tensor {
-    pub ty: Value,
-    pub flags: Value,
+pub(super) struct Tensor<'c> {
+    pub ty: Val<'c>,
+    pub flags: Val<'c>,
     /// Its `DLTensor`.
-    pub from: Value,
-    /// The accepted one.
-    pub copy: Value,
-    pub rank: Value,
-    pub shape: Value,
+    pub from: Val<'c>,
+    /// The accepted copy.
+    pub copy: Val<'c>,
+    pub rank: Val<'c>,
+    pub shape: Val<'c>,
 }
 
-impl Binder<'_, '_> {
-    /// Checks a tensor and writes one with a header's room before it and strides.
-    pub(super) fn tensor(&mut self, arg: Arg) {
+impl<'c> Binder<'c, '_> {
+    /// Checks a tensor. Writes a copy with strides and with room for a header before it.
+    pub(super) fn tensor(&self, arg: Arg<'c>) {
         self.require_index(arg, &[TypeIndex::TENSOR, TypeIndex::DL_TENSOR_PTR]);
         self.require_non_null(arg.payload);
         // an object's DLTensor follows its header (c_api.h, kTVMFFITensor)
-        let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
-        let inside = self.b.ptr_add_imm(base, i64::from(HEADER));
-        let is_object = self.is(arg.index, i64::from(TypeIndex::TENSOR.0));
-        let from = self.b.select(is_object, inside, base);
+        let base = arg.payload.pointer();
+        let inside = base + HEADER;
+        let from = arg.index.is(TypeIndex::TENSOR.0).select(inside, base);
 
-        // The accepted argument is an object whose DLTensor is a copy; nobody reads its header.
+        // The accepted argument is an object with a copy of the DLTensor; its header stays unset because it is never
+        // read.
         let copy = self.take_memory(size_of::<DLTensor>() as i64);
-        let object = self.b.ptr_add_imm(copy, -i64::from(HEADER));
-        let object = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
-        self.accept(arg.to, TypeIndex::TENSOR, object);
-        let flags = self.read(arg.ty, field!(TensorDescriptor, flags));
+        self.accept(arg.to, TypeIndex::TENSOR, (copy + (-i64::from(HEADER))).address());
+        let flags = arg.ty.read(field!(TensorDescriptor, flags));
         let rank = self.rank(arg.ty, from);
-        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
+        let shape = from.load(Type::Ptr, SHAPE);
         let t = Tensor { ty: arg.ty, flags, from, copy, rank, shape };
-        let strides = self.compact_strides(t);
-        let end = self.b.element(strides, rank, Type::I64);
-        self.set_field(Field::Memory, end);
+        self.set_field(Field::Memory, self.compact_strides(t).element(rank, Type::I64));
 
         self.tensor_dtype(t);
         self.device(t);
-        let there = self.is_not(shape, 0);
-        let scalar = self.is(rank, 0);
-        let ok = Condition::Any(vec![there, scalar]);
-        let pieces = [Piece::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Piece::Text(", got NULL")];
-        self.require_member(ok, ".shape", &pieces, |r| r.set_field(Field::Expected, rank));
+        self.require_member(
+            Condition::Any(vec![shape.is_not(0), rank.is(0)]),
+            ".shape",
+            &[Piece::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Piece::Text(", got NULL")],
+            || self.set_field(Field::Expected, rank),
+        );
         self.sizes(t);
         let count = self.strides(t);
-        self.b.store(shape, copy, SHAPE, MemFlags::ALIGNED);
-        let strides = self.compact_strides(t);
-        self.b.store(strides, copy, STRIDES, MemFlags::ALIGNED);
+        copy.store(SHAPE, shape);
+        copy.store(STRIDES, self.compact_strides(t));
         self.data(t, count);
     }
 
-    /// Where the strides of the accepted one are: behind it.
-    pub(super) fn compact_strides(&mut self, t: Tensor) -> Value {
-        self.b.ptr_add_imm(t.copy, size_of::<DLTensor>() as i64)
+    /// The address of the copy's strides, directly after the copy.
+    pub(super) fn compact_strides(&self, t: Tensor<'c>) -> Val<'c> {
+        t.copy + (size_of::<DLTensor>() as i64)
     }
 
-    /// Requires something of a member of the tensor: `Mismatched x.dtype on ...`; `tell` sets the fields that only this message shows.
+    /// Requires a property of a member of the tensor: `Mismatched x.dtype on ...`. `tell` sets the fields that only
+    /// this message prints.
     pub(super) fn require_member(
-        &mut self,
-        ok: impl Into<Condition>,
+        &self,
+        ok: impl Into<Condition<'c>>,
         member: &str,
         expected: &[Piece<'_>],
-        tell: impl FnOnce(&mut Self),
+        tell: impl FnOnce(),
     ) {
         self.require_of_telling(ok, VALUE_ERROR, &[PATH, Piece::Text(member)], expected, tell);
     }
 
-    pub(super) fn has_flag(&mut self, flags: Value, flag: TensorFlags) -> Value {
-        let mask = self.b.i64(i64::from(flag.bits()));
-        let set = self.and(flags, mask);
-        self.is_not(set, 0)
+    pub(super) fn has_flag(&self, flags: Val<'c>, flag: TensorFlags) -> Val<'c> {
+        (flags & self.c.i64(flag.bits().into())).is_not(0)
     }
 
-    fn rank(&mut self, ty: Value, from: Value) -> Value {
-        let (rank, got) = (self.read32(ty, field!(TensorDescriptor, rank)), self.word32(from, NDIM / 4));
-        let ndim = self.b.convert(ConvertOp::SExt, Type::I64, got);
-        let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
+    fn rank(&self, ty: Val<'c>, from: Val<'c>) -> Val<'c> {
+        let (rank, got) = (ty.read32(field!(TensorDescriptor, rank)), from.word32(NDIM / 4));
+        let ndim = got.sext();
+        let any = rank.lt(0);
         if self.has(Capability::Ranked) {
-            let same = self.b.icmp(IntCC::Eq, got, rank);
-            let ok = if self.has(Capability::AnyRank) { self.or(any, same) } else { same };
-            self.require_member(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER], |r| {
-                r.set_field(Field::Got, ndim);
-                let rank = r.b.convert(ConvertOp::SExt, Type::I64, rank);
-                r.set_field(Field::Expected, rank);
+            let same = got.is(rank);
+            let ok = if self.has(Capability::AnyRank) { any | same } else { same };
+            self.require_member(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER], || {
+                self.set_field(Field::Got, ndim);
+                self.set_field(Field::Expected, rank.sext());
             });
         }
         if !self.has(Capability::AnyRank) {
             return ndim;
         }
-        let in_range = self.b.icmp_imm(IntCC::ULe, ndim, MAX_RANK as i64);
-        let stated = self.b.unary(UnaryOp::Not, any);
-        let ok = self.or(in_range, stated);
+        let in_range = ndim.ule(MAX_RANK as i64);
+        let stated = !any;
+        let ok = in_range | stated;
         let pieces = [Piece::Text(&format!("0 to {MAX_RANK}")), GOT, GOT_NUMBER];
-        self.require_member(ok, ".ndim", &pieces, |r| r.set_field(Field::Got, ndim));
+        self.require_member(ok, ".ndim", &pieces, || self.set_field(Field::Got, ndim));
         ndim
     }
 
-    /// The stated one, or one that the policy takes for it, which the copy then calls by the stated one's name.
-    fn tensor_dtype(&mut self, t: Tensor) {
-        let (got, stated) = (self.word32(t.from, DTYPE / 4), self.read32(t.ty, field!(TensorDescriptor, dtype)));
-        let mut ok = self.b.icmp(IntCC::Eq, got, stated);
-        let [dtype, wanted] = [got, stated].map(|word| self.b.convert(ConvertOp::ZExt, Type::I64, word));
+    /// Checks the dtype: the stated one, or one that the policy accepts instead. In the copy, the latter becomes the
+    /// stated one.
+    fn tensor_dtype(&self, t: Tensor<'c>) {
+        let (got, stated) = (t.from.word32(DTYPE / 4), t.ty.read32(field!(TensorDescriptor, dtype)));
+        let mut ok = got.is(stated);
+        let [dtype, wanted] = [got, stated].map(|word| word.zext());
         if self.has(Capability::DTypeCodes) {
             let by_code = self.same_but_code(t.ty, dtype, wanted);
-            ok = self.or(ok, by_code);
+            ok = ok | by_code;
         }
         if self.has(Capability::SameStorage) {
             let stored = self.has_flag(t.flags, TensorFlags::SAME_STORAGE);
             let (bits, wanted_bits) = (self.dtype_bits(dtype), self.dtype_bits(wanted));
-            let as_large = self.b.icmp(IntCC::Eq, bits, wanted_bits);
-            let by_storage = self.and(stored, as_large);
-            ok = self.or(ok, by_storage);
+            let by_storage = stored & bits.is(wanted_bits);
+            ok = ok | by_storage;
         }
         let any = self.has_flag(t.flags, TensorFlags::ANY_DTYPE);
         if self.has(Capability::AnyDType) {
-            ok = self.or(ok, any);
+            ok = ok | any;
         }
-        self.require_member(ok, ".dtype", &[EXPECTED_TEXT, GOT, piece(Directive::DType, Field::Got)], |r| {
-            let dtype = r.b.convert(ConvertOp::ZExt, Type::I64, got);
-            r.set_field(Field::Got, dtype);
-            let text = r.pool_text(t.ty, field!(TensorDescriptor, dtype_text));
-            r.set_field(Field::Text, text);
+        self.require_member(ok, ".dtype", &[EXPECTED_TEXT, GOT, piece(Directive::DType, Field::Got)], || {
+            self.set_field(Field::Got, got.zext());
+            self.set_field(Field::Text, self.pool_text(t.ty, field!(TensorDescriptor, dtype_text)));
         });
-        let word = self.b.load(Type::I64, t.from, NDIM, MemFlags::ALIGNED);
-        self.b.store(word, t.copy, NDIM, MemFlags::ALIGNED);
+        t.copy.store(NDIM, t.from.load(Type::I64, NDIM));
         if !self.has(Capability::DTypeCodes) && !self.has(Capability::SameStorage) {
-            // the copy has it
+            // the copy already has this dtype
             return;
         }
-        let accepted = self.b.select(any, got, stated);
-        self.b.store(accepted, t.copy, DTYPE, MemFlags::ALIGNED);
+        t.copy.store(DTYPE, any.select(got, stated));
     }
 
-    /// Whether bits and lanes are the same, and the code is one of those that will do.
-    fn same_but_code(&mut self, ty: Value, dtype: Value, wanted: Value) -> Value {
-        let codes = self.read(ty, field!(TensorDescriptor, dtype_codes));
-        let difference = self.b.binary(BinaryOp::Xor, dtype, wanted);
+    /// Whether bits and lanes match, and the code is one of the accepted ones.
+    fn same_but_code(&self, ty: Val<'c>, dtype: Val<'c>, wanted: Val<'c>) -> Val<'c> {
+        let codes = ty.read(field!(TensorDescriptor, dtype_codes));
+        let difference = dtype ^ wanted;
         let all_but_code = DLDataType { code: 0, bits: u8::MAX, lanes: u16::MAX };
-        let mask = dtype_word(self.b.module().endianness, all_but_code);
-        let mask = self.b.i64(i64::from(mask));
-        let rest = self.and(difference, mask);
-        let same = self.is(rest, 0);
-        let code = DTypeField::Code.of(&mut self.b, dtype);
-        let small = self.b.icmp_imm(IntCC::ULt, code, 32);
-        let amount = self.b.i64(31);
-        let amount = self.and(code, amount);
-        let bit = self.b.binary(BinaryOp::LShr, codes, amount);
-        let one = self.b.i64(1);
-        let bit = self.and(bit, one);
-        let taken = self.is_not(bit, 0);
-        let ok = self.and(same, small);
-        self.and(ok, taken)
+        let same =
+            (difference & self.c.i64(self.c.with(|b| dtype_word(b.module().endianness, all_but_code)).into())).is(0);
+        let code = self.c.value(|b| DTypeField::Code.of(b, dtype.value()));
+        let small = code.ult(32);
+        let taken = ((codes >> (code & 31)) & 1).is_not(0);
+        (same & small) & taken
     }
 
-    /// Bits times lanes.
-    fn dtype_bits(&mut self, dtype: Value) -> Value {
-        let bits = DTypeField::Bits.of(&mut self.b, dtype);
-        let lanes = DTypeField::Lanes.of(&mut self.b, dtype);
-        self.b.binary(BinaryOp::Mul, bits, lanes)
+    /// Bits times lanes of a dtype.
+    fn dtype_bits(&self, dtype: Val<'c>) -> Val<'c> {
+        self.c.value(|b| DTypeField::Bits.of(b, dtype.value()))
+            * self.c.value(|b| DTypeField::Lanes.of(b, dtype.value()))
     }
 
-    /// The kind of device, then its id: as stated, or that of the first tensor in the same slot.
-    fn device(&mut self, t: Tensor) {
-        let device = self.b.load(Type::I64, t.from, DEVICE, MemFlags::ALIGNED);
-        self.b.store(device, t.copy, DEVICE, MemFlags::ALIGNED);
-        let wanted = self.read32(t.ty, field!(TensorDescriptor, device_type));
-        let stated = self.read32(t.ty, field!(TensorDescriptor, device_id));
+    /// Checks the kind of device, then its id: the stated device, or that of the first tensor in the same slot.
+    fn device(&self, t: Tensor<'c>) {
+        let device = t.from.load(Type::I64, DEVICE);
+        t.copy.store(DEVICE, device);
+        let wanted = t.ty.read32(field!(TensorDescriptor, device_type));
+        let stated = t.ty.read32(field!(TensorDescriptor, device_id));
         let got = piece(Directive::Device, Field::Got);
         let mut ok = None;
         if self.has(Capability::DeviceType) {
-            let device_type = self.word32(t.from, DEVICE / 4);
-            let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
-            let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
-            ok = Some(if self.has(Capability::AnyDevice) { self.or(any_type, same_type) } else { same_type });
+            let device_type = t.from.word32(DEVICE / 4);
+            let any_type = wanted.lt(0);
+            let same_type = device_type.is(wanted);
+            ok = Some(if self.has(Capability::AnyDevice) { any_type | same_type } else { same_type });
         }
         if self.has(Capability::DeviceId) {
-            let id = self.word32(t.from, DEVICE / 4 + 1);
-            let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
-            let same_id = self.b.icmp(IntCC::Eq, id, stated);
-            let id_ok = self.or(any_id, same_id);
-            ok = Some(ok.map_or(id_ok, |ok| self.and(ok, id_ok)));
+            let id = t.from.word32(DEVICE / 4 + 1);
+            let any_id = stated.lt(0);
+            let same_id = id.is(stated);
+            let id_ok = any_id | same_id;
+            ok = Some(ok.map_or(id_ok, |ok| ok & id_ok));
         }
         if let Some(ok) = ok {
-            self.require_member(ok, ".device", &[EXPECTED_TEXT, GOT, got], |r| {
-                r.set_field(Field::Got, device);
-                let text = r.pool_text(t.ty, field!(TensorDescriptor, device_text));
-                r.set_field(Field::Text, text);
+            self.require_member(ok, ".device", &[EXPECTED_TEXT, GOT, got], || {
+                self.set_field(Field::Got, device);
+                self.set_field(Field::Text, self.pool_text(t.ty, field!(TensorDescriptor, device_text)));
             });
         }
         if !self.has(Capability::SameDevice) {
             return;
         }
-        // only a tensor that may be anywhere says where the others have to be
-        let shared = self.b.icmp_imm(IntCC::SLt, stated, i64::from(ANY_ID));
-        let share = |r: &mut Self| {
-            let stated = r.read(t.ty, field!(TensorDescriptor, device_id));
-            let first = r.b.i64(i64::from(ANY_ID) - 1);
-            let slot = r.b.binary(BinaryOp::Sub, first, stated);
-            let binding = r.device_binding(slot);
-            let bound = r.is_bound(binding);
-            r.when_else(
-                bound,
-                |r| {
-                    let first = r.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
-                    let ok = r.b.icmp(IntCC::Eq, device, first);
-                    let pieces = [
-                        piece(Directive::NumberedDevice, Field::Expected),
-                        Piece::Text(" (from "),
-                        piece(Directive::ValuePath, Field::Origin),
-                        Piece::Text(".device), got "),
-                        got,
-                    ];
-                    r.require_member(ok, ".device", &pieces, |r| {
-                        r.set_field(Field::Got, device);
-                        r.set_field(Field::Expected, first);
-                        let origin = r.b.ptr_add_imm(binding, i64::from(offset!(Binding, path)));
-                        r.set_field(Field::Origin, origin);
-                    });
+        // only a tensor that may be on any device determines the device of the others
+        let shared = stated.lt(ANY_ID);
+        let share = || {
+            let stated = t.ty.read(field!(TensorDescriptor, device_id));
+            let first = self.c.i64(i64::from(ANY_ID) - 1);
+            let binding = self.device_binding(first - stated);
+            self.c.when_else(
+                self.is_bound(binding),
+                || {
+                    let first = binding.load(Type::I64, offset!(Binding, value));
+                    self.require_member(
+                        device.is(first),
+                        ".device",
+                        &[
+                            piece(Directive::NumberedDevice, Field::Expected),
+                            Piece::Text(" (from "),
+                            piece(Directive::ValuePath, Field::Origin),
+                            Piece::Text(".device), got "),
+                            got,
+                        ],
+                        || {
+                            self.set_field(Field::Got, device);
+                            self.set_field(Field::Expected, first);
+                            self.set_field(Field::Origin, binding + offset!(Binding, path));
+                        },
+                    );
                 },
-                |r| r.bind_device(binding, device),
+                || self.bind_device(binding, device),
             );
         };
         match self.has(Capability::DeviceId) || self.has(Capability::AnyDeviceId) {
-            true => self.when(shared, share),
-            false => share(self),
+            true => self.c.when(shared, share),
+            false => share(),
         }
     }
 
-    /// Gives the tensors of a slot their device. Messages show the tensor's path without a dimension.
-    fn bind_device(&mut self, binding: Value, device: Value) {
+    /// Binds a slot of tensors to a device. Messages show the tensor's path without a dimension.
+    fn bind_device(&self, binding: Val<'c>, device: Val<'c>) {
         if self.has(Capability::Elements) {
             return self.bind(binding, device);
         }
-        self.b.store(device, binding, offset!(Binding, value), MemFlags::ALIGNED);
-        let here = self.path();
-        let name = self.b.load(Type::Ptr, here, offset!(Path, name), MemFlags::ALIGNED);
-        self.b.store(name, binding, offset!(Binding, path.name), MemFlags::ALIGNED);
+        binding.store(offset!(Binding, value), device);
+        let name = self.path().load(Type::Ptr, offset!(Path, name));
+        binding.store(offset!(Binding, path.name), name);
     }
 
-    pub(super) fn device_binding(&mut self, slot: Value) -> Value {
-        let bindings = self.field_ptr(Field::DeviceBindings);
-        let size = self.binding_size();
-        self.nth_of(bindings, slot, size)
+    pub(super) fn device_binding(&self, slot: Val<'c>) -> Val<'c> {
+        self.field_ptr(Field::DeviceBindings).nth(slot, self.binding_size())
     }
 
-    pub(super) fn set_member(&mut self, member: &str) {
+    pub(super) fn set_member(&self, member: &str) {
         let member = self.own_text(member);
         self.set_path(offset!(Path, member), member);
     }
 
-    /// The first element's address is not NULL and aligned, unless there are no elements; then the fast path gets an aligned address that
-    /// nobody may read (C10.19, C10.20).
-    fn data(&mut self, t: Tensor, count: Value) {
-        let data = self.b.load(Type::I64, t.from, DATA, MemFlags::ALIGNED);
-        let byte_offset = self.b.load(Type::I64, t.from, BYTE_OFFSET, MemFlags::ALIGNED);
-        let empty = self.is(count, 0);
-        let there = self.is_not(data, 0);
-        let ok = Condition::Any(vec![there, empty]);
-        let pieces = [Piece::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Piece::Text(" elements, got NULL")];
-        self.require_member(ok, ".data", &pieces, |r| r.set_field(Field::Expected, count));
+    /// Requires the first element's address to be aligned and not NULL, unless there are no elements. Then the fast
+    /// path gets an aligned address that must not be read (C10.19, C10.20).
+    fn data(&self, t: Tensor<'c>, count: Val<'c>) {
+        let data = t.from.load(Type::I64, DATA);
+        let byte_offset = t.from.load(Type::I64, BYTE_OFFSET);
+        let empty = count.is(0);
+        let there = data.is_not(0);
+        self.require_member(
+            Condition::Any(vec![there, empty]),
+            ".data",
+            &[Piece::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Piece::Text(" elements, got NULL")],
+            || self.set_field(Field::Expected, count),
+        );
 
-        let sum = self.b.binary(BinaryOp::Add, data, byte_offset);
+        let sum = data + byte_offset;
         let opaque = self.may_be_opaque().then(|| self.is_opaque(t));
-        let address = opaque.map_or(sum, |opaque| self.b.select(opaque, byte_offset, sum));
-        let align = self.read(t.ty, field!(TensorDescriptor, align));
-        let one = self.b.i64(1);
-        let mask = self.b.binary(BinaryOp::Sub, align, one);
-        let rest = self.and(address, mask);
-        let aligned = self.is(rest, 0);
-        let ok = Condition::Any(vec![aligned, empty]);
-        let pieces = [
-            EXPECTED_TEXT,
-            Piece::Text(" to be a multiple of "),
-            EXPECTED_NUMBER,
-            Piece::Text(", got one that is off by "),
-            GOT_NUMBER,
-        ];
-        self.require_member(ok, ".data", &pieces, |r| {
-            r.set_field(Field::Expected, align);
-            r.set_field(Field::Got, rest);
-            let mut text = r.own_text("data + byte_offset");
-            if let Some(opaque) = opaque {
-                let offset_alone = r.own_text("byte_offset");
-                text = r.b.select(opaque, offset_alone, text);
-            }
-            r.set_field(Field::Text, text);
-        });
+        let address = opaque.map_or(sum, |opaque| opaque.select(byte_offset, sum));
+        let align = t.ty.read(field!(TensorDescriptor, align));
+        let one = self.c.i64(1);
+        let rest = address & (align - one);
+        let aligned = rest.is(0);
+        self.require_member(
+            Condition::Any(vec![aligned, empty]),
+            ".data",
+            &[
+                EXPECTED_TEXT,
+                Piece::Text(" to be a multiple of "),
+                EXPECTED_NUMBER,
+                Piece::Text(", got an address off by "),
+                GOT_NUMBER,
+            ],
+            || {
+                self.set_field(Field::Expected, align);
+                self.set_field(Field::Got, rest);
+                let mut text = self.own_text("data + byte_offset");
+                if let Some(opaque) = opaque {
+                    text = opaque.select(self.own_text("byte_offset"), text);
+                }
+                self.set_field(Field::Text, text);
+            },
+        );
 
-        let zero = self.b.i64(0);
+        let zero = self.c.i64(0);
         let (mut accepted, mut accepted_offset) = (data, byte_offset);
         if self.has(Capability::Fold) {
             let mut fold = self.has_flag(t.flags, TensorFlags::FOLD);
             if let Some(opaque) = opaque {
-                let direct = self.b.unary(UnaryOp::Not, opaque);
-                fold = self.and(fold, direct);
+                fold = fold & !opaque;
             }
-            accepted = self.b.select(fold, sum, accepted);
-            accepted_offset = self.b.select(fold, zero, accepted_offset);
+            accepted = fold.select(sum, accepted);
+            accepted_offset = fold.select(zero, accepted_offset);
         }
-        let fine = self.and(there, aligned);
-        let accepted = self.b.select(fine, accepted, align);
-        let accepted_offset = self.b.select(fine, accepted_offset, zero);
-        self.b.store(accepted, t.copy, DATA, MemFlags::ALIGNED);
-        self.b.store(accepted_offset, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
+        let fine = there & aligned;
+        let accepted = fine.select(accepted, align);
+        let accepted_offset = fine.select(accepted_offset, zero);
+        t.copy.store(DATA, accepted);
+        t.copy.store(BYTE_OFFSET, accepted_offset);
     }
 
     fn may_be_opaque(&self) -> bool {
         self.has(Capability::Opaque) || self.has(Capability::AnyDevice)
     }
 
-    /// Whether the data pointer is no address: as the signature says, or by the device that came.
-    fn is_opaque(&mut self, t: Tensor) -> Value {
-        let opaque = Var::new(&mut self.b, Type::I64);
-        let stated = self.has_flag(t.flags, TensorFlags::OPAQUE);
-        let stated_wide = self.b.convert(ConvertOp::ZExt, Type::I64, stated);
-        self.set(opaque, stated_wide);
-        let wanted = self.read32(t.ty, field!(TensorDescriptor, device_type));
-        let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
-        self.when(any, |r| {
-            let device_type = r.word32(t.from, DEVICE / 4);
-            // kinds that don't exist are counted as `DLDeviceType::is_direct_address` does
-            let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(DLDeviceType::CPU.0));
+    /// Whether the data pointer is a handle instead of an address: by the signature, or by the kind of the actual
+    /// device.
+    fn is_opaque(&self, t: Tensor<'c>) -> Val<'c> {
+        let opaque = self.c.var(Type::I64);
+        opaque.set(self.has_flag(t.flags, TensorFlags::OPAQUE).zext());
+        self.c.when(t.ty.read32(field!(TensorDescriptor, device_type)).lt(0), || {
+            let device_type = t.from.word32(DEVICE / 4);
+            // unknown kinds count as they do in `DLDeviceType::is_direct_address`
+            let mut direct = device_type.lt(DLDeviceType::CPU.0);
             for kind in DLDeviceType::ALL.iter().filter(|kind| kind.is_direct_address()) {
-                let is = r.is(device_type, i64::from(kind.0));
-                direct = r.or(direct, is);
+                let is = device_type.is(kind.0);
+                direct = direct | is;
             }
-            let no_address = r.b.unary(UnaryOp::Not, direct);
-            let no_address = r.b.convert(ConvertOp::ZExt, Type::I64, no_address);
-            r.set(opaque, no_address);
+            opaque.set((!direct).zext());
         });
-        let opaque = self.get(opaque);
-        self.is_not(opaque, 0)
+        opaque.get().is_not(0)
     }
 }

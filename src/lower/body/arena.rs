@@ -1,9 +1,9 @@
-//! The memory of what values of a body refer to: it lives as long as the body is being written.
+//! Memory for the data that a body's values refer to. It lives until the body is built.
 
 use super::args::{Args, TensorVars};
 use crate::spec::ParamType;
 
-/// Values that a call has returned, and tensors that the body has made.
+/// Values returned by calls, and tensors created by the body.
 #[derive(Default)]
 pub(super) struct Arena {
     args: typed_arena::Arena<Args>,

@@ -1,57 +1,57 @@
-//! The parameters of a body: values by path, and the paths by number.
+//! The parameters of a body: values by path, and paths by index.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::scope::Scope;
+use super::life::Life;
 use crate::ir::Value;
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 
-/// The values of a parameter, or of an item of a tuple.
+/// The values of a parameter or of a tuple item.
 pub(super) enum Arg {
-    /// A value: for `bool` a `Bool`, else of the C type.
+    /// A value: a `Bool` for `bool`, otherwise a value of the C type.
     Scalar(ScalarType, Value),
-    Tensor(TensorVars),
+    Tensor(Box<TensorVars>),
 }
 
 /// The values of a tensor.
 pub(super) struct TensorVars {
     pub ty: TensorType,
-    /// Address of the first element, `byte_offset` added; on a device with opaque handles the bare handle.
+    /// Address of the first element, including `byte_offset`; on a device with opaque handles, the bare handle.
     pub data: Value,
     /// Sizes, `I64`.
     pub shape: Vec<Value>,
-    /// Strides in elements, `I64`, where they are stated; the tensor is compact where they aren't.
+    /// Strides in elements, `I64`; `None` if the signature states none, since the tensor is then contiguous.
     pub strides: Option<Vec<Value>>,
     pub origin: Origin,
-    /// Where the values are known.
-    pub scope: Scope,
+    /// How long the values are usable.
+    pub life: Life,
 }
 
-/// Where a tensor comes from, which says how it is passed on.
+/// Where a tensor comes from. This determines how it is passed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// An argument of the function, by the path that is the tensor's name.
+    /// An argument of the function; its path is the tensor's name.
     Argument,
-    /// The tensor that the wrapper has allocated for the result, which isn't passed on.
+    /// The tensor that the wrapper has allocated for the result. It can't be passed on.
     Result,
-    /// The object of the `TVMFFIAny` at this address of the frame.
+    /// The object in the `TVMFFIAny` at this address in the frame.
     Object(Value),
     /// A view of another tensor.
     View(View),
 }
 
-/// The parts of a view's `DLTensor` that the tensor itself doesn't tell.
+/// The parts of a view's `DLTensor` that can't be derived from the tensor itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct View {
-    /// The data pointer of the tensor that it is a view of.
+    /// The data pointer of the viewed tensor.
     pub base: Value,
-    /// The distance of the first element from there, in bytes, an `I64`.
+    /// The distance of the first element from `base`, in bytes, an `I64`.
     pub byte_offset: Value,
-    /// The device, an `I64` as a load of the `DLDevice` gives it.
+    /// The device, an `I64` as loaded from a `DLDevice`.
     pub device: Value,
 }
 
-/// The path and the type of a parameter, or of an item of a tuple.
+/// The path and type of a parameter or of a tuple item.
 pub(super) struct Node {
     pub path: String,
     pub ty: ParamType,
@@ -76,27 +76,27 @@ pub(super) fn item_path(tuple: &str, index: usize) -> String {
     format!("{tuple}[{index}]")
 }
 
-/// All parameters of a body, and its result; or the value that a call has returned.
+/// All parameters of a body and its result, or the value returned by a call.
 pub(super) struct Args {
-    /// Where the values are known.
-    pub scope: Scope,
+    /// How long the values are usable.
+    pub life: Life,
     by_path: BTreeMap<String, Arg>,
     /// The parameters in order.
     pub params: Vec<Node>,
-    /// Whether what is optional is there, a `Bool`.
+    /// For each optional parameter, whether it is given, a `Bool`.
     pub given: HashMap<String, Value>,
-    /// The tensors that the function returns, with their paths.
+    /// The tensors returned by the function, with their paths.
     pub results: Vec<(String, Arg)>,
-    /// The address of the value, where it is one that a call has returned.
+    /// The address of the value, if a call has returned it.
     pub any: Option<Value>,
 }
 
 impl Args {
-    /// Those of a signature, without values yet.
+    /// The parameters of a signature, without values yet.
     pub(super) fn new(signature: &Signature) -> Self {
         let params = signature.params().iter().map(|param| Node::new(param.name.clone(), &param.ty)).collect();
         Args {
-            scope: Scope::BODY,
+            life: Life::BODY,
             by_path: BTreeMap::new(),
             params,
             given: HashMap::new(),
@@ -105,17 +105,17 @@ impl Args {
         }
     }
 
-    /// A single value of a type, by a path of its own; without values yet.
-    pub(super) fn of_value(path: &str, ty: &ParamType, scope: Scope) -> Self {
+    /// A single value of a type, with its own path and without values yet.
+    pub(super) fn of_value(path: &str, ty: &ParamType, life: Life) -> Self {
         let params = vec![Node::new(path.to_owned(), ty)];
-        Args { scope, by_path: BTreeMap::new(), params, given: HashMap::new(), results: Vec::new(), any: None }
+        Args { life, by_path: BTreeMap::new(), params, given: HashMap::new(), results: Vec::new(), any: None }
     }
 
     pub(super) fn add(&mut self, path: String, arg: Arg) {
         self.by_path.insert(path, arg);
     }
 
-    /// What is at a path, with the path as it is kept.
+    /// The argument at a path, with the stored copy of the path.
     pub(super) fn find(&self, path: &str) -> Option<(&str, &Arg)> {
         self.by_path.get_key_value(path).map(|(path, arg)| (path.as_str(), arg))
     }

@@ -1,4 +1,4 @@
-//! The builder that a body is written with: its values by name, its constants, its mistakes.
+//! The builder for writing a body: its values by name, its constants, its errors.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -33,14 +33,14 @@ pub struct Body<'a> {
     pub(super) state: RefCell<BuildState<'a>>,
 }
 
-/// A function that a body makes, to be lowered behind the body's own.
+/// A function created by a body, to be lowered after the body itself.
 pub(in crate::lower) struct Closure {
     /// Declared with the prototype of TVM FFI functions.
     pub func: FuncRef,
     pub symbol: String,
     pub signature: Signature,
     pub build: BodyFn,
-    /// The types of the values that it captures.
+    /// The types of the captured values.
     pub captured: Vec<ParamType>,
 }
 
@@ -50,22 +50,27 @@ impl fmt::Debug for Closure {
     }
 }
 
-/// A body as it is stated.
+/// The closure that builds a body.
 pub(in crate::lower) type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
 
 /// The state of a body under construction.
 pub(super) struct BuildState<'a> {
     pub(super) lowerer: &'a mut dyn LowererAccess,
     pub(super) mistakes: Vec<BodyMistake>,
-    /// The blocks of the body's text that are being written, each inside of the one before.
+    /// The open blocks of the body, from the outermost to the innermost.
     pub(super) open: Vec<Scope>,
-    /// How many of them there have been.
+    /// How many blocks have been opened so far.
     pub(super) scopes: u32,
-    /// The closures that the body makes.
+    /// The closures created by the body.
     pub(super) closures: Vec<Closure>,
+    /// Whether the error for a too large frame has been recorded.
+    pub(super) frame_is_full: bool,
 }
 
-/// The lowerer as a body sees it, without its lifetime.
+/// The maximum size of a body's frame in bytes: half of the default stack of a Rust thread.
+const MOST_FRAME: u64 = 1 << 20;
+
+/// The lowerer as a body sees it, with its lifetime erased.
 pub(super) trait LowererAccess {
     fn run(&mut self, f: &mut dyn FnMut(&mut BodyLowerer<'_>));
 }
@@ -78,11 +83,24 @@ impl LowererAccess for BodyLowerer<'_> {
 
 impl Ops for Body<'_> {
     fn run(&self, f: &mut dyn FnMut(&mut BodyLowerer<'_>)) {
-        self.state.borrow_mut().lowerer.run(f);
+        let mut frame = 0;
+        let mut state = self.state.borrow_mut();
+        state.lowerer.run(&mut |l| {
+            f(l);
+            frame = l.b.frame_bytes();
+        });
+        let too_large = frame > MOST_FRAME && !std::mem::replace(&mut state.frame_is_full, frame > MOST_FRAME);
+        drop(state);
+        if too_large {
+            let problem = format!("the body's values and arguments take more than {MOST_FRAME} bytes of its frame");
+            self.note("frame", problem);
+        }
     }
 
     fn note(&self, operation: &str, problem: String) {
-        let mistake = BodyMistake { operation: operation.to_owned(), problem };
+        let mut place = None;
+        self.run(&mut |l| place = l.place());
+        let mistake = BodyMistake { operation: operation.to_owned(), problem, place };
         self.state.borrow_mut().mistakes.push(mistake);
     }
 
@@ -95,7 +113,8 @@ impl Ops for Body<'_> {
     }
 
     fn is_open(&self, scope: Scope) -> bool {
-        scope == Scope::BODY || self.state.borrow().open.contains(&scope)
+        // the ids of open scopes ascend
+        scope == Scope::BODY || self.state.borrow().open.binary_search_by_key(&scope.0, |open| open.0).is_ok()
     }
 }
 
@@ -110,7 +129,7 @@ impl<'a> Body<'a> {
         ops.value(f)
     }
 
-    /// Notes a mistake.
+    /// Records an error in the body.
     pub(super) fn mistake(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
         self.note(operation.as_ref(), problem.into());
     }
@@ -123,20 +142,26 @@ impl<'a> Body<'a> {
         Expr::new(self, value, ty)
     }
 
-    /// What stands for a value after a mistake: zero of that type.
+    /// Placeholder for a value after an error: zero of that type.
     pub(super) fn placeholder(&self, ty: ScalarType) -> Expr<'_> {
         let ops: &dyn Ops = self;
         ops.zero(ty)
     }
 
-    /// An operand as a value of that type; a mistake where it can't be.
+    /// Placeholder for a value of unknown type after an error.
+    fn missing(&self) -> Expr<'_> {
+        let ops: &dyn Ops = self;
+        ops.missing()
+    }
+
+    /// Converts an operand to a value of that type; records an error if it can't.
     pub(super) fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, operand: Operand<'b>) -> Expr<'b> {
         let ops: &'b dyn Ops = self;
         ops.coerce(operation, ty, operand)
     }
 
-    /// Writes what is inside of a loop or a conditional: expressions that it makes end with it, and so does what it owns, and the source
-    /// location that it states.
+    /// Writes the inside of a loop or conditional. At its end, the expressions created inside become unusable, the
+    /// values owned inside are released, and the source location is restored.
     pub(super) fn inside<R>(&self, write: impl FnOnce() -> R) -> R {
         let before = self.emit(|l| Some((l.exits.depth(), l.b.location())));
         let mut state = self.state.borrow_mut();
@@ -155,11 +180,12 @@ impl<'a> Body<'a> {
         result
     }
 
-    /// States the source location of the operations that follow: a line of a function of a file, as the compiler's user knows them. It holds
-    /// until the next one is stated, or the loop or conditional ends that it is stated in.
+    /// Sets the source location of the following operations: a file, a line and a function in your user's program. It
+    /// holds until the next call of `at`, or until the end of the enclosing loop or conditional.
     ///
-    /// An error that leaves the function there, of a callee or of the body's own checks, gets the location as a line of its backtrace:
-    /// `File "model.py", line 3, in forward`. A Python user sees that line in the traceback. Debug information has it too.
+    /// When an error of a callee or of the body's own checks leaves the function there, the location becomes a line of
+    /// its backtrace: `File "model.py", line 3, in forward`. A Python user sees that line in the traceback. Debug
+    /// information contains it as well.
     pub fn at(&self, file: &str, line: u32, function: &str) {
         let text = [file, function].concat();
         if text.contains(['"', '\n', '\0']) || file.is_empty() || function.is_empty() {
@@ -172,30 +198,31 @@ impl<'a> Body<'a> {
         });
     }
 
-    /// States that the operations that follow have no source location.
+    /// Clears the source location for the following operations.
     pub fn at_none(&self) {
         self.emit(|l| l.b.set_location(None));
     }
 
-    /// The scalar parameter of that name, or at that path in a tuple: `cfg[2][0]`. [`param`](Self::param) finds it by numbers.
+    /// The scalar parameter with that name, or at that path in a tuple: `cfg[2][0]`. Use [`param`](Self::param) to find
+    /// it by index.
     ///
-    /// Characters, sizes and elements are pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and
-    /// a device are their bits.
+    /// For strings, bytes, shapes and arrays you get a pointer to the characters, sizes or elements, and `name.size` is
+    /// their number. Objects and streams are pointers as well; a dtype or a device is its bits.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
             Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),
             Some((_, Arg::Tensor(_))) => {
                 self.mistake(format!("arg({name:?})"), "is a tensor; use `tensor`");
-                self.placeholder(ScalarType::Int64)
+                self.missing()
             }
             None => {
                 self.mistake(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
-                self.placeholder(ScalarType::Int64)
+                self.missing()
             }
         }
     }
 
-    /// The tensor parameter of that name, or at that path in a tuple.
+    /// The tensor parameter with that name, or at that path in a tuple.
     pub fn tensor(&self, name: &str) -> TensorRef<'_> {
         match self.args.find(name) {
             Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
@@ -210,7 +237,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The tensor that the function returns.
+    /// The tensor returned by the function.
     pub fn result(&self) -> TensorRef<'_> {
         match self.signature.ret() {
             Some(ParamType::Tuple(_)) => {
@@ -221,7 +248,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The tensor of this number of the `Tuple` that the function returns.
+    /// The tensor with this index in the `Tuple` returned by the function.
     pub fn result_item(&self, number: usize) -> TensorRef<'_> {
         let call = format!("result_item({number})");
         match self.signature.ret() {
@@ -251,7 +278,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether the optional parameter of that name is there.
+    /// Whether the optional parameter with that name is given.
     pub fn is_given(&self, name: &str) -> Expr<'_> {
         match self.args.given.get(name) {
             Some(value) => Expr::of_params(self, *value, ScalarType::Bool),
@@ -262,7 +289,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The value of a dimension's or stride's symbol, an `int64`.
+    /// The value of a symbol of dimensions or strides, an `int64`.
     pub fn dim(&self, symbol: &str) -> Expr<'_> {
         let value = self.emit(|l| l.symbol(symbol));
         match value {
@@ -274,7 +301,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// An integer constant of that type, which has to hold it.
+    /// An integer constant of that type; records an error if the type can't hold it.
     pub fn int(&self, ty: ScalarType, value: impl TryInto<i128>) -> Expr<'_> {
         let Ok(value) = value.try_into() else {
             self.mistake("int", format!("the number is out of the range of {ty}"));
@@ -302,7 +329,7 @@ impl<'a> Body<'a> {
         self.expr(self.value(|l| l.b.i64(value)), ScalarType::Int64)
     }
 
-    /// A truth value.
+    /// A `bool` constant.
     pub fn bool(&self, value: bool) -> Expr<'_> {
         self.expr(self.value(|l| l.b.bconst(value)), ScalarType::Bool)
     }

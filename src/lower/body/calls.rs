@@ -1,4 +1,4 @@
-//! Calls of TVM FFI functions from a body, as the body states them: callee, arguments, type of the result.
+//! Calls of TVM FFI functions from a body: callee, arguments, and type of the result.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,6 +8,7 @@ use super::builder::Body;
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::held::Held;
+use super::life::Ended;
 use super::param::ParamRef;
 use super::scope::Scope;
 use super::tensor::TensorRef;
@@ -16,10 +17,10 @@ use crate::lower::symbol_call::KnownArg;
 use crate::spec::{ParamType, ScalarType};
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice};
 
-/// An argument of a call that a body makes.
+/// An argument of a call in a body.
 ///
-/// Numbers, truth values, strings, dtypes and devices become arguments by `into()`, as expressions, parameters, tensors, owned values and results of
-/// earlier calls do.
+/// Use `into()` to turn numbers, truth values, strings, dtypes, devices, expressions, parameters, tensors, owned values
+/// and results of earlier calls into arguments.
 #[derive(Clone, Debug)]
 pub struct CallArg<'b>(pub(super) ArgKind<'b>);
 
@@ -32,7 +33,7 @@ pub(super) enum ArgKind<'b> {
     Bytes(Vec<u8>),
     DType(DLDataType),
     Device(DLDevice),
-    /// The bits of a dtype or a device, as a parameter of that type has them.
+    /// The bits of a dtype or a device, in the form of a parameter of that type.
     DTypeBits(Expr<'b>),
     DeviceBits(Expr<'b>),
     Shape(Vec<Operand<'b>>),
@@ -40,7 +41,7 @@ pub(super) enum ArgKind<'b> {
     Param(ParamRef<'b>),
     Tensor(TensorRef<'b>),
     Owned(Owned<'b>),
-    /// An owned value that the callee takes over, if it wants to.
+    /// An owned value that the callee may take over.
     Moved(Owned<'b>),
 }
 
@@ -58,12 +59,12 @@ impl<'b> CallArg<'b> {
         CallArg(ArgKind::Shape(sizes.into_iter().map(Into::into).collect()))
     }
 
-    /// An `ffi.Array` of values: a tuple, or an array.
+    /// An `ffi.Array` of values, from a tuple or an array.
     pub fn array(values: impl CallArgs<'b>) -> Self {
         CallArg(ArgKind::Array(values.into_args()))
     }
 
-    /// What is known of the argument before the code runs.
+    /// What is known about the argument at compile time.
     pub(super) fn known(&self) -> KnownArg {
         match &self.0 {
             ArgKind::None => KnownArg::None,
@@ -161,7 +162,7 @@ impl<'b> From<CallResult<'b>> for CallArg<'b> {
     }
 }
 
-/// The arguments of a call: a tuple of values that each become a [`CallArg`], or an array, slice or vector of `CallArg`s.
+/// The arguments of a call: a tuple of values that convert to [`CallArg`], or an array, slice or vector of `CallArg`s.
 pub trait CallArgs<'b> {
     /// The arguments, in order.
     fn into_args(self) -> Vec<CallArg<'b>>;
@@ -194,7 +195,7 @@ impl<'b> CallArgs<'b> for () {
 macro_rules! tuples {
     ($($($name:ident)*;)*) => {$(
         impl<'b, $($name: Into<CallArg<'b>>),*> CallArgs<'b> for ($($name,)*) {
-            #[allow(non_snake_case)] // the names of the types serve for the values
+            #[allow(non_snake_case)] // the type names double as variable names
             fn into_args(self) -> Vec<CallArg<'b>> {
                 let ($($name,)*) = self;
                 vec![$($name.into()),*]
@@ -207,7 +208,7 @@ tuples! {
     A B C D E F G H I J K; A B C D E F G H I J K L;
 }
 
-/// A value that a body owns: it is released when the block of the text ends that made it, or when the function is left, whichever way.
+/// A value owned by a body. It is released at the end of the block that created it, or on any exit from the function.
 #[derive(Clone, Copy)]
 pub struct Owned<'b> {
     pub(super) body: &'b dyn Ops,
@@ -215,8 +216,9 @@ pub struct Owned<'b> {
     pub(super) any: Value,
     pub(super) scope: Scope,
     pub(super) known: KnownOwned<'b>,
-    /// How many loops were being written when it was made.
-    pub(super) loops: usize,
+    /// How many loops were open when it was created; `None` for a variable, since a variable may be moved out of any
+    /// number of times.
+    pub(super) loops: Option<usize>,
 }
 
 /// The type that an owned value is known to have.
@@ -236,36 +238,43 @@ impl KnownOwned<'_> {
 }
 
 impl<'b> Owned<'b> {
-    /// The value as an argument that the callee may take over, by an rvalue reference (`kTVMFFIObjectRValueRef`); as the function's result, or as a
-    /// variable's value, it goes over in any case. The body can't use it afterwards.
+    /// Passes the value as an argument that the callee may take over, with an rvalue reference
+    /// (`kTVMFFIObjectRValueRef`). As the function's result or as a variable's value, it is always moved. The body
+    /// can't use it afterwards.
     pub fn moved(self) -> CallArg<'b> {
         CallArg(ArgKind::Moved(self))
     }
 
-    /// The same, after a look at whether it may be used here.
+    /// Returns the value, and records an error if it can't be used here.
     pub(super) fn used(self, operation: &str) -> Self {
-        if !self.body.is_open(self.scope) {
-            let problem = "the value was made inside of a loop or conditional that has ended, and is released; carry it out by a `variable`";
-            self.body.note(operation, problem.to_owned());
-        }
-        let moved = self.body.emit(|l| l.moved.contains(&self.any));
-        if moved {
-            self.body.note(operation, "the value has been moved".to_owned());
+        if let Some(ended) = self.ended() {
+            const BLOCK: &str = "the value was made inside of a loop or conditional that has ended, and is released; carry it out by a `variable`";
+            self.body.note(operation, ended.problem(BLOCK));
         }
         self
     }
 
-    /// Notes that the value is moved.
+    /// Why the value can't be used here; `None` if it can.
+    pub(super) fn ended(self) -> Option<Ended> {
+        if !self.body.is_open(self.scope) {
+            return Some(Ended::Block);
+        }
+        self.body.emit(|l| l.is_moved(self.any)).then_some(Ended::Moved)
+    }
+
+    /// Records that the value is moved.
     pub(super) fn take(self, operation: &str) {
         self.used(operation);
-        let repeated = self.body.emit(|l| {
-            l.moved.push(self.any);
-            l.exits.loops() > self.loops
+        let (once, fine) = self.body.emit(|l| {
+            let fine = l.move_out(self.any);
+            (self.loops.is_none_or(|loops| l.exits.loops() <= loops), fine)
         });
-        if repeated {
+        if !once {
             let problem =
                 "the value is moved inside of a loop that was begun after it was made; each turn would move it again";
             self.body.note(operation, problem.to_owned());
+        } else if !fine {
+            self.body.note(operation, PART_OF_THE_NEXT_TURN.to_owned());
         }
     }
 }
@@ -276,7 +285,8 @@ impl fmt::Debug for Owned<'_> {
     }
 }
 
-/// The value that a call has returned, of the type that the body has stated. It derefs to a [`ParamRef`], which has its parts.
+/// The value returned by a call, checked against the type that the body states. It derefs to a [`ParamRef`], so you can
+/// access its parts.
 #[derive(Clone, Copy)]
 pub struct CallResult<'b> {
     pub(super) owned: Owned<'b>,
@@ -284,12 +294,12 @@ pub struct CallResult<'b> {
 }
 
 impl<'b> CallResult<'b> {
-    /// The value itself, which the body owns.
+    /// The value itself, owned by the body.
     pub fn owned(self) -> Owned<'b> {
         self.owned
     }
 
-    /// The value as an argument or result that is moved: see [`Owned::moved`].
+    /// The value as a moved argument or result: see [`Owned::moved`].
     pub fn moved(self) -> CallArg<'b> {
         self.owned.moved()
     }
@@ -309,11 +319,11 @@ impl fmt::Debug for CallResult<'_> {
     }
 }
 
-/// A value that may be a function, to be called.
+/// A value that is called as a function.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Callee<'b> {
-    /// A parameter of the type `Function`, or `Any`, or part of a result.
+    /// A parameter of type `Function` or `Any`, or a part of a result.
     Param(ParamRef<'b>),
     /// An owned value.
     Owned(Owned<'b>),
@@ -337,7 +347,7 @@ impl<'b> From<CallResult<'b>> for Callee<'b> {
     }
 }
 
-/// The function that a call calls.
+/// The callee of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Target<'b> {
     Global { name: String, each_time: bool },
@@ -357,7 +367,7 @@ impl Target<'_> {
     }
 }
 
-/// A call on its way: [`returns`](Self::returns) or [`run`](Self::run) makes it.
+/// A call that isn't made yet: [`returns`](Self::returns) or [`run`](Self::run) makes it.
 #[must_use = "the call is made by `returns` or `run`"]
 #[derive(Debug)]
 pub struct Call<'b> {
@@ -374,7 +384,7 @@ impl fmt::Debug for dyn Ops + '_ {
 }
 
 impl Body<'_> {
-    /// A call of a global function. The function is looked up at the first call, once for the whole library.
+    /// Calls a global function. The function is looked up at the first call, once for the whole library.
     ///
     #[cfg_attr(feature = "_engine", doc = "```")]
     #[cfg_attr(not(feature = "_engine"), doc = "```text")]
@@ -397,18 +407,20 @@ impl Body<'_> {
         self.call_of(Target::Global { name: name.to_owned(), each_time: false }, args)
     }
 
-    /// A call of a function of the library's imports, which `TVMFFIEnvModLookupFromImports` finds at the first call, once for the whole library.
+    /// Calls a function of the library's imports. `TVMFFIEnvModLookupFromImports` finds it at the first call, once for
+    /// the whole library.
     pub fn call_import<'b>(&'b self, name: &str, args: impl CallArgs<'b>) -> Call<'b> {
         self.call_of(Target::Import { name: name.to_owned() }, args)
     }
 
-    /// A call of a function by its symbol, `__tvm_ffi_<name>`: of the same module, of the same engine, or of an object that is linked later. It is
-    /// the fastest call. A function of the same module is checked when the module is complete: it has to accept such arguments.
+    /// Calls a function by its symbol, `__tvm_ffi_<name>`. The function may be in the same module, in the same engine,
+    /// or in an object that is linked later. This is the fastest call. If the function is in the same module, the
+    /// arguments are checked against its signature when the module is complete.
     pub fn call_symbol<'b>(&'b self, name: &str, args: impl CallArgs<'b>) -> Call<'b> {
         self.call_of(Target::Symbol { name: name.to_owned() }, args)
     }
 
-    /// A call of a function that is a value: a parameter, or the result of another call.
+    /// Calls a function value: a parameter, or the result of another call.
     pub fn call<'b>(&'b self, function: impl Into<Callee<'b>>, args: impl CallArgs<'b>) -> Call<'b> {
         self.call_of(Target::Value(function.into()), args)
     }
@@ -419,7 +431,7 @@ impl Body<'_> {
 }
 
 impl<'b> Call<'b> {
-    /// Looks a global function up at each call, and not once: for functions that are registered again.
+    /// Looks a global function up at each call instead of once, for functions that are registered again.
     pub fn each_time(mut self) -> Self {
         match &mut self.target {
             Target::Global { each_time, .. } => *each_time = true,
@@ -428,17 +440,17 @@ impl<'b> Call<'b> {
         self
     }
 
-    /// Adds an argument by keyword, as Python passes them: behind the object that `ffi.GetKwargsObject` gives, name and value in turn.
+    /// Adds a keyword argument. Keyword arguments are passed as Python passes them: after the object that
+    /// `ffi.GetKwargsObject` returns, names and values alternate.
     pub fn kwarg(mut self, name: &str, value: impl Into<CallArg<'b>>) -> Self {
         self.kwargs.push((name.to_owned(), value.into()));
         self
     }
 }
 
-/// The values of a result after a mistake.
+/// Placeholder for the values of a result after an error.
 pub(super) fn placeholder<'b>(body: &'b dyn Ops, path: &str, ty: &ParamType, owned: Owned<'b>) -> CallResult<'b> {
-    let scope = body.scope();
-    let mut args = Args::of_value(path, ty, scope);
+    let mut args = Args::of_value(path, ty, body.life());
     body.run(&mut |l: &mut BodyLowerer<'_>| {
         let zero = l.b.i64(0);
         if let Some(ScalarType::Int64) = ty.as_scalar() {
@@ -449,17 +461,16 @@ pub(super) fn placeholder<'b>(body: &'b dyn Ops, path: &str, ty: &ParamType, own
     CallResult { owned, param: ParamRef { body, args, node: None } }
 }
 
-/// A new owned value, None at first, which is held from now on.
+/// A new owned value, initially None, held from now on.
 pub(super) fn new_owned<'b>(body: &'b dyn Ops, known: KnownOwned<'b>) -> Owned<'b> {
     let any = body.value(|l| {
         let any = l.any_slot();
         l.hold(Held::Value(any));
         any
     });
-    Owned { body, any, scope: body.scope(), known, loops: Owned::VARIABLE }
+    Owned { body, any, scope: body.scope(), known, loops: None }
 }
 
-impl Owned<'_> {
-    /// In place of a number of loops: the value is a variable's, and may be moved out of it any number of times.
-    pub(super) const VARIABLE: usize = usize::MAX;
-}
+/// The error for giving a variable a new value while the next turn of a loop uses a part of the old one.
+pub(super) const PART_OF_THE_NEXT_TURN: &str =
+    "the variable's value goes inside of a loop whose next turn uses a part of it that was made before the loop";

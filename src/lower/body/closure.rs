@@ -1,4 +1,4 @@
-//! Functions that a body makes: closures over values that it has.
+//! Functions created by a body: closures over values of the body.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use super::calls::{CallArg, KnownOwned, Owned};
 use super::expr::Ops;
 use super::function::{BodyLowerer, Extra};
 use super::held::Held;
+use super::life::Life;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
 use crate::ir::{Hint, IntCC, Linkage, MemFlags, Type, Value};
@@ -20,12 +21,14 @@ use crate::spec::{ParamType, Signature};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 impl Body<'_> {
-    /// A function object whose code is another body: it captures values, each with the type by which that body finds it at
-    /// [`captured`](Self::captured). The body that makes it owns it, and can pass it on or return it.
+    /// Creates a function object that runs another body. It captures values; `captures` gives each value with its type,
+    /// and the other body accesses it with [`captured`](Self::captured). The creating body owns the function object,
+    /// and can pass it on or return it.
     ///
-    /// The function keeps the values and the library that its code is in alive. In a JIT that is the module of
-    /// [`Engine::compile_module`](crate::Engine::compile_module), or of the function of [`Engine::compile`](crate::Engine::compile); who calls
-    /// the code of [`Engine::compile_code`](crate::Engine::compile_code) keeps it.
+    /// The function keeps the captured values and the library with its code alive. In a JIT that library is the module
+    /// of [`Engine::compile_module`](crate::Engine::compile_module), or of the function of
+    /// [`Engine::compile`](crate::Engine::compile). If you call code of
+    /// [`Engine::compile_code`](crate::Engine::compile_code), you must keep that code alive yourself.
     ///
     #[cfg_attr(feature = "_engine", doc = "```")]
     #[cfg_attr(not(feature = "_engine"), doc = "```text")]
@@ -75,16 +78,16 @@ impl Body<'_> {
             }
         }
         self.emit(|l| l.hold(Held::Value(any)));
-        let (scope, loops) = (ops.scope(), self.emit(|l| l.exits.loops()));
+        let (scope, loops) = (ops.scope(), self.emit(|l| Some(l.exits.loops())));
         let known = KnownOwned::Type(self.arena.ty(ParamType::Function));
         Owned { body: self, any, scope, known, loops }
     }
 
-    /// A value that the function has captured, by its number among the captures of [`closure`](Self::closure).
+    /// A value captured by the function, by its index among the captures of [`closure`](Self::closure).
     pub fn captured(&self, index: usize) -> ParamRef<'_> {
         let ops: &dyn Ops = self;
-        let scope = ops.scope();
-        let found = self.emit(|l| Some(l.captured_value(index, scope)));
+        let life = ops.life();
+        let found = self.emit(|l| Some(l.captured_value(index, life)));
         let args = match found {
             Some(Ok(args)) => args,
             Some(Err(problem)) => {
@@ -99,7 +102,7 @@ impl Body<'_> {
 }
 
 impl BodyLowerer<'_> {
-    /// The module that the code is part of, as an argument; None where nobody has set it.
+    /// The module that contains the code, as an argument; None if the module isn't set.
     fn library(&mut self) -> Packed {
         let context = self.handles.context(self.b.module(), self.prefix);
         let variable = self.b.data_addr(context, 0);
@@ -112,8 +115,9 @@ impl BodyLowerer<'_> {
         let there = self.b.icmp_imm(IntCC::Ne, context, 0);
         self.b.branch_with(there, (look, &[]), (join, &[none, null]), Hint::Likely);
         self.b.switch_to(look);
-        // The context is the module's handle on our runtime. On upstream's it is the address of a C++ object, whose header stands behind the pointer
-        // to its virtual functions. The type index tells which: where one has it, the other has a part of an address or a count of references.
+        // The context is the module's handle in our runtime. In upstream's runtime it is the address of a C++ object: a
+        // pointer to its virtual functions, followed by the object header. The type index distinguishes the two: where
+        // one layout has it, the other has a part of an address or a reference count.
         let behind = self.b.ptr_add_imm(context, 8);
         let is_module = |l: &mut Self, object: Value| {
             let index = l.b.load(Type::I32, object, OBJECT_TYPE_INDEX, MemFlags::ALIGNED);
@@ -129,12 +133,13 @@ impl BodyLowerer<'_> {
         Packed::Words(word, handle)
     }
 
-    /// Makes a function object, which takes over the array at an address.
+    /// Creates a function object that takes over the array at an address.
     fn make_function(&mut self, func: crate::ir::FuncRef, array: Value, any: Value) {
         let object = self.b.load(Type::Ptr, array, PAYLOAD, MemFlags::ALIGNED);
         let code = self.b.func_addr(func);
-        // The function's deleter gives up the array, and with it perhaps the library that the code is in: so the deleter is the runtime's own
-        // function, which is of the same C prototype but for a result that nobody looks at.
+        // The function's deleter releases the array, which may unload the library that contains the code. So the
+        // deleter must be the runtime's own function. Its C prototype differs only in a result, which the caller
+        // ignores.
         let dec_ref = capi::import(self.b.module(), capi::OBJECT_DEC_REF);
         let deleter = self.b.func_addr(dec_ref);
         let out = self.b.slot(8, 8);
@@ -148,7 +153,7 @@ impl BodyLowerer<'_> {
         store_any(&mut self.b, any, TypeIndex::FUNCTION, function);
     }
 
-    fn captured_value(&mut self, index: usize, scope: super::scope::Scope) -> Result<Args, String> {
+    fn captured_value(&mut self, index: usize, life: Life) -> Result<Args, String> {
         let Some(ty) = self.captured.get(index) else {
             return Err(format!("the function has captured {} values", self.captured.len()));
         };
@@ -162,6 +167,6 @@ impl BodyLowerer<'_> {
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };
-        self.checked_values(expected, any, &path, ty, scope)
+        self.checked_values(expected, any, &path, ty, life)
     }
 }

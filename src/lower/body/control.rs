@@ -12,7 +12,7 @@ use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
-    /// A loop: runs `body` for each `int64` from `start` up to but not including `end`.
+    /// Runs `body` for each `int64` from `start` up to but not including `end`.
     pub fn for_range<'b>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -25,10 +25,10 @@ impl Body<'_> {
         });
     }
 
-    /// A loop with a step: runs `body` for `start`, `start + step` and so on, as long as that is less than `end`.
+    /// Runs `body` for `start`, `start + step` and so on, while that is less than `end`.
     ///
-    /// A step that is a constant below 1 is a mistake. One that is computed is looked at when the function runs, and raises a
-    /// `ValueError`.
+    /// A constant step below 1 is an error in the body. A computed step is checked when the function runs, and a step
+    /// below 1 raises a `ValueError`.
     pub fn for_range_step<'b>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -42,7 +42,7 @@ impl Body<'_> {
         });
     }
 
-    /// The value that a loop has carried to its end: `body` takes the index and the value so far, and gives the next.
+    /// Returns the final value of a loop: `body` takes the index and the current value, and returns the next value.
     pub fn fold<'b>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -54,7 +54,7 @@ impl Body<'_> {
         result
     }
 
-    /// The value of [`fold`](Self::fold) with the step of [`for_range_step`](Self::for_range_step).
+    /// [`fold`](Self::fold) with the step of [`for_range_step`](Self::for_range_step).
     pub fn fold_step<'b>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -67,7 +67,7 @@ impl Body<'_> {
         result
     }
 
-    /// The values of [`fold`](Self::fold), where a loop carries several.
+    /// [`fold`](Self::fold) for a loop that carries several values.
     pub fn fold_n<'b, const N: usize>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -78,7 +78,7 @@ impl Body<'_> {
         self.counted(start.into(), end.into(), None, init, body)
     }
 
-    /// The values of [`fold_step`](Self::fold_step), where a loop carries several.
+    /// [`fold_step`](Self::fold_step) for a loop that carries several values.
     pub fn fold_step_n<'b, const N: usize>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -90,7 +90,7 @@ impl Body<'_> {
         self.counted(start.into(), end.into(), Some(step.into()), init, body)
     }
 
-    /// A loop of an index and values that it carries.
+    /// Writes a loop with an index and carried values.
     fn counted<'b, const N: usize>(
         &'b self,
         start: Operand<'b>,
@@ -126,7 +126,7 @@ impl Body<'_> {
             Some(Loop { head, done, index, left, carried })
         });
         let Some(loop_) = loop_ else { return init };
-        let carried: [Expr<'b>; N] = array::from_fn(|i| self.expr(loop_.carried[i], init[i].ty()));
+        let carried: [Expr<'b>; N] = array::from_fn(|i| self.expr(loop_.carried[i], init[i].ty()).like(init[i]));
         let next = self.inside(|| {
             let next = body(self.expr(loop_.index, ScalarType::Int64), carried);
             self.coerce_all("fold: the next value", &carried, next)
@@ -143,7 +143,7 @@ impl Body<'_> {
         carried
     }
 
-    /// The step of a loop, an `int64` above 0; `None` for 1.
+    /// Checks the step of a loop, an `int64` above 0; returns `None` for 1.
     fn step<'b>(&'b self, step: Operand<'b>) -> Option<Value> {
         let ops: &'b dyn Ops = self;
         let value = match ops.try_coerce("for: step", ScalarType::Int64, step) {
@@ -176,7 +176,7 @@ impl Body<'_> {
         }
     }
 
-    /// A loop: runs `body` as long as `cond` holds, which is computed before each turn.
+    /// Runs `body` while `cond` holds. `cond` is computed before each turn.
     pub fn while_<'b>(&'b self, cond: impl FnOnce() -> Expr<'b>, body: impl FnOnce()) {
         let [] = self.while_loop(
             [],
@@ -188,7 +188,8 @@ impl Body<'_> {
         );
     }
 
-    /// The values that a loop has carried to its end: `cond` takes those so far, and where it holds, `body` takes them and gives the next.
+    /// Returns the final values of a loop: `cond` takes the current values, and while it holds, `body` takes them and
+    /// returns the next values.
     ///
     #[cfg_attr(feature = "_engine", doc = "```")]
     #[cfg_attr(not(feature = "_engine"), doc = "```text")]
@@ -221,7 +222,7 @@ impl Body<'_> {
             Some((head, inside, done, carried))
         });
         let Some((head, inside, done, values)) = loop_ else { return init };
-        let carried: [Expr<'b>; N] = array::from_fn(|i| self.expr(values[i], init[i].ty()));
+        let carried: [Expr<'b>; N] = array::from_fn(|i| self.expr(values[i], init[i].ty()).like(init[i]));
         let cond = self.inside(|| self.coerce("while: the condition", ScalarType::Bool, cond(carried).into()));
         self.emit(|l| {
             l.b.branch(cond.value, inside, done, Hint::Likely);
@@ -236,7 +237,7 @@ impl Body<'_> {
         carried
     }
 
-    /// Leaves the innermost loop. Values that the loop carries are those with which the present turn began.
+    /// Leaves the innermost loop. The loop's results are then the carried values with which the current turn began.
     pub fn break_(&self) {
         let left = self.emit(|l| {
             let loop_ = l.exits.innermost_loop()?;
@@ -250,22 +251,25 @@ impl Body<'_> {
         }
     }
 
-    /// Values of the types that others have.
+    /// Converts values to the types of other values.
     fn coerce_all<'b, const N: usize>(
         &'b self,
         operation: &str,
         types: &[Expr<'b>; N],
         values: [Expr<'b>; N],
     ) -> [Expr<'b>; N] {
-        array::from_fn(|i| self.coerce(operation, types[i].ty(), values[i].into()))
+        array::from_fn(|i| match types[i].is_missing() {
+            true => types[i],
+            false => self.coerce(operation, types[i].ty(), values[i].into()),
+        })
     }
 
-    /// Runs `then` where `cond` holds.
+    /// Runs `then` if `cond` holds.
     pub fn if_<'b>(&'b self, cond: Expr<'b>, then: impl FnOnce()) {
         self.if_else(cond, then, || {});
     }
 
-    /// Runs `then` where `cond` holds, else `otherwise`.
+    /// Runs `then` if `cond` holds, otherwise `otherwise`.
     pub fn if_else<'b>(&'b self, cond: Expr<'b>, then: impl FnOnce(), otherwise: impl FnOnce()) {
         let [] = self.if_else_n(
             cond,
@@ -280,7 +284,7 @@ impl Body<'_> {
         );
     }
 
-    /// The value of `then` where `cond` holds, else that of `otherwise`; only one of them runs.
+    /// The value of `then` if `cond` holds, otherwise that of `otherwise`; only one of them runs.
     pub fn if_else_value<'b>(
         &'b self,
         cond: Expr<'b>,
@@ -317,14 +321,15 @@ impl Body<'_> {
         });
         yes_values.map(|e| {
             let value = self.value(|l| l.b.block_param(join, ir_type(e.ty())));
-            self.expr(value, e.ty())
+            self.expr(value, e.ty()).like(e)
         })
     }
 
-    /// Returns from the function with its value.
+    /// Returns from the function with a scalar.
     pub fn ret<'b>(&'b self, value: impl Into<Operand<'b>>) {
         let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) else {
-            return self.mistake("ret", format!("`{}` returns no scalar", self.signature));
+            self.mistake("ret", format!("`{}` returns no scalar", self.signature));
+            return self.end();
         };
         let of_body = if ty.is_half() { ScalarType::Float32 } else { ty };
         let value = self.coerce("ret", of_body, value.into());
@@ -342,21 +347,27 @@ impl Body<'_> {
     /// Returns from a function that returns nothing.
     pub fn ret_none(&self) {
         if let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) {
-            return self.mistake("ret_none", format!("the function returns {ty}"));
+            self.mistake("ret_none", format!("the function returns {ty}"));
         }
+        self.end();
+    }
+
+    /// Ends the current path by returning: the code that follows doesn't run, even if the call that ends it has an
+    /// error.
+    pub(super) fn end(&self) {
         self.emit(|l| {
             l.succeed();
             unreachable(l);
         });
     }
 
-    /// The most values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.
+    /// The maximum number of values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.
     pub const MAX_MESSAGE_VALUES: usize = MAX_FIELDS as usize;
 
     /// Returns from the function with an error.
     ///
-    /// Each `{}` of the message prints the next of the values, at most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) of them: integers
-    /// and `bool`s. A `uint64` that no `int64` holds prints as a negative number.
+    /// Each `{}` of the message prints the next value, at most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) values
+    /// in all. The values are integers and `bool`s. A `uint64` above `i64::MAX` prints as a negative number.
     pub fn raise<'b>(&'b self, kind: &str, message: &str, values: &[Expr<'b>]) {
         let message = self.message("raise", kind, message, values);
         self.emit(|l| {
@@ -404,12 +415,13 @@ struct Loop {
     head: Block,
     done: Block,
     index: Value,
-    /// How many turns are left, where the step isn't 1.
+    /// How many turns are left; `None` if the step is 1.
     left: Option<Value>,
     carried: Vec<Value>,
 }
 
-/// How many turns a loop makes: an unsigned number, as the distance of two `int64` may be. The step is above 0.
+/// The number of turns of a loop. It is unsigned, since the distance of two `int64` values may exceed `i64::MAX`. The
+/// step is above 0.
 fn turns(l: &mut BodyLowerer<'_>, start: Value, end: Value, step: Value) -> Value {
     let any = l.b.icmp(IntCC::SLt, start, end);
     let distance = l.b.binary(BinaryOp::Sub, end, start);
@@ -423,7 +435,7 @@ fn turns(l: &mut BodyLowerer<'_>, start: Value, end: Value, step: Value) -> Valu
 /// The message of an error, with the values that it prints.
 struct Message {
     kind: String,
-    /// The text between values.
+    /// The literal pieces between values.
     pieces: Vec<String>,
     values: Vec<Value>,
 }
@@ -441,7 +453,7 @@ impl Message {
     }
 }
 
-/// Goes on in a block that nothing reaches: what a body says after leaving.
+/// Continues in an unreachable block, for code that a body writes after leaving.
 pub(super) fn unreachable(l: &mut BodyLowerer<'_>) {
     let after = l.b.block();
     l.b.switch_to(after);

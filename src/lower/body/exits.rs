@@ -1,8 +1,8 @@
-//! The ways out of a body: what it holds is released on each of them, in reverse order, once.
+//! Exits from a body: each exit releases all held values once, in reverse order.
 //!
-//! The values that a body holds at a point of its text are a stack. Each entry has at most two blocks, made when a way out first needs them: one
-//! for errors, which takes the code, and one for returning. Such a block releases its entry and goes on to the block of the entry below.
-//! An error ends at the innermost handler, or in a return of its code.
+//! The values held at a program point form a stack. Each entry has at most two blocks, created when an exit first needs
+//! them: one for errors, which takes the code, and one for returning. Such a block releases its entry and jumps to the
+//! block of the entry below. An error path ends at the innermost handler, or returns the code.
 
 use super::function::BodyLowerer;
 use super::held::{Entry, Held};
@@ -12,18 +12,18 @@ use crate::lower::{ffi_call, trace};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 impl BodyLowerer<'_> {
-    /// Holds a thing until the block of the text that is being written ends.
+    /// Holds a value until the end of the current block of the body.
     pub(super) fn hold(&mut self, held: Held) {
         self.exits.stack.push(Entry { held, on_error: None, on_return: None });
     }
 
-    /// Releases, on the present way, what is held above a depth, and holds it no longer.
+    /// Releases everything held above a depth on the current path, and stops holding it.
     pub(super) fn let_go(&mut self, depth: usize) {
         self.release_above(depth);
         self.exits.stack.truncate(depth);
     }
 
-    /// Releases what is held above a depth on the present way; other ways still hold it.
+    /// Releases everything held above a depth on the current path only; other paths still hold it.
     pub(super) fn release_above(&mut self, depth: usize) {
         let held: Vec<Held> =
             self.exits.stack[depth.min(self.exits.stack.len())..].iter().map(|entry| entry.held).collect();
@@ -44,8 +44,8 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Ends the current block with a code that is not 0: releases all that is held up to the innermost handler, and goes on there, or returns
-    /// the code. The error's backtrace is extended by the source location, if there is one.
+    /// Ends the current block with a nonzero code. Releases everything up to the innermost handler and jumps there, or
+    /// returns the code. If there is a source location, it is appended to the error's backtrace.
     pub(super) fn exit(&mut self, code: Value) {
         match self.exit_block() {
             Some(block) => self.b.jump(block, &[code]),
@@ -53,8 +53,8 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// [`exit`](Self::exit) where the frame has a copy of a value, by which the value is released if it is what is held last: then no
-    /// register keeps the value's own address on the way that doesn't leave.
+    /// Like [`exit`](Self::exit), for a value that also has a copy in the frame. If the value is the top of the stack,
+    /// it is released through the copy. So no register keeps the value's own address on the path that doesn't leave.
     pub(super) fn exit_with_copy(&mut self, any: Value, copy: Value, code: Value) {
         let depth = self.exits.depth();
         match self.exits.stack.last_mut() {
@@ -67,7 +67,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// The block of [`exit`](Self::exit), which takes the code; `None` where a return is all.
+    /// The block of [`exit`](Self::exit), which takes the code; `None` if returning the code is enough.
     pub(super) fn exit_block(&mut self) -> Option<Block> {
         let untraced = self.on_error(self.exits.depth());
         let Some(location) = self.b.location() else { return untraced };
@@ -79,7 +79,8 @@ impl BodyLowerer<'_> {
                 let at = &l.b.module().locations[location];
                 trace::line(&at.file, at.line, &at.function)
             };
-            // a C function has no wrapper whose frame tells how far the stack was walked: the line itself tells
+            // A wrapper's frame in the traceback shows how far the stack was walked. A C function has no wrapper, so
+            // its own line shows that.
             let seen = if l.is_c { line.clone() } else { trace::end_of_line(l.wrapper) };
             let [line, wrapper] = [line, seen].map(|text| trace::text(&mut l.b, l.pool, &text));
             trace::append_texts(&mut l.b, line, wrapper, code);
@@ -92,7 +93,7 @@ impl BodyLowerer<'_> {
         Some(block)
     }
 
-    /// A cold block that takes a code, written apart from the present block and without a source location.
+    /// Writes a cold block that takes a code. The current block and its source location don't change.
     fn aside(&mut self, write: impl FnOnce(&mut Self, Value)) -> (Block, Value) {
         let (here, location) = (self.b.current(), self.b.location());
         let block = self.b.cold_block();
@@ -104,30 +105,33 @@ impl BodyLowerer<'_> {
         (block, code)
     }
 
-    /// The block that releases what is held below a depth and passes an error's code on; `None` for a return of the code.
+    /// The block that releases everything held below a depth and passes an error's code on; `None` if returning the
+    /// code is enough.
     fn on_error(&mut self, depth: usize) -> Option<Block> {
-        let entry = &self.exits.stack[..depth].last()?;
-        if let Held::Handler(block) = entry.held {
-            return Some(block);
+        // find the innermost entry that has a block already; the entries above it get theirs, from the bottom up
+        let known = |entry: &Entry| match entry.held {
+            Held::Handler(block) => Some(block),
+            _ => entry.on_error,
+        };
+        let at = self.exits.stack[..depth].iter().rposition(|entry| known(entry).is_some());
+        let mut below = at.and_then(|at| known(&self.exits.stack[at]));
+        for index in at.map_or(0, |at| at + 1)..depth {
+            let held = self.exits.stack[index].held;
+            let (block, _) = self.aside(|l, code| {
+                l.b.set_location(None);
+                l.release(held, true);
+                match below {
+                    Some(below) => l.b.jump(below, &[code]),
+                    None => l.b.ret(Some(code)),
+                }
+            });
+            self.exits.stack[index].on_error = Some(block);
+            below = Some(block);
         }
-        if let Some(known) = entry.on_error {
-            return Some(known);
-        }
-        let held = entry.held;
-        let below = self.on_error(depth - 1);
-        let (block, _) = self.aside(|l, code| {
-            l.b.set_location(None);
-            l.release(held, true);
-            match below {
-                Some(below) => l.b.jump(below, &[code]),
-                None => l.b.ret(Some(code)),
-            }
-        });
-        self.exits.stack[depth - 1].on_error = Some(block);
-        Some(block)
+        below
     }
 
-    /// Ends the current block by returning 0, once all that is held is released.
+    /// Ends the current block: releases everything held, and returns 0.
     pub(super) fn succeed(&mut self) {
         let depth = self.exits.depth();
         if depth > 0 && !self.exits.has_handler() {
@@ -143,34 +147,34 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// The block that releases what is held below a depth and returns 0; `None` where nothing is. It is needed where a handler is
-    /// below: else the block for errors does the same, with the code 0.
+    /// The block that releases everything held below a depth and returns 0; `None` if nothing is held. Only a body with
+    /// a handler below needs it: otherwise the block for errors does the same with code 0.
     fn on_return(&mut self, depth: usize) -> Option<Block> {
-        let entry = &self.exits.stack[..depth].last()?;
-        let held = entry.held;
-        if let Held::Handler(_) = held {
-            return self.on_return(depth - 1);
-        }
-        if let Some(known) = entry.on_return {
-            return Some(known);
-        }
-        let below = self.on_return(depth - 1);
+        let at = self.exits.stack[..depth].iter().rposition(|entry| entry.on_return.is_some());
+        let mut below = at.and_then(|at| self.exits.stack[at].on_return);
         let (here, location) = (self.b.current(), self.b.location());
-        let block = self.b.block();
-        self.b.switch_to(block);
-        self.b.set_location(None);
-        self.release(held, false);
-        match below {
-            Some(below) => self.b.jump(below, &[]),
-            None => crate::lower::abi::succeed(&mut self.b),
+        for index in at.map_or(0, |at| at + 1)..depth {
+            let held = self.exits.stack[index].held;
+            if let Held::Handler(_) = held {
+                continue;
+            }
+            let block = self.b.block();
+            self.b.switch_to(block);
+            self.b.set_location(None);
+            self.release(held, false);
+            match below {
+                Some(below) => self.b.jump(below, &[]),
+                None => crate::lower::abi::succeed(&mut self.b),
+            }
+            self.exits.stack[index].on_return = Some(block);
+            below = Some(block);
         }
         self.b.switch_to(here);
         self.b.set_location(location);
-        self.exits.stack[depth - 1].on_return = Some(block);
-        Some(block)
+        below
     }
 
-    /// The block of [`exit`](Self::exit), which takes the code, also where a return is all.
+    /// The block of [`exit`](Self::exit), which takes the code, even if returning the code is enough.
     pub(super) fn exit_target(&mut self) -> Block {
         if let Some(block) = self.exit_block() {
             return block;
@@ -182,7 +186,7 @@ impl BodyLowerer<'_> {
         *self.exits.plain.insert(block)
     }
 
-    /// Goes on where `code` is 0, else leaves by [`exit`](Self::exit).
+    /// Continues if `code` is 0, otherwise leaves with [`exit`](Self::exit).
     pub(super) fn exit_unless_zero(&mut self, code: Value) {
         let exit = self.exit_target();
         let next = self.b.block();
@@ -192,24 +196,33 @@ impl BodyLowerer<'_> {
     }
 }
 
-/// Gives up the reference that a `TVMFFIAny` has, if it is an object's; `inline` says that a call is only made where it is one.
+/// Releases the reference in a `TVMFFIAny`, if it holds an object. With `inline`, the type is checked inline, and only
+/// objects need a call.
+///
+/// The value is identified by the address of its payload, computed here and used only here. The value's own address
+/// would stay live from its creation to here, and compile time would grow with the square of the number of values.
 pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value, inline: bool) {
+    let payload = match b.slot_of(any) {
+        Some(slot) => b.stack_addr_at(slot, PAYLOAD as u32),
+        None => b.ptr_add_imm(any, i64::from(PAYLOAD)),
+    };
     let release = releaser(b);
     if !inline {
-        b.call(release, &[any]);
+        b.call(release, &[payload]);
         return;
     }
-    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let index = b.load(Type::I32, payload, TYPE_INDEX - PAYLOAD, MemFlags::ALIGNED);
     let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
     let (yes, no) = (b.block(), b.block());
     b.branch(is_object, yes, no, Hint::None);
     b.switch_to(yes);
-    b.call(release, &[any]);
+    b.call(release, &[payload]);
     b.jump(no, &[]);
     b.switch_to(no);
 }
 
-/// `void release(const TVMFFIAny* any)`: gives up the reference that a value has, if it is an object's.
+/// `void release(const int64_t* payload)`: releases the reference in a `TVMFFIAny`, given the address of its payload,
+/// if it holds an object.
 fn releaser(b: &mut FunctionBuilder<'_>) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_release";
     let module = b.module();
@@ -219,13 +232,13 @@ fn releaser(b: &mut FunctionBuilder<'_>) -> FuncRef {
     let func = module.declare(NAME, FuncSig::new([Type::Ptr], None), Linkage::Local);
     module.functions[func].cold = true;
     let mut b = FunctionBuilder::new(module, func);
-    let any = b.param(0);
+    let at = b.param(0);
     let (object, release, done) = (b.block(), b.block(), b.block());
-    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let index = b.load(Type::I32, at, TYPE_INDEX - PAYLOAD, MemFlags::ALIGNED);
     let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
     b.branch(is_object, object, done, Hint::None);
     b.switch_to(object);
-    let payload = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+    let payload = b.load(Type::Ptr, at, 0, MemFlags::ALIGNED);
     // a callee that took the object has left NULL
     let there = b.icmp_imm(IntCC::Ne, payload, 0);
     b.branch(there, release, done, Hint::None);

@@ -1,9 +1,10 @@
-//! Values of a body: constants and operands, arithmetic, comparisons, conversions and mathematics.
+//! Values of a body: constants and operands, arithmetic, comparisons, conversions and math functions.
 
 use std::fmt;
 
 use super::arena::Arena;
 use super::function::{BodyLowerer, Failure};
+use super::life::{Ended, Life};
 use super::scope::Scope;
 use super::types::ir_type;
 use crate::ir;
@@ -12,40 +13,44 @@ use crate::lower::protocol::Piece;
 use crate::lower::unit::import_conflict;
 use crate::spec::ScalarType;
 
-/// A value in a body, of a known scalar type.
+/// A value of a known scalar type in a body.
 ///
-/// The operators `+ - * / % & | ^ << >>` and unary `-` and `!` work on it, with another expression of the same type or a plain Rust
-/// number, which takes the expression's type: `x * 2.0`, `i + n` for a `usize`. On the left a number is an `i64`, an `f64` or a
-/// literal (`2.0 * x`); `Operand::from(n) * x` takes any other. A number that the type doesn't hold is a mistake of the body.
+/// You can use the operators `+ - * / % & | ^ << >>` and unary `-` and `!`. The other operand is an expression of the
+/// same type, or a plain Rust number that takes the expression's type: `x * 2.0`, `i + n` for a `usize`. A number on
+/// the left is an `i64`, an `f64` or a literal (`2.0 * x`); write `Operand::from(n) * x` for any other type. A number
+/// that the type can't hold is an error in the body.
 ///
-/// An expression is known in the block that made it, and in the blocks inside of that: what the body of a loop or a conditional has made
-/// can't be used behind it.
+/// You can use an expression in the block that created it and in nested blocks. You can't use an expression created in
+/// a loop or conditional after its end.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     body: &'b dyn Ops,
     pub(super) value: Value,
     ty: ScalarType,
-    scope: Scope,
+    life: Life,
+    /// Whether this is a placeholder after an error. The type of the intended value is unknown, so any type is
+    /// accepted.
+    missing: bool,
 }
 
-/// What an [`Expr`] needs of its body, free of the body's own lifetime.
+/// What an [`Expr`] needs from its body, without the body's lifetime.
 pub(super) trait Ops {
     /// Emits code: runs `f` once.
     fn run(&self, f: &mut dyn FnMut(&mut BodyLowerer<'_>));
-    /// Notes a mistake.
+    /// Records an error in the body.
     fn note(&self, operation: &str, problem: String);
-    /// The innermost block that is being written.
+    /// The innermost open block.
     fn scope(&self) -> Scope;
-    /// Whether a block is still being written.
+    /// Whether a block is still open.
     fn is_open(&self, scope: Scope) -> bool;
-    /// Where the body keeps what values refer to.
+    /// The arena for data that values refer to.
     fn arena(&self) -> &Arena;
 }
 
 impl dyn Ops + '_ {
-    /// Emits code that gives a value.
+    /// Emits code that computes a value.
     pub(super) fn value(&self, f: impl FnOnce(&mut BodyLowerer<'_>) -> Value) -> Value {
-        // `run` runs it, so the stand-in, the function's first parameter, is never seen
+        // `run` always calls `f`, so the fallback value (the function's first parameter) is never used
         self.emit(|l| Some(f(l))).unwrap_or(Value::from_u32(0))
     }
 
@@ -61,7 +66,7 @@ impl dyn Ops + '_ {
         result
     }
 
-    /// Zero of a type, which stands for a value after a mistake.
+    /// Zero of a type, the placeholder for a value after an error.
     pub(super) fn zero<'b>(&'b self, ty: ScalarType) -> Expr<'b> {
         let value = self.value(|l| match ty {
             ScalarType::Bool => l.b.bconst(false),
@@ -73,8 +78,13 @@ impl dyn Ops + '_ {
         Expr::new(self, value, ty)
     }
 
-    /// An operand as a value of that type, or zero after a mistake: the operand has another type, or is a number that the type doesn't
-    /// hold.
+    /// Placeholder for a value of unknown type after an error.
+    pub(super) fn missing<'b>(&'b self) -> Expr<'b> {
+        Expr { missing: true, ..self.zero(ScalarType::Int64) }
+    }
+
+    /// Converts an operand to a value of that type. If the operand has another type, or is a number that the type can't
+    /// hold, records an error and returns zero.
     pub(super) fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, other: Operand<'b>) -> Expr<'b> {
         self.try_coerce(operation, ty, other).unwrap_or_else(|problem| {
             self.note(operation, problem);
@@ -82,7 +92,7 @@ impl dyn Ops + '_ {
         })
     }
 
-    /// An operand as a value of that type, or why it can't be.
+    /// Converts an operand to a value of that type, or says why it can't.
     pub(super) fn try_coerce<'b>(
         &'b self,
         operation: &str,
@@ -90,6 +100,7 @@ impl dyn Ops + '_ {
         other: Operand<'b>,
     ) -> Result<Expr<'b>, String> {
         let constant = match (other, ty) {
+            (Operand::Expr(e), _) if e.missing => return Ok(self.zero(ty)),
             (Operand::Expr(e), _) if e.ty == ty => return Ok(e.used(operation)),
             (Operand::Int(v), ScalarType::Float32) => self.value(|l| l.b.f32(v as f32)),
             (Operand::Int(v), ScalarType::Float64) => self.value(|l| l.b.f64(v as f64)),
@@ -122,7 +133,7 @@ impl dyn Ops + '_ {
     }
 }
 
-/// The least and the greatest value of an integer type.
+/// The minimum and maximum of an integer type.
 fn int_range(ty: ScalarType) -> (i128, i128) {
     match ty.is_signed_int() {
         true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
@@ -183,20 +194,38 @@ impl fmt::Debug for Expr<'_> {
     }
 }
 
+#[expect(clippy::return_self_not_must_use, reason = "a body may leave a value unused")]
 impl<'b> Expr<'b> {
-    /// A value that the code being written has just made.
+    /// A value that the current code has just computed.
     pub(super) fn new(body: &'b dyn Ops, value: Value, ty: ScalarType) -> Self {
-        Expr { body, value, ty, scope: body.scope() }
+        Expr::known_in(body, value, ty, body.life())
     }
 
-    /// A value that is there from the beginning: of a parameter, a size, a stride.
+    /// A value available from the start of the body: a parameter, a size, a stride.
     pub(super) fn of_params(body: &'b dyn Ops, value: Value, ty: ScalarType) -> Self {
-        Expr::known_in(body, value, ty, Scope::BODY)
+        Expr::known_in(body, value, ty, Life::BODY)
     }
 
-    /// A value that is known in a block of the text.
-    pub(super) fn known_in(body: &'b dyn Ops, value: Value, ty: ScalarType, scope: Scope) -> Self {
-        Expr { body, value, ty, scope }
+    /// A value with that life. A pointer refers to memory of the owner, if there is one. Any other value is a copy, so
+    /// it doesn't depend on the owner.
+    pub(super) fn known_in(body: &'b dyn Ops, value: Value, ty: ScalarType, life: Life) -> Self {
+        let part_of = life.part_of.filter(|_| ty == ScalarType::Handle);
+        Expr { body, value, ty, life: Life { part_of, ..life }, missing: false }
+    }
+
+    /// Marks this value as missing if the other one is.
+    pub(super) fn like(self, other: Expr<'b>) -> Self {
+        Expr { missing: other.missing, ..self }
+    }
+
+    /// Whether this is a placeholder after an error.
+    pub(super) fn is_missing(self) -> bool {
+        self.missing
+    }
+
+    /// The life of a value computed here from this pointer.
+    pub(super) fn life_beside(self) -> Life {
+        Life { part_of: self.life.part_of, ..self.body.life() }
     }
 
     /// The expression's type.
@@ -204,32 +233,47 @@ impl<'b> Expr<'b> {
         self.ty
     }
 
-    /// The expression as an operand: a mistake where its block has ended, so that its value may never have been computed.
+    /// The expression as an operand. Records an error if its block has ended, because its value may never have been
+    /// computed.
     pub(super) fn used(self, operation: &str) -> Self {
-        if !self.body.is_open(self.scope) {
-            let problem = "an operand was made inside of a loop or conditional that has ended; carry it out by `fold`, \
-                           `while_loop` or `if_else_value`";
-            self.body.note(operation, problem.to_owned());
+        if let Some(ended) = self.ended() {
+            const BLOCK: &str = "an operand was made inside of a loop or conditional that has ended; carry it out by `fold`, \
+                                 `while_loop` or `if_else_value`";
+            self.body.note(operation, ended.problem(BLOCK));
         }
         self
+    }
+
+    /// Why it can't be used here; `None` if it can.
+    pub(super) fn ended(self) -> Option<Ended> {
+        self.body.use_of(self.life)
     }
 
     fn with(self, ty: ScalarType, f: impl FnOnce(&mut ir::FunctionBuilder<'_>) -> Value) -> Expr<'b> {
         Expr::new(self.body, self.body.value(|l| f(&mut l.b)), ty)
     }
 
-    /// The operand as a value of this expression's type; a mistake where it has another.
+    /// Converts the operand to this expression's type; records an error if it can't.
     fn coerce(self, operation: &str, other: Operand<'b>) -> Expr<'b> {
         self.used(operation);
+        if self.missing {
+            return self;
+        }
         self.body.coerce(operation, self.ty, other)
     }
 
-    /// A number on the left of an operator, as a value of the type on the right.
+    /// Converts a number on the left of an operator to the type of the right operand.
     pub(super) fn left(self, operation: &str, number: Operand<'b>) -> Expr<'b> {
+        if self.missing {
+            return self;
+        }
         self.body.coerce(operation, self.ty, number)
     }
 
     fn unsupported(self, operation: &str) -> Expr<'b> {
+        if self.missing {
+            return self;
+        }
         self.body.note(operation, format!("not defined for {}", self.ty));
         self
     }
@@ -237,6 +281,7 @@ impl<'b> Expr<'b> {
     fn binary(self, operation: &str, other: Operand<'b>, choose: impl Fn(ScalarType) -> Option<BinaryOp>) -> Expr<'b> {
         let other = self.coerce(operation, other);
         match choose(self.ty) {
+            _ if self.missing => self,
             Some(op) => self.with(self.ty, |b| b.binary(op, self.value, other.value)),
             None => self.unsupported(operation),
         }
@@ -254,7 +299,7 @@ impl<'b> Expr<'b> {
         self.binary("mul", other, |ty| by_kind(ty, BinaryOp::Mul, BinaryOp::Mul, BinaryOp::FMul))
     }
 
-    /// Integers round towards zero, and a zero divisor returns a `ZeroDivisionError`.
+    /// Integer division rounds towards zero, and a zero divisor raises a `ZeroDivisionError`.
     pub(super) fn div_op(self, other: Operand<'b>) -> Expr<'b> {
         if self.ty.is_int() {
             return self.integer_division("div", other, BinaryOp::SDiv, BinaryOp::UDiv);
@@ -262,7 +307,7 @@ impl<'b> Expr<'b> {
         self.binary("div", other, |ty| ty.is_float().then_some(BinaryOp::FDiv))
     }
 
-    /// The remainder has the dividend's sign. That of floats is libm's `fmod`.
+    /// The remainder has the dividend's sign. Floats use libm's `fmod`.
     pub(super) fn rem_op(self, other: Operand<'b>) -> Expr<'b> {
         if self.ty.is_int() {
             return self.integer_division("rem", other, BinaryOp::SRem, BinaryOp::URem);
@@ -274,10 +319,13 @@ impl<'b> Expr<'b> {
         }
     }
 
-    /// The IR traps on a zero divisor and on the least value by -1. The first becomes an error of the function, the
-    /// second wraps: a divisor of -1 is replaced by 1 and the quotient negated.
+    /// The IR traps on a zero divisor and on dividing the minimum by -1. The first raises an error. The second must
+    /// wrap, so a divisor of -1 is replaced by 1 and the quotient is negated.
     fn integer_division(self, operation: &str, other: Operand<'b>, signed: BinaryOp, unsigned: BinaryOp) -> Expr<'b> {
         let divisor = self.coerce(operation, other);
+        if self.missing {
+            return self;
+        }
         let (ty, a) = (self.ty, self.value);
         let value = self.body.value(|l| {
             let constant = l.b.as_int_const(divisor.value);
@@ -299,7 +347,7 @@ impl<'b> Expr<'b> {
             let safe = l.b.select(minus_one, one, divisor.value);
             let result = l.b.binary(signed, a, safe);
             if signed == BinaryOp::SRem {
-                // by 1 as by -1 nothing remains
+                // the remainder is 0 for a divisor of 1 as well as of -1
                 return result;
             }
             let negated = l.b.unary(UnaryOp::Neg, result);
@@ -311,6 +359,7 @@ impl<'b> Expr<'b> {
     pub(super) fn neg_op(self) -> Expr<'b> {
         self.used("neg");
         match self.ty {
+            _ if self.missing => self,
             ty if ty.is_int() => self.with(ty, |b| b.unary(UnaryOp::Neg, self.value)),
             ty if ty.is_float() => self.with(ty, |b| b.unary(UnaryOp::FNeg, self.value)),
             _ => self.unsupported("neg"),
@@ -320,6 +369,7 @@ impl<'b> Expr<'b> {
     pub(super) fn not_op(self) -> Expr<'b> {
         self.used("not");
         match self.ty {
+            _ if self.missing => self,
             ty if ty.is_int() || ty == ScalarType::Bool => self.with(ty, |b| b.unary(UnaryOp::Not, self.value)),
             _ => self.unsupported("not"),
         }
@@ -333,7 +383,7 @@ impl<'b> Expr<'b> {
         self.binary("shl", other, |ty| ty.is_int().then_some(BinaryOp::Shl))
     }
 
-    /// Arithmetic for signed integers, logical for unsigned ones.
+    /// Arithmetic shift for signed integers, logical shift for unsigned integers.
     pub(super) fn shr_op(self, other: Operand<'b>) -> Expr<'b> {
         self.binary("shr", other, |ty| match ty {
             _ if ty.is_signed_int() => Some(BinaryOp::AShr),
@@ -342,12 +392,12 @@ impl<'b> Expr<'b> {
         })
     }
 
-    /// The lesser of two; NaN if either is.
+    /// The smaller of two values; NaN if either is NaN.
     pub fn min(self, other: impl Into<Operand<'b>>) -> Expr<'b> {
         self.binary("min", other.into(), |ty| by_kind(ty, BinaryOp::SMin, BinaryOp::UMin, BinaryOp::FMin))
     }
 
-    /// The greater of two; NaN if either is.
+    /// The larger of two values; NaN if either is NaN.
     pub fn max(self, other: impl Into<Operand<'b>>) -> Expr<'b> {
         self.binary("max", other.into(), |ty| by_kind(ty, BinaryOp::SMax, BinaryOp::UMax, BinaryOp::FMax))
     }
@@ -399,11 +449,12 @@ impl<'b> Expr<'b> {
         self.compare("ge", other.into(), IntCC::SGe, IntCC::UGe, FloatCC::Ge)
     }
 
-    /// `then` where this truth value holds, else `otherwise`; both are computed.
+    /// `then` if this truth value holds, otherwise `otherwise`; both are computed.
     pub fn select(self, then: Expr<'b>, otherwise: impl Into<Operand<'b>>) -> Expr<'b> {
         self.used("select");
         let otherwise = then.coerce("select", otherwise.into());
         match self.ty {
+            _ if self.missing || then.missing => then,
             ScalarType::Bool => then.with(then.ty, |b| b.select(self.value, then.value, otherwise.value)),
             _ => {
                 self.body.note("select", format!("the condition is {}, expected bool", self.ty));
@@ -412,19 +463,22 @@ impl<'b> Expr<'b> {
         }
     }
 
-    /// The value in another type: integers wrap, floats to integers round towards zero and saturate, anything to `bool`
-    /// is whether it differs from 0.
+    /// Converts the value to another type. Integers wrap, floats round towards zero and saturate when cast to integers,
+    /// and a cast to `bool` tests for a value other than 0.
     pub fn cast(self, to: ScalarType) -> Expr<'b> {
         self.used("cast").converted(to)
     }
 
-    /// The value of [`cast`](Self::cast), of an expression that has been looked at.
+    /// [`cast`](Self::cast) of an expression that has been checked with `used`.
     pub(super) fn converted(self, to: ScalarType) -> Expr<'b> {
         let from = self.ty;
+        if self.missing {
+            return self.body.zero(to);
+        }
         if from == to {
             return self;
         }
-        // a pointer is as good as a 64-bit integer, and may be asked whether it is NULL
+        // a pointer casts like a 64-bit integer; a cast to `bool` tests for NULL
         let whole = |ty: ScalarType| ty.is_int() && ty.bits() == 64;
         let defined = match (from, to) {
             (ScalarType::Handle, to) => whole(to) || to == ScalarType::Bool,
@@ -455,7 +509,7 @@ impl<'b> Expr<'b> {
         self.float_unary("sqrt", UnaryOp::Sqrt)
     }
 
-    /// The value without its sign.
+    /// The absolute value.
     pub fn abs(self) -> Expr<'b> {
         match self.ty {
             ty if ty.is_signed_int() => self.max(-self),
@@ -464,12 +518,12 @@ impl<'b> Expr<'b> {
         }
     }
 
-    /// Rounded towards minus infinity.
+    /// The value rounded towards minus infinity.
     pub fn floor(self) -> Expr<'b> {
         self.float_unary("floor", UnaryOp::Floor)
     }
 
-    /// Rounded towards plus infinity.
+    /// The value rounded towards plus infinity.
     pub fn ceil(self) -> Expr<'b> {
         self.float_unary("ceil", UnaryOp::Ceil)
     }
@@ -495,7 +549,7 @@ impl<'b> Expr<'b> {
             return self.unsupported("round");
         }
         self.with(self.ty, |b| {
-            // what is cut off is exact, and so is the next integer where anything is cut off
+            // the fraction is exact, and so is the next integer if the fraction isn't 0
             let whole = b.unary(UnaryOp::Trunc, self.value);
             let rest = b.binary(BinaryOp::FSub, self.value, whole);
             let rest = b.unary(UnaryOp::FAbs, rest);
@@ -516,7 +570,7 @@ impl<'b> Expr<'b> {
         }
     }
 
-    /// The upper half of the product, which is twice as wide. Of `int64` and `uint64`.
+    /// The upper half of the double-width product. Defined for `int64` and `uint64`.
     pub fn mul_hi(self, other: impl Into<Operand<'b>>) -> Expr<'b> {
         self.binary("mul_hi", other.into(), |ty| match ty {
             ScalarType::Int64 => Some(BinaryOp::SMulHi),
@@ -525,9 +579,12 @@ impl<'b> Expr<'b> {
         })
     }
 
-    /// The value's bits in another numeric type of the same size: a float's as an integer, or the other way round.
+    /// Reinterprets the value's bits in another numeric type of the same size: a float as an integer, or the reverse.
     pub fn bitcast(self, to: ScalarType) -> Expr<'b> {
         let from = self.used("bitcast").ty;
+        if self.missing {
+            return self.body.zero(to);
+        }
         let number = |ty: ScalarType| ty.is_int() || ty.is_float();
         if !number(from) || !number(to) || from.bits() != to.bits() {
             self.body.note("bitcast", format!("{from} to {to} is not defined; sizes have to be the same"));
@@ -539,7 +596,7 @@ impl<'b> Expr<'b> {
         self.with(to, |b| b.convert(ConvertOp::Bitcast, ir_type(to), self.value))
     }
 
-    /// A function of C's libm, `f` added to its name for `float32`.
+    /// Calls a function of C's libm; the name gets the suffix `f` for `float32`.
     fn libm(self, name: &str, args: &[Expr<'b>]) -> Expr<'b> {
         self.used(name);
         let (suffix, ty) = match self.ty {
@@ -560,25 +617,25 @@ impl<'b> Expr<'b> {
         })
     }
 
-    /// The value to a power, by libm.
+    /// The value raised to a power, computed with libm.
     pub fn pow(self, exponent: impl Into<Operand<'b>>) -> Expr<'b> {
         let exponent = self.coerce("pow", exponent.into());
         self.libm("pow", &[self, exponent])
     }
 
-    /// The angle of the point `(x, self)`, from -π to π, by libm.
+    /// The angle of the point `(x, self)`, from -π to π, computed with libm.
     pub fn atan2(self, x: impl Into<Operand<'b>>) -> Expr<'b> {
         let x = self.coerce("atan2", x.into());
         self.libm("atan2", &[self, x])
     }
 
-    /// The length of the hypotenuse, without overflow on the way, by libm.
+    /// The length of the hypotenuse, without intermediate overflow, computed with libm.
     pub fn hypot(self, other: impl Into<Operand<'b>>) -> Expr<'b> {
         let other = self.coerce("hypot", other.into());
         self.libm("hypot", &[self, other])
     }
 
-    /// `self * factor + addend`, rounded once, by libm.
+    /// `self * factor + addend`, rounded once, computed with libm.
     pub fn fma(self, factor: impl Into<Operand<'b>>, addend: impl Into<Operand<'b>>) -> Expr<'b> {
         let factor = self.coerce("fma", factor.into());
         let addend = self.coerce("fma", addend.into());
@@ -588,6 +645,7 @@ impl<'b> Expr<'b> {
 
 macro_rules! libm_functions {
     ($($name:ident: $doc:literal;)*) => {
+        #[expect(clippy::return_self_not_must_use, reason = "a body may leave a value unused")]
         impl<'b> Expr<'b> {$(
             #[doc = concat!($doc, ", by libm.")]
             pub fn $name(self) -> Expr<'b> {
@@ -630,7 +688,7 @@ fn by_kind(ty: ScalarType, signed: BinaryOp, unsigned: BinaryOp, float: BinaryOp
     }
 }
 
-/// An integer or `bool` in a wider, narrower or equal integer type.
+/// Converts an integer or `bool` to an integer type of any width.
 fn resize(b: &mut ir::FunctionBuilder<'_>, v: Value, from: ScalarType, to: ScalarType) -> Value {
     let target = ir_type(to);
     match ir_type(from) {
@@ -648,7 +706,7 @@ fn to_float(b: &mut ir::FunctionBuilder<'_>, v: Value, from: ScalarType, to: Sca
         let op = if to == ScalarType::Float64 { ConvertOp::FPromote } else { ConvertOp::FDemote };
         return b.convert(op, target, v);
     }
-    // only 32 and 64 bits convert; narrower integers widen without loss
+    // only 32 and 64 bits convert; narrower integers are widened first, without loss
     let unsigned = from.is_unsigned_int() || from == ScalarType::Bool;
     let wide = match (from.bits() < 32, unsigned) {
         (false, _) => v,
@@ -663,7 +721,7 @@ fn to_int(b: &mut ir::FunctionBuilder<'_>, v: Value, to: ScalarType) -> Value {
     let Some((least, greatest)) = to.narrow_range().filter(|_| to.bits() < 32) else {
         return b.convert(op, ir_type(to), v);
     };
-    // saturate at the narrow type's bounds, which 32 bits hold
+    // saturate at the narrow type's bounds, which fit in 32 bits
     let wide = b.convert(op, ir::Type::I32, v);
     let greatest = b.iconst(ir::Type::I32, greatest);
     let clamped = if to.is_signed_int() {

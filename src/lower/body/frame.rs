@@ -1,4 +1,4 @@
-//! Values of the frame, and the caller's own arguments.
+//! Values in the frame, and the caller's own arguments.
 
 use super::function::{BodyLowerer, Extra};
 use crate::ir::{IntCC, MemFlags, Type, Value};
@@ -9,18 +9,19 @@ use crate::spec::ParamType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
 impl BodyLowerer<'_> {
-    /// A `TVMFFIAny` in the frame, None at first.
+    /// A `TVMFFIAny` in the frame, initially None.
     pub(super) fn any_slot(&mut self) -> Value {
         ffi_call::any_slot(&mut self.b)
     }
 
-    /// The place for what a callee returns, None at first. Calls keep the function's own result pointer out of registers from now on.
+    /// A slot for a callee's result, initially None. From now on calls keep the function's own result pointer in the
+    /// frame instead of a register.
     pub(super) fn result_slot(&mut self, whole: bool) -> Value {
         self.spill_result();
         if whole { self.any_slot() } else { ffi_call::index_slot(&mut self.b) }
     }
 
-    /// A parameter that the body's function has from now on.
+    /// Adds a parameter to the body's function, unless it has it already.
     pub(super) fn extra(&mut self, extra: Extra) -> Value {
         if let Some((_, known)) = self.extras.iter().find(|(known, _)| *known == extra) {
             return *known;
@@ -30,7 +31,7 @@ impl BodyLowerer<'_> {
         value
     }
 
-    /// The address of the caller's own argument at a path: a parameter, or an item of a tuple.
+    /// The address of the caller's own argument at a path: a parameter or a tuple item.
     pub(super) fn original(&mut self, path: &str) -> Result<Value, String> {
         let (name, items) = path.split_once('[').map_or((path, ""), |(name, _)| (name, &path[name.len()..]));
         let mut passed = self.signature.passed();
@@ -38,15 +39,17 @@ impl BodyLowerer<'_> {
             return Err(format!("`{path}` is no argument"));
         };
         if self.is_c {
-            return Err(format!("`{path}` came as a C argument, of which no argument of TVM FFI is made"));
+            return Err(format!(
+                "`{path}` is passed as a C argument, so it can't be passed on as an argument of TVM FFI"
+            ));
         }
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);
         let argument = self.argument(index);
         self.item(argument, items, &ty)
     }
 
-    /// The address of a copy of an argument, made at the beginning: of an object that the caller has passed by an rvalue reference, the object
-    /// itself, which no callee of the body's may take.
+    /// The address of a copy of an argument, made at function entry. If the caller has passed an rvalue reference to an
+    /// object, the copy holds the object itself, since no callee of the body may take it.
     fn argument(&mut self, index: usize) -> Value {
         if let Some((_, known)) = self.arguments.iter().find(|(known, _)| *known == index) {
             return *known;
@@ -57,7 +60,7 @@ impl BodyLowerer<'_> {
             let any = b.ptr_add_imm(base, index as i64 * i64::from(ANY_SIZE));
             let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
             let refers = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
-            // without a branch: where the value is no reference, its own words are read again
+            // branch-free: if the value is no reference, its own words are read again
             let place = b.ptr_add_imm(any, i64::from(PAYLOAD));
             let payload = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
             let place = b.select(refers, payload, place);
@@ -78,7 +81,7 @@ impl BodyLowerer<'_> {
         copy
     }
 
-    /// The address of an item of a tuple inside a value: `items` is `[2][0]`.
+    /// The address of a tuple item inside a value; `items` is, for example, `[2][0]`.
     pub(super) fn item(&mut self, mut base: Value, items: &str, ty: &ParamType) -> Result<Value, String> {
         let mut ty = ty;
         for index in items.split(['[', ']']).filter(|index| !index.is_empty()) {
@@ -94,7 +97,7 @@ impl BodyLowerer<'_> {
         Ok(base)
     }
 
-    /// The `DLTensor` of the tensor at an address: a `DLTensor*`, or that of an `ffi.Tensor`.
+    /// The address of the `DLTensor` for a value that holds a `DLTensor*` or an `ffi.Tensor`.
     pub(super) fn descriptor_of(&mut self, any: Value) -> Value {
         let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
         let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);

@@ -1,5 +1,5 @@
-//! The function that a body is compiled to: what the wrapper's checks leave comes in as parameters, as for a kernel of
-//! convention `flat`, with the facts that the signature vouches for.
+//! The function that a body is compiled to. Its parameters are those of a kernel of convention `flat`, after the
+//! wrapper's checks, with the facts that the signature guarantees.
 
 use std::collections::HashMap;
 
@@ -23,16 +23,16 @@ use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, 
 
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
 use super::held::Exits;
-use super::scope::Scope;
+use super::life::{Life, Owners};
 
-/// An error that a body raises: a template of the table and the values that it prints.
+/// An error raised by a body: a template in the table, and the values that it prints.
 pub(super) struct Failure {
     pub template: u32,
     /// At most [`MAX_FIELDS`].
     pub values: Vec<Value>,
 }
 
-/// So many values are passed to the block that raises as its arguments; more are written to a frame of its own.
+/// Up to this many values are passed as arguments of the raising block; more are written to a slot in the frame.
 const FEW_VALUES: usize = 2;
 
 /// The state of lowering one body.
@@ -42,40 +42,40 @@ pub(super) struct BodyLowerer<'m> {
     pub handles: &'m mut Handles,
     pub drivers: &'m mut Drivers,
     pub launches: &'m mut NotedLaunches,
-    /// The prefix of a system library's symbols.
+    /// The symbol prefix of a system library.
     pub prefix: &'m str,
-    /// The signature of the function that the body is of.
+    /// The signature of the function that this body implements.
     pub signature: &'m Signature,
     symbols: HashMap<String, Value>,
-    /// Where the result goes, if the function has one.
+    /// The result's address, if the function has a result.
     result: Option<Value>,
-    /// The place in the frame that has that address, in a function that calls others.
+    /// The frame slot for that address, in a function that calls others.
     result_spilled: Option<StackSlot>,
-    /// What is held, and the ways out.
+    /// The held values, and the exits.
     pub exits: Exits,
-    /// The calls of functions by their symbols.
+    /// The calls of functions by symbol.
     pub symbol_calls: Vec<SymbolCall>,
-    /// The symbol of the wrapper, which the symbols of its parts begin with.
+    /// The symbol of the wrapper, the prefix of its parts' symbols.
     pub wrapper: &'m str,
-    /// The types of the values that the function has captured, if it is a closure's.
+    /// The types of the captured values; empty unless the function is a closure.
     pub captured: &'m [ParamType],
-    /// Whether code calls the function that has no arguments of TVM FFI to pass.
+    /// Whether this is a C function: such a function has no TVM FFI arguments to pass on.
     pub is_c: bool,
-    /// The function's last parameters, each there once the body has needed it.
+    /// The function's last parameters, each added when the body first needs it.
     pub extras: Vec<(Extra, Value)>,
-    /// The owned values that have been moved, by their addresses.
-    pub moved: Vec<Value>,
-    /// The checks of values that calls have returned.
+    /// The state of the owned values.
+    pub owners: Owners,
+    /// The checks of values returned by calls.
     pub checks: ValueChecks,
-    /// The bytes of `scratch` so far.
-    pub scratch_bytes: u32,
-    /// The copies of the caller's own arguments that are passed on, by their numbers.
+    /// The bytes taken by `scratch` so far.
+    pub scratch_bytes: u64,
+    /// The copies of the caller's own arguments that are passed on, by index.
     pub arguments: Vec<(usize, Value)>,
-    /// The argument array of all calls.
+    /// The argument array shared by all calls outside loops.
     pub packed: Option<StackSlot>,
-    /// Where the body raises and then goes on to that way out: takes (template, first, second).
+    /// For each exit, the block that raises and then takes that exit: takes (template, first, second).
     fail: HashMap<Option<Block>, Block>,
-    /// Where it raises with more values, which are in the slot: takes (template).
+    /// The same for errors with more values, which are in the slot: takes (template).
     fail_of_many: HashMap<Option<Block>, (Block, StackSlot)>,
 }
 
@@ -84,46 +84,46 @@ pub(super) struct BodyLowerer<'m> {
 pub(in crate::lower) enum Extra {
     /// The address of the caller's own arguments.
     Originals,
-    /// The handle of the function object: of a closure, the array of the values that it has captured.
+    /// The handle of the function object. For a closure it is the array of captured values.
     Handle,
 }
 
-/// Where a body stands.
+/// The function that a body is lowered for.
 #[derive(Clone, Copy)]
 pub(in crate::lower) struct Place<'a> {
-    /// The symbol of its wrapper; of a C function its own.
+    /// The symbol of its wrapper; for a C function, its own symbol.
     pub wrapper: &'a str,
-    /// Whether it is a C function, which has no wrapper.
+    /// Whether it is a C function without a wrapper.
     pub is_c: bool,
-    /// The types of the values that the function has captured, if it is a closure's.
+    /// The types of the captured values; empty unless the function is a closure.
     pub captured: &'a [ParamType],
 }
 
-/// The module's own things that a body has changed, apart from functions.
+/// The changes of a body to its module, other than added functions.
 pub(super) struct Built<R> {
     pub func: FuncRef,
-    /// The function's last parameters, beyond those of convention `flat`.
+    /// The function's last parameters, in addition to those of convention `flat`.
     pub extras: Vec<Extra>,
     pub symbol_calls: Vec<SymbolCall>,
-    /// Whether the function calls `bind` whatever it does.
+    /// Whether every path of the function calls `bind`.
     pub always_binds: bool,
     pub result: R,
 }
 
-/// A name that no signature gives a wrapper; of a C function its own.
+/// The function's symbol: a name that no wrapper can have, or for a C function its own symbol.
 pub(super) fn symbol(place: Place<'_>) -> String {
     if place.is_c { place.wrapper.to_owned() } else { format!("{}-body", place.wrapper) }
 }
 
-/// Declares the function. It gives a status, and takes the result's address last if there is a result.
+/// Declares the function. It returns a status. If there is a result, its address is the last parameter.
 fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
     let sig = func_sig(signature, Convention::Flat, KernelReturn::Status);
     if place.is_c {
-        // no checks of a wrapper vouch for its arguments
+        // no wrapper checks its arguments, so it gets no facts
         return module.export(symbol(place), sig);
     }
     let mut facts = Vec::new();
-    // only of what comes first, one C parameter for each: facts of others would need their places
+    // only for the leading parameters that are passed as one C parameter each: later ones have other indices
     for param in signature.params() {
         match &param.ty {
             ParamType::Scalar(_) => facts.push(PointerFacts::NONE),
@@ -150,10 +150,10 @@ fn returns_scalar(signature: &Signature) -> bool {
     signature.ret().is_some_and(|ret| ret.as_scalar().is_some())
 }
 
-/// Facts about a tensor's data pointer, which the checks vouch for.
+/// Facts about a tensor's data pointer, guaranteed by the checks.
 fn tensor_facts(ty: &TensorType) -> PointerFacts {
     if ty.is_opaque() {
-        // A handle, of which only the byte offset is checked.
+        // An opaque handle; only its byte offset is checked.
         return PointerFacts { nonnull: true, ..PointerFacts::NONE };
     }
     let here = ty.device.kind() == Device::CPU.kind();
@@ -167,7 +167,7 @@ fn tensor_facts(ty: &TensorType) -> PointerFacts {
     }
 }
 
-/// How many bytes there are from the first element on, where the sizes are constant and the tensor compact.
+/// The number of bytes from the first element to the end, if the sizes are constant and the tensor is contiguous.
 fn constant_bytes(ty: &TensorType) -> Option<u32> {
     let dtype = ty.exact_dtype()?;
     let bits = u64::from(dtype.bits) * u64::from(dtype.lanes);
@@ -182,7 +182,7 @@ fn constant_bytes(ty: &TensorType) -> Option<u32> {
     u32::try_from(bytes?).ok()
 }
 
-/// The flat values of parameters, as the convention `flat` has them, of which one is next.
+/// A cursor over the flat values of parameters, in the order of convention `flat`.
 pub(super) struct FlatValues {
     values: Vec<Value>,
     next: usize,
@@ -194,7 +194,7 @@ impl FlatValues {
     }
 
     fn peek(&self) -> Value {
-        // there are as many as the signature's types say
+        // the number of values matches the signature's types
         self.values.get(self.next).copied().unwrap_or(Value::from_u32(0))
     }
 
@@ -230,7 +230,7 @@ pub(super) fn define<R>(
         captured: place.captured,
         is_c: place.is_c,
         extras: Vec::new(),
-        moved: Vec::new(),
+        owners: Owners::default(),
         arguments: Vec::new(),
         checks: ValueChecks::default(),
         scratch_bytes: 0,
@@ -252,7 +252,7 @@ pub(super) fn define<R>(
 }
 
 impl BodyLowerer<'_> {
-    /// States the place of the operations that follow, if there is one.
+    /// Sets the source location of the following operations; does nothing for `None`.
     pub(super) fn locate(&mut self, place: Option<&crate::spec::Place>) {
         let Some(place) = place else { return };
         let location = SourceLocation { file: place.file.clone(), line: place.line, function: place.function.clone() };
@@ -260,7 +260,14 @@ impl BodyLowerer<'_> {
         self.b.set_location(Some(location));
     }
 
-    /// Gives the function's parameters their meaning, in the order of convention `flat`.
+    /// The source location of the current operations, if it is set.
+    pub(super) fn place(&mut self) -> Option<crate::spec::Place> {
+        let location = self.b.location()?;
+        let SourceLocation { file, line, function } = &self.b.module().locations[location];
+        Some(crate::spec::Place::new(file, *line, function))
+    }
+
+    /// Maps the function's C parameters to the signature's, in the order of convention `flat`.
     fn args(&mut self, signature: &Signature) -> Args {
         let func = self.b.func_ref();
         let declared = self.b.module().functions[func].signature.params.len();
@@ -270,7 +277,7 @@ impl BodyLowerer<'_> {
             self.arg(&param.name, &param.ty, &mut params, &mut args);
         }
         for (number, tensor) in signature.returned_tensors().into_iter().enumerate() {
-            let result = self.tensor(tensor, &mut params, (Origin::Result, Scope::BODY));
+            let result = self.tensor(tensor, &mut params, (Origin::Result, Life::BODY));
             args.results.push((signature.returned_path(number), result));
         }
         for symbol in signature.symbols() {
@@ -283,7 +290,7 @@ impl BodyLowerer<'_> {
         args
     }
 
-    /// A parameter, or what it is inside, by its path.
+    /// Adds a parameter, or the value inside an optional or tuple, under its path.
     pub(super) fn arg(&mut self, path: &str, ty: &ParamType, params: &mut FlatValues, args: &mut Args) {
         match ty {
             ParamType::Scalar(ScalarType::Bool) => {
@@ -293,7 +300,7 @@ impl BodyLowerer<'_> {
             ParamType::Scalar(ty) if ty.is_half() => {
                 let bits = params.next();
                 let value = half::widen(&mut self.b, *ty, bits);
-                // which has all values of both
+                // `float32` has all values of both half types
                 let value = self.b.convert(ConvertOp::FDemote, Type::F32, value);
                 args.add(path.to_owned(), Arg::Scalar(ScalarType::Float32, value));
             }
@@ -306,7 +313,7 @@ impl BodyLowerer<'_> {
                 }
             }
             ParamType::Tensor(tensor) if Convention::Flat.form(tensor) == TensorForm::Data => {
-                let tensor = self.tensor(tensor, params, (Origin::Argument, args.scope));
+                let tensor = self.tensor(tensor, params, (Origin::Argument, args.life));
                 args.add(path.to_owned(), tensor);
             }
             ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Array(_) => {
@@ -345,21 +352,22 @@ impl BodyLowerer<'_> {
         }
     }
 
-    fn tensor(&mut self, ty: &TensorType, params: &mut FlatValues, (origin, scope): (Origin, Scope)) -> Arg {
+    fn tensor(&mut self, ty: &TensorType, params: &mut FlatValues, (origin, life): (Origin, Life)) -> Arg {
         match Convention::Flat.form(ty) {
             TensorForm::Data => {
                 let data = params.next();
                 if ty.is_opaque() {
-                    // the offset, which no operation of a body takes
+                    // skip the offset, since no operation of a body uses it
                     params.next();
                 }
-                Arg::Tensor(TensorVars { ty: ty.clone(), data, shape: Vec::new(), strides: None, origin, scope })
+                let (shape, strides) = (Vec::new(), None);
+                Arg::Tensor(Box::new(TensorVars { ty: ty.clone(), data, shape, strides, origin, life }))
             }
             TensorForm::Descriptor | TensorForm::MemRef => Arg::Scalar(ScalarType::Handle, params.next()),
         }
     }
 
-    /// An integer as a symbol has it.
+    /// An integer as a symbol's value, an `I64`.
     fn widened(&mut self, ty: ScalarType, value: Value) -> Value {
         match (ty.bits(), ty.is_signed_int()) {
             (64, _) => value,
@@ -368,7 +376,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Sizes and strides of all tensors, now that the symbols are known.
+    /// Computes sizes and strides of all tensors. The symbols must be known.
     pub(super) fn shapes(&mut self, args: &mut Args) {
         for arg in args.all_mut() {
             let Arg::Tensor(vars) = arg else { continue };
@@ -377,18 +385,18 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Sizes or strides. The checks have compared every one with its expression.
+    /// Computes sizes or strides. The checks have compared each with its expression.
     fn dims(&mut self, dims: &[Dim]) -> Vec<Value> {
         dims.iter().map(|dim| self.compute(dim)).collect()
     }
 
-    /// The value of an expression. The checks have found that it has one; where an optional tensor that carries one of its symbols is
-    /// absent, any value will do.
+    /// Computes an expression. The checks guarantee that it has a value, except when an optional tensor that carries
+    /// one of its symbols is absent. Then the value isn't used, so any value is correct.
     fn compute(&mut self, dim: &Dim) -> Value {
         lower_dim(self, dim).unwrap_or_else(|| self.b.i64(0))
     }
 
-    /// Sets the value of a symbol, or forgets it.
+    /// Sets the value of a symbol, or removes it.
     pub(super) fn set_symbol(&mut self, name: &str, value: Option<Value>) {
         match value {
             Some(value) => self.symbols.insert(name.to_owned(), value),
@@ -401,7 +409,7 @@ impl BodyLowerer<'_> {
         self.symbols.get(name).copied()
     }
 
-    /// Goes on where `cond` holds; elsewhere `failure`, run in a cold block, says what to raise.
+    /// Continues if `cond` holds. Otherwise raises what `failure` returns; `failure` runs in a cold block.
     pub(super) fn check(&mut self, cond: Value, failure: impl FnOnce(&mut Self) -> Failure) {
         let (ok, bad) = (self.b.block(), self.b.cold_block());
         self.b.branch(cond, ok, bad, Hint::Likely);
@@ -426,7 +434,7 @@ impl BodyLowerer<'_> {
         self.b.jump(fail, &[template, first, second]);
     }
 
-    /// The one way out for errors of few values.
+    /// The shared raising block for errors of few values.
     fn fail_block(&mut self) -> Block {
         let exit = self.exit_block();
         if let Some(fail) = self.fail.get(&exit) {
@@ -446,7 +454,7 @@ impl BodyLowerer<'_> {
         fail
     }
 
-    /// The one way out for errors of many values.
+    /// The shared raising block for errors of many values.
     fn fail_of_many_block(&mut self) -> (Block, StackSlot) {
         let exit = self.exit_block();
         if let Some(fail) = self.fail_of_many.get(&exit) {
@@ -470,7 +478,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Ends the current block with the error of a template, by a way out.
+    /// Ends the current block by raising a template's error and taking an exit.
     fn report(&mut self, template: Value, context: Value, exit: Option<Block>) {
         let pool = self.b.data_addr(self.pool.data, 0);
         let report = helpers::report(self.b.module());
@@ -481,8 +489,8 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Keeps the result's address in the frame: across calls it would take a register that Cranelift moves it to and from in every turn of a
-    /// loop.
+    /// Keeps the result's address in the frame. In a register it would have to survive calls, and Cranelift would move
+    /// it to and from that register in every turn of a loop.
     pub(super) fn spill_result(&mut self) {
         let Some(result) = self.result.filter(|_| self.result_spilled.is_none()) else { return };
         let slot = self.b.slot(8, 8);
@@ -505,7 +513,7 @@ impl BodyLowerer<'_> {
         })
     }
 
-    /// Returns 0, with the function's value.
+    /// Returns 0 after storing the function's result.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
         if let Some(result) = self.result_pointer() {
             match self.is_c {
@@ -521,7 +529,7 @@ impl BodyLowerer<'_> {
     }
 }
 
-/// Code of expressions that the checks have computed before: no step overflows.
+/// Emits code for expressions that the checks have computed before, so no step overflows.
 impl DimCode for BodyLowerer<'_> {
     fn constant(&mut self, value: i64) -> Value {
         self.b.i64(value)
@@ -536,7 +544,7 @@ impl DimCode for BodyLowerer<'_> {
             DimOp::Add => self.b.binary(BinaryOp::Add, x, y),
             DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
             DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
-            // a divisor of 0 stands for a value that is absent
+            // a divisor of 0 means that its value is absent
             DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv => total_division(&mut self.b, op, x, y),
             DimOp::Min | DimOp::Max => extremum(&mut self.b, op, x, y),
         }

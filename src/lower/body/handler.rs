@@ -1,4 +1,4 @@
-//! Errors in a body's hands: `try`, and what a handler does with the error that it has caught.
+//! Error handling in a body: `try`, and what a handler can do with a caught error.
 
 use std::fmt;
 
@@ -11,11 +11,13 @@ use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkag
 use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
 use crate::lower::abi::{PAYLOAD, store_any};
 use crate::lower::encode::{Subject, shown};
+use crate::lower::once::Source;
 use crate::lower::{capi, ffi_call};
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// The error that a handler of [`Body::try_`] has caught. The handler owns it: it is released where the handler's text ends, unless it is raised again.
+/// The error caught by a handler of [`Body::try_`]. The handler owns it and releases it at its end, unless it raises
+/// the error again.
 #[derive(Clone, Copy)]
 pub struct Caught<'b, 'a> {
     body: &'b Body<'a>,
@@ -24,10 +26,10 @@ pub struct Caught<'b, 'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Runs `attempt`; where an error leaves it, `handler` takes the error and the function goes on behind both.
+    /// Runs `attempt`. If an error leaves it, `handler` receives the error. The function then continues after both.
     ///
-    /// It catches the errors of callees and of the body's own checks. An error of the environment (code -2), such as a signal that Python has
-    /// received, and a code without an error object are not caught.
+    /// This catches errors of callees and of the body's own checks. It doesn't catch errors of the environment (code
+    /// -2), such as a signal that Python has received, or a code without an error object.
     pub fn try_<'b>(&'b self, attempt: impl FnOnce(), handler: impl FnOnce(Caught<'b, 'a>)) {
         let blocks = self.emit(|l| {
             let (caught, join) = (l.b.cold_block(), l.b.block());
@@ -67,7 +69,7 @@ impl<'a> Body<'a> {
                 any,
                 scope: super::expr::Ops::scope(self),
                 known: KnownOwned::Nothing,
-                loops: Owned::VARIABLE,
+                loops: self.emit(|l| Some(l.exits.loops())),
             };
             handler(Caught { body: self, owned, code });
         });
@@ -79,7 +81,7 @@ impl<'a> Body<'a> {
 }
 
 impl<'b> Caught<'b, '_> {
-    /// Whether the error is of that kind, such as `ValueError`.
+    /// Whether the error has that kind, such as `ValueError`.
     pub fn is_kind(self, kind: &str) -> Expr<'b> {
         self.owned.used("is_kind");
         let value = self.body.value(|l| {
@@ -103,15 +105,15 @@ impl<'b> Caught<'b, '_> {
         self.owned
     }
 
-    /// Raises the error again: it leaves the function, or goes to the next handler outside, with the code that it came with.
+    /// Raises the error again with its original code. It leaves the function or goes to the next enclosing handler.
     pub fn raise_again(self) {
-        self.owned.take_error("raise_again");
+        self.owned.used("raise_again");
         self.body.emit(|l| {
             let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
             crate::lower::abi::store_none(&mut l.b, self.owned.any);
             ffi_call::set_raised(&mut l.b, error);
             let location = l.b.location();
-            // the error has the lines that it has passed
+            // the backtrace already has the error's lines
             l.b.set_location(None);
             l.exit(self.code);
             l.b.set_location(location);
@@ -119,17 +121,17 @@ impl<'b> Caught<'b, '_> {
         });
     }
 
-    /// Raises another error that this one is the cause of: kind, message and values as of [`Body::raise`].
+    /// Raises another error with this one as its cause. The kind, message and values are those of [`Body::raise`].
     pub fn raise_from(self, kind: &str, message: &str, values: &[Expr<'b>]) {
-        self.owned.take_error("raise_from");
-        // it is raised here, and caught again to be given its cause
+        self.owned.used("raise_from");
+        // raise the new error here and catch it again, to set its cause
         self.body.try_(
             || self.body.raise(kind, message, values),
             |new| {
                 self.body.emit(|l| {
                     let cause = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
                     let error = l.b.load(Type::Ptr, new.owned.any, PAYLOAD, MemFlags::ALIGNED);
-                    // nobody else has the new error yet, so that its cell may be written
+                    // no other code has the new error yet, so its cell can be written
                     let before = l.b.load(Type::Ptr, error, CAUSE_CHAIN, MemFlags::ALIGNED);
                     let (set, done) = (l.b.block(), l.b.block());
                     let free = l.b.icmp_imm(IntCC::Eq, before, 0);
@@ -146,20 +148,13 @@ impl<'b> Caught<'b, '_> {
     }
 }
 
-impl Owned<'_> {
-    /// Notes that a handler has raised its error again.
-    fn take_error(self, operation: &str) {
-        self.used(operation);
-    }
-}
-
 impl fmt::Debug for Caught<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Caught({:?})", self.owned)
     }
 }
 
-/// `int32_t same_text(const char* a, int64_t a_size, const char* b, int64_t b_size)`: 1 where both are the same bytes.
+/// `int32_t same_text(const char* a, int64_t a_size, const char* b, int64_t b_size)`: returns 1 if the bytes are equal.
 fn same_text(b: &mut FunctionBuilder<'_>) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_same_text";
     let module = b.module();
@@ -197,8 +192,9 @@ fn same_text(b: &mut FunctionBuilder<'_>) -> FuncRef {
 }
 
 impl Body<'_> {
-    /// Looks for signals of the environment, such as Python's `KeyboardInterrupt`, each `turns` times that this place is reached
-    /// (`TVMFFIEnvCheckSignals`), as in a loop that runs for long. Where there is one, its code leaves the function.
+    /// Checks for signals of the environment, such as Python's `KeyboardInterrupt`, each time this point has been
+    /// reached `turns` times. Use it in long loops. It calls `TVMFFIEnvCheckSignals`; if a signal is pending, the
+    /// function returns its code.
     pub fn check_signals_every(&self, turns: u32) {
         if turns == 0 {
             return self.mistake("check_signals_every", "expected a number of turns of at least 1, got 0");
@@ -228,15 +224,16 @@ impl Body<'_> {
         });
     }
 
-    /// The opaque pointer to the compiler's own state, which the global function `name` returns: `mylang.get_global_state`. It is fetched once for the whole
-    /// library, and isn't NULL.
+    /// The opaque pointer to the compiler's own state, as returned by the global function `name`, such as
+    /// `mylang.get_global_state`. It is fetched once for the whole library, and is never NULL.
     pub fn env_state(&self, name: &str) -> Expr<'_> {
         if name.is_empty() || name.contains('\0') {
             self.mistake("env_state", "the name is empty or holds a NUL byte");
             return self.placeholder(ScalarType::Handle);
         }
         let value = self.value(|l| {
-            let state = l.handles.state(l.b.module(), l.prefix, name, &mut l.pool.constants, l.pool.data);
+            let source = Source::of_state(name);
+            let state = l.handles.state(l.b.module(), l.prefix, source, &mut l.pool.constants, l.pool.data);
             let caller = l.pool.constants.text(&shown(l.signature, Subject::Call));
             let (data, mut refused) = (l.pool.data, None);
             let pointer = crate::lower::once::load_state(
@@ -256,15 +253,11 @@ impl Body<'_> {
         self.expr(value, ScalarType::Handle)
     }
 
-    /// Raises a `RecursionError` where more than `most` calls of this function are under way, in all threads together. It is stated at the beginning
-    /// of a body that may call itself without end, so that the error comes before the stack is gone.
+    /// Raises a `RecursionError` if more than `most` calls of this function are active, counted across all threads.
+    /// Call it at the start of a body that may recurse without end, to raise an error before the stack overflows.
     pub fn limit_recursion(&self, most: u32) {
-        let text = self.emit(|l| {
-            format!(
-                "`{}` is called again and again by itself: more than {most} calls are under way",
-                shown(l.signature, Subject::Call)
-            )
-        });
+        let text = self
+            .emit(|l| format!("maximum recursion depth of {most} exceeded in `{}`", shown(l.signature, Subject::Call)));
         self.emit(|l| {
             let cell = l.handles.cell(l.b.module(), "depth", 8);
             let address = l.b.data_addr(cell, 0);

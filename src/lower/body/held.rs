@@ -1,50 +1,50 @@
-//! What a body holds at a point of its text: a stack, with the blocks by which it is given up.
+//! The stack of what a body owns at a program point, with the blocks that release it.
 
 use std::collections::HashMap;
 
 use crate::ir::{Block, DataRef, LocationRef, Value};
 
-/// A thing that a body has to give up when it leaves.
+/// Something that a body has to release when it leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Held {
-    /// The value at an address of the frame, a `TVMFFIAny`; it is None once it has been moved elsewhere.
+    /// The `TVMFFIAny` at an address in the frame; it is None after it has been moved.
     Value(Value),
-    /// A call that is counted in a cell.
+    /// An active call, counted in a cell.
     Depth(DataRef),
-    /// The handler of a `try`, which takes the code of an error.
+    /// The handler of a `try`; its block takes the code of an error.
     Handler(Block),
 }
 
-/// An entry of the stack, with the blocks that begin at it.
+/// A stack entry, with the blocks that start by releasing it.
 pub(super) struct Entry {
     pub held: Held,
     pub on_error: Option<Block>,
     pub on_return: Option<Block>,
 }
 
-/// The ways out of one body.
+/// The exits of one body.
 #[derive(Default)]
 pub(super) struct Exits {
     pub stack: Vec<Entry>,
-    /// The blocks that extend the backtrace by a location, and go on at a block (or return).
+    /// The blocks that append a location to the backtrace and then jump to a block (or return).
     pub traced: HashMap<(Option<Block>, LocationRef), Block>,
-    /// The block that returns the code that it takes, once one is needed.
+    /// The block that returns the code passed to it, created when first needed.
     pub plain: Option<Block>,
-    /// The loops that are being written, each inside of the one before.
+    /// The open loops, from the outermost to the innermost.
     loops: Vec<LoopExit>,
 }
 
-/// The way out of a loop.
+/// The exit of a loop.
 #[derive(Clone, Copy)]
 pub(super) struct LoopExit {
-    /// The block behind the loop.
+    /// The block after the loop.
     pub done: Block,
-    /// How many entries the stack has outside of the loop.
+    /// The depth of the stack outside the loop.
     pub depth: usize,
 }
 
 impl Exits {
-    /// How many things are held.
+    /// The current depth of the stack.
     pub(super) fn depth(&self) -> usize {
         self.stack.len()
     }
@@ -58,24 +58,34 @@ impl Exits {
         self.loops.pop();
     }
 
-    /// Holds the thing that was held last no longer: it has turned out to own nothing.
+    /// Removes the top entry, because it owns nothing.
     pub(super) fn forget(&mut self) {
         self.stack.pop();
     }
 
-    /// Holds what is above a depth no longer: the way that held it has ended.
+    /// Removes the entries above a depth, because the path that held them has ended.
     pub(super) fn cut(&mut self, depth: usize) {
         self.stack.truncate(depth);
     }
 
-    /// Whether an error would end at a handler.
+    /// Whether a handler would catch an error.
     pub(super) fn has_handler(&self) -> bool {
         self.stack.iter().any(|entry| matches!(entry.held, Held::Handler(_)))
     }
 
-    /// How many loops are being written.
+    /// The number of open loops.
     pub(super) fn loops(&self) -> usize {
         self.loops.len()
+    }
+
+    /// The blocks after the open loops; each identifies its loop.
+    pub(super) fn open_loops(&self) -> impl Iterator<Item = Block> {
+        self.loops.iter().map(|looped| looped.done)
+    }
+
+    /// The loop at that nesting depth.
+    pub(super) fn loop_at(&self, depth: usize) -> Option<Block> {
+        self.loops.get(depth).map(|looped| looped.done)
     }
 
     /// The innermost loop.

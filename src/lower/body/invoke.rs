@@ -1,12 +1,15 @@
-//! Calls: what a function returns is owned and taken apart, put into a variable, or returned.
+//! Calls: the result is owned and taken apart, assigned to a variable, or returned.
 
 use super::args::Args;
-use super::calls::{ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, Target, placeholder};
+use super::calls::{
+    ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, PART_OF_THE_NEXT_TURN, Target, placeholder,
+};
 use super::control::unreachable;
 use super::expr::Ops;
 use super::function::BodyLowerer;
 use super::held::Held;
-use super::pack::{Packed, address_of, evaluate, evaluate_all};
+use super::life::Ended;
+use super::pack::{Beside, Packed, address_of, evaluate, evaluate_each};
 use super::param::ParamRef;
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_none};
@@ -20,7 +23,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
     let Call { body, target, args, kwargs } = call;
     let operation = format!("call of `{}`", target.name());
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
-    // what isn't of a plain type is taken as a whole, with its payload
+    // a result without a plain type is taken as a whole, including its payload
     let whole = !ty.as_ref().is_some_and(owns_nothing);
     let called = make_call(body, &operation, &target, &args, &kwargs, whole);
     let (made, any) = match called {
@@ -44,7 +47,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
         Some(ty) => KnownOwned::Type(body.arena().ty(ty.clone())),
         None => KnownOwned::Nothing,
     };
-    let loops = body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
+    let loops = body.emit(|l| Some(l.exits.loops()));
     let owned = Owned { body, any, scope: body.scope(), known, loops };
     let Some(ty) = ty else {
         body.run(&mut |l| l.let_go(depth));
@@ -58,7 +61,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
     result
 }
 
-/// Whether a value of the type is no object, once it is checked.
+/// Whether a checked value of the type is never an object.
 fn owns_nothing(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Scalar(_) | ParamType::None | ParamType::Int(_) | ParamType::Bool(_) | ParamType::Device)
 }
@@ -70,7 +73,7 @@ fn moved_slot(arg: &CallArg<'_>) -> Option<Value> {
     }
 }
 
-/// Makes None of an owned value that a callee has taken.
+/// Sets an owned value to None if a callee has taken it.
 fn forget_taken(l: &mut BodyLowerer<'_>, any: Value) {
     let index = l.b.load(Type::I64, any, TYPE_INDEX, MemFlags::ALIGNED);
     let payload = l.b.load(Type::I64, any, PAYLOAD, MemFlags::ALIGNED);
@@ -83,15 +86,15 @@ fn forget_taken(l: &mut BodyLowerer<'_>, any: Value) {
     l.b.store(index, any, TYPE_INDEX, MemFlags::ALIGNED);
 }
 
-/// A call that has been made.
+/// A completed call.
 #[derive(Clone, Copy)]
 struct Called {
     code: Value,
-    /// The address of what the function has returned.
+    /// The address of the function's result.
     any: Value,
 }
 
-/// Packs the arguments and calls. `whole` says that the payload of the result is looked at even where the callee leaves it out.
+/// Packs the arguments and calls. With `whole`, the payload of the result is read even if the callee doesn't write it.
 fn make_call(
     body: &dyn Ops,
     operation: &str,
@@ -100,7 +103,8 @@ fn make_call(
     kwargs: &[(String, CallArg<'_>)],
     whole: bool,
 ) -> Option<Called> {
-    let mut packed = evaluate_all(body, operation, args)?;
+    let beside = Beside::new(args.iter().chain(kwargs.iter().map(|(_, value)| value)));
+    let mut packed = evaluate_each(body, operation, args)?;
     if !kwargs.is_empty() {
         packed.push(body.emit(|l| Some(Packed::Copy(l.made_by("ffi.GetKwargsObject", &[]))))?);
         for (name, value) in kwargs {
@@ -108,6 +112,7 @@ fn make_call(
             packed.push(evaluate(body, operation, value)?);
         }
     }
+    beside.check(body, operation);
     if i32::try_from(packed.len()).is_err() {
         body.note(operation, "has more arguments than a call can have".to_owned());
         return None;
@@ -120,14 +125,18 @@ fn make_call(
     let callee = match target {
         Target::Value(Callee::Owned(owned)) => Some(Ok(owned.used(operation).any)),
         Target::Value(Callee::Param(param)) => match (param.node, param.ty()) {
-            (Some(_), Some(ParamType::Function)) if param.args.any.is_none() => Some(Err(param.value().value)),
-            (Some(node), Some(_)) => match body.emit(|l| Some(address_of(l, param.args, &node.path)))? {
-                Ok(any) => Some(Ok(any)),
-                Err(problem) => {
-                    body.note(operation, problem);
-                    return None;
+            (Some(_), Some(ParamType::Function)) if param.args.any.is_none() => {
+                Some(Err(param.value().used(operation).value))
+            }
+            (Some(node), Some(_)) if param.alive(operation).node.is_some() => {
+                match body.emit(|l| Some(address_of(l, param.args, &node.path)))? {
+                    Ok(any) => Some(Ok(any)),
+                    Err(problem) => {
+                        body.note(operation, problem);
+                        return None;
+                    }
                 }
-            },
+            }
             _ => return None,
         },
         _ => None,
@@ -137,8 +146,8 @@ fn make_call(
         let function = match (target, callee) {
             (Target::Symbol { name }, _) => {
                 let wrapper = l.wrapper(name);
-                let call =
-                    SymbolCall { caller: l.signature.name().to_owned(), callee: name.clone(), args: known.clone() };
+                let (caller, place) = (l.signature.name().to_owned(), l.place());
+                let call = SymbolCall { caller, callee: name.clone(), args: known.clone(), place };
                 l.symbol_calls.push(call);
                 let array = l.store(&packed);
                 let any = l.result_slot(whole);
@@ -153,20 +162,21 @@ fn make_call(
             (Target::Value(_), Some(Err(function))) => function,
             (Target::Value(_), None) => return None,
         };
-        // behind the way to the function, so that no register keeps the address on that way
+        // after looking up the function, so no register keeps the address during the look-up
         let any = l.result_slot(whole);
         Some(Called { code: l.call_function(function, &packed, any), any })
     })
 }
 
-/// Checks an owned value by a stated type and gives its parts.
+/// Checks an owned value against a stated type and returns its parts.
 fn take_apart<'b>(owned: Owned<'b>, path: &str, relation: &str, ty: ParamType) -> CallResult<'b> {
     let body = owned.body;
     if !ty.is_passed() {
         body.note("returns", format!("an {ty} is no value"));
         return placeholder(body, path, &ParamType::None, owned);
     }
-    let args = body.emit(|l| Some(l.checked_value(owned, path, relation, &ty)));
+    let life = body.life_of_part(owned.any);
+    let args = body.emit(|l| Some(l.checked_value((owned.any, life), path, relation, &ty)));
     match args {
         Some(Ok(args)) => {
             let args: &'b Args = body.arena().args(args);
@@ -180,17 +190,28 @@ fn take_apart<'b>(owned: Owned<'b>, path: &str, relation: &str, ty: ParamType) -
     }
 }
 
-/// The value of a variable by a stated type.
+/// The value of a variable, checked against a stated type.
 pub(super) fn cast<'b>(owned: Owned<'b>, path: &str, ty: ParamType) -> CallResult<'b> {
     take_apart(owned.used("cast"), path, "of", ty)
 }
 
-/// Gives an owned place a value, and releases the one before if there may be one.
-pub(super) fn assign<'b>(body: &'b dyn Ops, to: Value, value: CallArg<'b>, filled: bool) {
+/// Assigns a value to a variable, and releases the old value.
+pub(super) fn assign<'b>(variable: Owned<'b>, value: CallArg<'b>) {
+    const OPERATION: &str = "set";
+    let (body, to) = (variable.body, variable.any);
+    if variable.ended() == Some(Ended::Block) {
+        variable.used(OPERATION);
+        return;
+    }
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
-    let Some(packed) = evaluate(body, "set", &value) else { return };
+    let packed = evaluate(body, OPERATION, &value);
+    // even after an error: the variable counts as set
+    if !body.emit(|l| l.give(to)) {
+        body.note(OPERATION, PART_OF_THE_NEXT_TURN.to_owned());
+    }
+    let Some(packed) = packed else { return };
     body.run(&mut |l| {
-        // the value may be made of the one before, which is released last
+        // the new value may be made from the old one, so release the old one last
         let new = match packed {
             Packed::Moved(from) => from,
             _ => {
@@ -201,18 +222,16 @@ pub(super) fn assign<'b>(body: &'b dyn Ops, to: Value, value: CallArg<'b>, fille
         };
         let words = [TYPE_INDEX, PAYLOAD].map(|at| l.b.load(Type::I64, new, at, MemFlags::ALIGNED));
         store_none(&mut l.b, new);
-        if filled {
-            super::exits::release_any(&mut l.b, to, true);
-        }
+        super::exits::release_any(&mut l.b, to, true);
         l.store_words(words[0], words[1], to);
         l.let_go(depth);
     });
 }
 
-/// Returns a value that isn't a scalar.
-pub(super) fn return_value<'b>(body: &'b dyn Ops, value: CallArg<'b>) {
+/// Returns a non-scalar value from the function; `false` after an error.
+pub(super) fn return_value<'b>(body: &'b dyn Ops, value: CallArg<'b>) -> bool {
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
-    let Some(packed) = evaluate(body, "ret_value", &value) else { return };
+    let Some(packed) = evaluate(body, "ret_value", &value) else { return false };
     body.run(&mut |l| {
         let Some(result) = l.result_pointer() else { return };
         match packed {
@@ -227,4 +246,5 @@ pub(super) fn return_value<'b>(body: &'b dyn Ops, value: CallArg<'b>) {
         unreachable(l);
         l.let_go(depth);
     });
+    true
 }

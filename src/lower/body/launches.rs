@@ -1,4 +1,4 @@
-//! Launches of kernels on devices from a body: the values that a launch goes by, beside the function's parameters.
+//! Launches of device kernels from a body, with named values in addition to the function's parameters.
 
 use super::args::TensorVars;
 use super::builder::Body;
@@ -8,6 +8,7 @@ use super::tensor::TensorRef;
 use super::views::device_of;
 use crate::image::Image;
 use crate::ir::{ConvertOp, Type, Value};
+use crate::lower::args;
 use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
 use crate::lower::encode::{Subject, shown};
@@ -15,13 +16,14 @@ use crate::lower::fast_path::device_parts;
 use crate::lower::launch::{self, LaunchSpec};
 use crate::spec::{Launch, Layout, ParamType, ScalarType, Signature, TensorType, dim};
 
-/// A value of a body that a launch knows by a name: an expression, or a tensor.
+/// A value that a body passes to a launch under a name: an expression or a tensor.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum LaunchValue<'b> {
-    /// A number, or a pointer that the kernel gets.
+    /// A number, or a pointer for the kernel.
     Scalar(Expr<'b>),
-    /// A tensor: its data as `ws`, and its sizes and strides as `ws.shape[0]` and `ws.strides[0]`.
+    /// A tensor. Under the name `ws`, its data is `ws`, and its sizes and strides are `ws.shape[0]` and
+    /// `ws.strides[0]`.
     Tensor(TensorRef<'b>),
 }
 
@@ -37,32 +39,34 @@ impl<'b> From<TensorRef<'b>> for LaunchValue<'b> {
     }
 }
 
-/// The values that a launch has by names of its own.
+/// The named values of a launch.
 #[derive(Default)]
 struct Named {
-    /// In order, each with its type as a parameter has it.
+    /// In order, each with its type as a parameter.
     params: Vec<(String, ParamType)>,
-    /// C values by name: of a tensor its data.
+    /// C values by name; the value of a tensor is its data.
     values: Vec<(String, Value)>,
     /// Sizes and strides of tensors.
     symbols: Vec<(String, Value)>,
 }
 
 impl<'a> Body<'a> {
-    /// Launches a kernel of images on the device of the function's first tensor of that kind of device, as [`Kernel::launch`](crate::Kernel::launch)
-    /// does: extents and parameters are expressions over the function's symbols and parameters. A launch that fails raises the error, and what
-    /// the body owns is released.
+    /// Launches a kernel of `images` on the device of the function's first tensor with that kind of device, as
+    /// [`Kernel::launch`](crate::Kernel::launch) does. Extents and parameters are expressions over the function's
+    /// symbols and parameters. If a launch fails, the function releases what the body owns and raises the error.
     ///
-    /// Mistakes are the body's: they come back with its others as [`LowerError::Body`](crate::LowerError::Body).
+    /// Errors in the launch itself are reported with the body's other errors, as
+    /// [`LowerError::Body`](crate::LowerError::Body).
     pub fn launch(&self, launch: Launch, images: impl IntoIterator<Item = Image>) {
         self.launch_with(launch, images, std::iter::empty::<(&str, LaunchValue<'_>)>());
     }
 
-    /// As [`launch`](Self::launch), with values of the body that the launch's expressions and parameters know by names. A name may not be one of
-    /// the function's. Without stated [`args`](Launch::args) the kernel gets them behind the function's parameters, by convention `flat`.
+    /// Like [`launch`](Self::launch), with named values of the body for the launch's expressions and parameters. A name
+    /// must not be one of the function's own. Without stated [`args`](Launch::args) the kernel receives the values
+    /// after the function's parameters, by convention `flat`.
     ///
     /// ```
-    /// use tvm_ffi_codegen::spec::{Launch, LaunchArg};
+    /// use tvm_ffi_codegen::spec::{Launch, KernelArg};
     /// use tvm_ffi_codegen::{DLDataType, Kernel, dim};
     /// # let images: Vec<tvm_ffi_codegen::image::Image> = Vec::new();
     ///
@@ -70,7 +74,7 @@ impl<'a> Body<'a> {
     /// let norm = Kernel::body(move |b| {
     ///     let blocks = (b.dim("n") + 1023) / 1024;
     ///     let sums = b.alloc_tensor([blocks], DLDataType::FLOAT32, b.tensor("x"));
-    ///     let args = |names: [&str; 2]| names.map(|name| LaunchArg::Param(name.to_owned()));
+    ///     let args = |names: [&str; 2]| names.map(|name| KernelArg::Param(name.to_owned()));
     ///     let first = Launch::new("sums").grid([dim("sums.shape[0]")]).block([128]).args(args(["x", "sums"]));
     ///     b.launch_with(first, images.clone(), [("sums", sums)]);
     ///     let second = Launch::new("scale").grid([dim("blocks")]).block([128]).args(args(["sums", "y"]));
@@ -87,6 +91,7 @@ impl<'a> Body<'a> {
         let operation = format!("launch of `{}`", launch.entry());
         let mut named = Named::default();
         let mut tensors: Vec<TensorRef<'b>> = Vec::new();
+        let mut missing = false;
         for (name, value) in values {
             let name = name.as_ref();
             let taken = self.signature.names_in_dims().contains(&name)
@@ -97,12 +102,20 @@ impl<'a> Body<'a> {
                 continue;
             }
             match value.into() {
-                LaunchValue::Scalar(value) => self.name_scalar(&mut named, &operation, name, value),
+                LaunchValue::Scalar(value) => {
+                    missing |= value.is_missing();
+                    self.name_scalar(&mut named, &operation, name, value);
+                }
                 LaunchValue::Tensor(tensor) => {
+                    missing |= tensor.ended().is_some() || tensor.known.is_none();
                     self.name_tensor(&mut named, &operation, name, tensor);
                     tensors.push(tensor);
                 }
             }
+        }
+        // skip the launch: it would only report an unknown value, and the error of that value is recorded already
+        if missing {
+            return;
         }
         let signature = self.signature.with_values(named.params.iter().cloned());
         let spec = LaunchSpec::new(launch, images.into_iter().collect());
@@ -110,7 +123,7 @@ impl<'a> Body<'a> {
         if !problems.is_empty() {
             return problems.into_iter().for_each(|problem| self.mistake(&operation, problem));
         }
-        let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.api().device);
+        let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.device().0);
         let first = self.signature.params().iter().find_map(|param| match &param.ty {
             ParamType::Tensor(ty) if on_the_api(ty) => Some(self.tensor(&param.name)),
             _ => None,
@@ -136,8 +149,8 @@ impl<'a> Body<'a> {
     }
 
     fn name_tensor(&self, named: &mut Named, operation: &str, name: &str, tensor: TensorRef<'_>) {
-        // a missing tensor is a mistake already
-        let Some(known) = tensor.known else { return };
+        // the error of a missing tensor is recorded already
+        let Some(known) = tensor.alive(operation) else { return };
         let TensorVars { ty, shape, strides, .. } = known.vars;
         let data = self.coerce(operation, ScalarType::Handle, Operand::Expr(tensor.ptr())).value;
         let mut part = |part: &str, values: &[Value]| -> Vec<_> {
@@ -156,11 +169,15 @@ impl<'a> Body<'a> {
 }
 
 impl BodyLowerer<'_> {
-    /// Emits a launch by a signature that has the function's parameters and named values. Fails where a value isn't there, which it names.
+    /// Emits a launch, given a signature with the function's parameters and the named values.
+    ///
+    /// # Errors
+    /// The name of a value that isn't available.
     fn launch(&mut self, spec: &LaunchSpec, signature: &Signature, named: &Named, device: Value) -> Result<(), String> {
         let called = shown(self.signature, Subject::Call);
         let (module, launches) = (self.b.module(), &mut *self.launches);
-        let into = launch::Into { module, pool: self.pool, drivers: self.drivers, launches };
+        let (pool, handles) = (&mut *self.pool, &mut *self.handles);
+        let into = launch::Into { module, pool, drivers: self.drivers, handles, prefix: self.prefix, launches };
         let prepared = launch::prepare(into, spec, signature, &called);
         let [kind, number] = device_parts(&mut self.b, device);
         let own = params::params(self.signature, Convention::Flat, KernelReturn::Status);
@@ -168,7 +185,8 @@ impl BodyLowerer<'_> {
         let params: Option<Vec<(&KernelParam, Value)>> =
             flat.iter().map(|param| Some((param, self.flat_value(&own, named, param)?))).collect();
         let params = params.ok_or_else(|| "a parameter of the kernel".to_owned())?;
-        let inputs = launch::Inputs { params, device, kind: Some(kind), number, device_ids: Vec::new() };
+        let inputs =
+            launch::Inputs { args: args::Inputs { params, device_ids: Vec::new() }, device, kind: Some(kind), number };
         let failure = launch::emit(&mut self.b, self.pool, &prepared, &inputs)?;
         let here = self.b.current();
         self.b.switch_to(failure.block);
@@ -177,7 +195,7 @@ impl BodyLowerer<'_> {
         Ok(())
     }
 
-    /// The value of a parameter of convention `flat`: one of the function's own, or a named one.
+    /// The value of a parameter of convention `flat`: a named value or one of the function's own parameters.
     fn flat_value(&self, own: &[KernelParam], named: &Named, param: &KernelParam) -> Option<Value> {
         let by_name = |values: &[(String, Value)], name: &str| {
             values.iter().find(|(known, _)| known == name).map(|(_, value)| *value)

@@ -1,4 +1,4 @@
-//! The functions that a body calls: found once, at each call, by a symbol, or in a value.
+//! Callees of a body: looked up once or at each call, addressed by symbol, or taken from a value.
 
 use super::function::{BodyLowerer, Failure};
 use super::held::Held;
@@ -9,10 +9,20 @@ use crate::lower::encode::{Subject, shown};
 use crate::lower::once::{self, Looked, NO_CONTEXT, NOT_FOUND};
 use crate::lower::protocol::{Directive, Field, Piece};
 use crate::lower::{capi, ffi_call};
+use crate::spec::{Part, Signature};
 use tvm_ffi_runtime::abi::{TypeIndex, symbol};
 
 impl BodyLowerer<'_> {
-    /// A global function, looked up once.
+    /// The calling function's name in messages. A C function with a place is reported as the function in that place,
+    /// because users know that function.
+    pub(super) fn caller(&self, shown: impl FnOnce(&Signature) -> String) -> String {
+        match self.signature.place(Part::Signature).filter(|_| self.is_c) {
+            Some(place) => place.function.clone(),
+            None => shown(self.signature),
+        }
+    }
+
+    /// Returns a global function, looked up once.
     pub(super) fn global(&mut self, name: &str) -> Value {
         self.looked_up(Looked::Global(name.to_owned()))
     }
@@ -22,13 +32,13 @@ impl BodyLowerer<'_> {
         if let Looked::Global(name) = &looked {
             let text = format!(
                 "global function `{name}` is not registered, which `{}` calls",
-                shown(self.signature, Subject::Call)
+                self.caller(|signature| shown(signature, Subject::Call))
             );
             let template = self.pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
             let exit = self.exit_target();
             return once::load_global(&mut self.b, handle, self.pool.data, template, exit);
         }
-        // the code stays in its block until the block is known in which it fails
+        // the failing block is known only after `load`, so its code is written afterwards
         let mut refused = None;
         let function = once::load(&mut self.b, handle, |b, code| refused = Some((b.current(), code)));
         if let Some((block, code)) = refused {
@@ -40,11 +50,11 @@ impl BodyLowerer<'_> {
         function
     }
 
-    /// Ends the current block with the error of a look-up that has given a code.
+    /// Ends the current block with the error of a failed look-up, given its code.
     pub(super) fn refuse_look_up(&mut self, looked: &Looked, code: Value) {
-        let caller = self.signature;
+        let caller = self.caller(Signature::to_string);
         let texts = match looked {
-            // told by the look-up itself
+            // the look-up itself raises this error
             Looked::Global(_) => Vec::new(),
             Looked::Import(name) => vec![
                 (
@@ -74,7 +84,8 @@ impl BodyLowerer<'_> {
         self.exit(code);
     }
 
-    /// Raises an error that names the caller where the look-up of an import has raised one, which names the function alone.
+    /// Replaces the error that the look-up of an import has raised, if any. That error names only the function; the new
+    /// one names the caller as well.
     pub(super) fn refuse_import(&mut self, name: &str, code: Value) {
         let (take, known, next) = (self.b.cold_block(), self.b.cold_block(), self.b.cold_block());
         let raised = self.b.icmp_imm(IntCC::Eq, code, -1);
@@ -88,7 +99,7 @@ impl BodyLowerer<'_> {
         store_any(&mut self.b, any, TypeIndex::ERROR, error);
         let depth = self.exits.depth();
         self.hold(Held::Value(any));
-        // the runtime's strings end with a NUL, which an error's own texts need not
+        // copy the texts: strings of the runtime end with a NUL, but an error's own texts may not
         let texts = [KIND, MESSAGE].map(|text| {
             let array = self.b.ptr_add_imm(error, i64::from(text));
             let copy = self.any_slot();
@@ -101,7 +112,7 @@ impl BodyLowerer<'_> {
         });
         let text = format!(
             "the look-up of the function `{name}` of the library's imports, which `{}` calls: ",
-            self.signature
+            self.caller(Signature::to_string)
         );
         let string = |field| Piece::Value(Directive::String, field);
         let pieces = [Piece::Text(&text), string(0), Piece::Text(": "), string(1)];
@@ -111,7 +122,7 @@ impl BodyLowerer<'_> {
         self.b.switch_to(next);
     }
 
-    /// A global function that is looked up now; it is held from now on.
+    /// Looks up a global function now; it is held from now on.
     pub(super) fn global_now(&mut self, name: &str) -> Value {
         let data = self.constant(name.as_bytes().to_vec());
         let array = self.byte_array(data, name.len() as i64);
@@ -125,7 +136,7 @@ impl BodyLowerer<'_> {
         let there = self.b.icmp_imm(IntCC::Ne, function, 0);
         let text = format!(
             "global function `{name}` is not registered, which `{}` calls",
-            shown(self.signature, Subject::Call)
+            self.caller(|signature| shown(signature, Subject::Call))
         );
         self.check(there, |l| Failure {
             template: l.pool.constants.template("RuntimeError", &[Piece::Text(&text)]),
@@ -136,14 +147,14 @@ impl BodyLowerer<'_> {
         function
     }
 
-    /// The function object at an address, or the error that the value there is none.
+    /// The function object at an address; raises an error if the value isn't a function.
     pub(super) fn function_at(&mut self, any: Value, name: &str) -> Value {
         let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
         let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
         let is = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::FUNCTION.0));
         let text = format!(
             "Mismatched type of {name}, which `{}` calls, expected Function, got ",
-            shown(self.signature, Subject::Call)
+            self.caller(|signature| shown(signature, Subject::Call))
         );
         self.check(is, |l| {
             let got = l.b.convert(crate::ir::ConvertOp::SExt, Type::I64, index);
@@ -154,7 +165,7 @@ impl BodyLowerer<'_> {
         payload
     }
 
-    /// The wrapper of a function by its symbol.
+    /// The wrapper of a function, referenced by its symbol.
     pub(super) fn wrapper(&mut self, name: &str) -> FuncRef {
         let symbol = format!("{}{}{name}", symbol::FUNCTION, self.prefix);
         let module = self.b.module();

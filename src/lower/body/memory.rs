@@ -1,4 +1,4 @@
-//! Memory behind pointers of a body.
+//! Loads and stores through pointers of a body.
 
 use super::builder::Body;
 use super::expr::{Expr, Operand, Ops};
@@ -8,30 +8,32 @@ use crate::ir::MemFlags;
 use crate::spec::ScalarType;
 
 impl Body<'_> {
-    /// Reads a value of that type through a pointer, which is aligned for it.
+    /// Reads a value of that type through a pointer. The pointer must be aligned for the type.
     pub fn load<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>) -> Expr<'b> {
         load(self, ty, self.pointer("load", ptr), MemFlags::ALIGNED)
     }
 
-    /// Writes a value through a pointer, which is aligned for it.
+    /// Writes a value through a pointer. The pointer must be aligned for the value's type.
     pub fn store<'b>(&'b self, ptr: Expr<'b>, value: Expr<'b>) {
         store(self, value.ty(), self.pointer("store", ptr), value.into(), MemFlags::ALIGNED);
     }
 
-    /// A pointer moved by `count` elements of that type.
+    /// A pointer advanced by `count` elements of that type.
     pub fn offset<'b>(&'b self, ptr: Expr<'b>, ty: ScalarType, count: impl Into<Operand<'b>>) -> Expr<'b> {
         let ptr = self.pointer("offset", ptr);
         let count = self.coerce("offset: the count", ScalarType::Int64, count.into());
         let body: &'b dyn Ops = self;
         let address = body.value(|l| l.b.element(ptr.value, count.value, memory_type(ty)));
-        Expr::new(body, address, ScalarType::Handle)
+        Expr::known_in(body, address, ScalarType::Handle, ptr.life_beside())
     }
 
     fn pointer<'b>(&'b self, operation: &str, ptr: Expr<'b>) -> Expr<'b> {
         if ptr.ty() == ScalarType::Handle {
             return ptr.used(operation);
         }
-        self.mistake(operation, format!("expected a pointer, got {}", ptr.ty()));
+        if !ptr.is_missing() {
+            self.mistake(operation, format!("expected a pointer, got {}", ptr.ty()));
+        }
         self.placeholder(ScalarType::Handle)
     }
 }

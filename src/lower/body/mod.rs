@@ -1,7 +1,8 @@
-//! The body builder: a kernel written by the compiler in terms of its parameters, compiled with the wrapper, which calls it.
+//! The body builder: a kernel that the compiler writes in terms of its parameters. It is compiled with the wrapper that
+//! calls it.
 //!
-//! A body sees the parameters after all checks. It is written once and runs on every backend and on the interpreter. A
-//! mistake (a name that isn't there, operands of two types) is noted, and all of them come back as one
+//! A body sees the parameters after all checks. You write it once; it runs on every backend and on the interpreter.
+//! Errors in a body, such as an unknown name or operands of two types, are recorded and returned together as one
 //! [`LowerError::Body`]; nothing panics.
 
 mod arena;
@@ -18,6 +19,7 @@ mod handler;
 mod held;
 mod invoke;
 mod launches;
+mod life;
 mod lookup;
 mod memory;
 mod ops;
@@ -28,6 +30,7 @@ mod scope;
 mod take;
 mod tensor;
 mod types;
+mod uses;
 mod variable;
 mod views;
 
@@ -56,19 +59,19 @@ pub(super) use builder::{BodyFn, Closure};
 use function::BodyLowerer;
 pub(super) use function::{Extra, Place};
 
-/// What a body has become.
+/// The lowered form of a body.
 pub(super) enum Code {
     /// A function of the module.
     Function {
         func: FuncRef,
-        /// Its last parameters, beyond those of convention `flat`.
+        /// Its last parameters, in addition to those of convention `flat`.
         extras: Vec<Extra>,
     },
-    /// Code without branches, which the wrapper takes in.
+    /// Branch-free code that the wrapper inlines.
     Straight(ir::Function),
 }
 
-/// A body that is lowered, with the closures that it makes.
+/// A lowered body, with the closures that it creates.
 pub(super) struct Lowered {
     pub code: Code,
     pub closures: Vec<Closure>,
@@ -96,7 +99,7 @@ pub(super) fn lower(
     let func = built.func;
     into.symbol_calls.extend(built.symbol_calls);
     into.always_binds |= built.always_binds;
-    // what it calls is declared behind it, and stays
+    // a body with callees isn't inlined: they are declared after it, and must stay
     let alone = into.module.functions.len() == declared + 1;
     let code = match &mut into.module.functions[func].body {
         Some(body) if body.is_straight() && alone && !place.is_c => {
@@ -109,14 +112,22 @@ pub(super) fn lower(
     Ok(Lowered { code, closures })
 }
 
-/// Builds the body at the lowerer's current block and returns from the function; gives the closures that it makes.
+/// Builds the body at the lowerer's current block and returns from the function. Returns the closures that the body
+/// creates.
 fn fill(
     l: &mut BodyLowerer<'_>,
     signature: &Signature,
     args: &Args,
     build: &dyn Fn(&Body<'_>),
 ) -> Result<Vec<Closure>, LowerError> {
-    let state = BuildState { lowerer: l, mistakes: Vec::new(), open: Vec::new(), scopes: 0, closures: Vec::new() };
+    let state = BuildState {
+        lowerer: l,
+        mistakes: Vec::new(),
+        open: Vec::new(),
+        scopes: 0,
+        closures: Vec::new(),
+        frame_is_full: false,
+    };
     let arena = Arena::default();
     let body = Body { signature, args, arena: &arena, state: RefCell::new(state) };
     build(&body);
@@ -127,8 +138,9 @@ fn fill(
             Some(ty) if l.b.is_reachable() => mistakes.push(BodyMistake {
                 operation: "ret".to_owned(),
                 problem: format!("the body can end without returning its {ty}"),
+                place: l.place(),
             }),
-            // what follows a `ret` or `raise` never runs, but still has to end
+            // code after a `ret` or `raise` never runs, but its block must still be terminated
             Some(_) => l.succeed(),
         }
     }

@@ -1,7 +1,8 @@
-//! Rust's operators on [`Expr`], by the methods of [`super::expr`].
+//! Rust's operators on [`Expr`], using the methods of [`super::expr`].
 //!
-//! Of numbers, `i64`, `f64` and `bool` stand on the left, and no second type of each kind: with two, Rust can't tell the type of
-//! `2.0 * x` before it has seen all of the function, and refuses `(2.0 * x).exp()`. An [`Operand`] stands for all others.
+//! On the left, only `i64`, `f64` and `bool` are supported: one type of each kind. With two float types Rust couldn't
+//! infer the type of `2.0 * x` before it has seen the whole function, and would reject `(2.0 * x).exp()`. Use an
+//! [`Operand`] for all other types.
 
 use super::expr::{Expr, Operand};
 use crate::ir::BinaryOp;

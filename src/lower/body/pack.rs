@@ -1,32 +1,32 @@
-//! Arguments of calls: each is evaluated, and all are stored one behind the other.
+//! Arguments of calls: each is evaluated, and all are stored consecutively.
 
 use super::args::{Arg, Args};
 use super::calls::{ArgKind, CallArg};
 use super::expr::{Operand, Ops};
 use super::function::BodyLowerer;
 use super::held::Held;
+use super::life::Ended;
 use super::param::ParamRef;
 use super::views;
 use crate::ir::{DataRef, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
 use crate::lower::abi::{
-    ANY_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, scalar_parts, store_any, store_index, store_result,
+    ANY_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, byte_array, scalar_parts, store_any, store_index, store_result,
 };
 use crate::lower::{capi, ffi_call};
 use crate::spec::{ParamType, ScalarType};
-use std::mem::offset_of;
 use target_lexicon::Endianness;
-use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
+use tvm_ffi_runtime::abi::TypeIndex;
 
-/// The most bytes of a string that stands in the `TVMFFIAny` itself.
+/// The maximum number of bytes of a string stored inline in the `TVMFFIAny`.
 const SMALL: usize = 7;
 
-/// An argument that is ready to be stored.
+/// An evaluated argument, ready to be stored.
 pub(super) enum Packed {
     Scalar(ScalarType, Value),
     /// A type index with its payload.
     Of(TypeIndex, Value),
-    /// The first 8 bytes, which have the type index, and the payload.
+    /// The first 8 bytes (they contain the type index), and the payload.
     Words(Value, Value),
     /// The value at this address.
     Copy(Value),
@@ -48,16 +48,12 @@ impl BodyLowerer<'_> {
         self.byte_array_of(data, size)
     }
 
-    /// As [`byte_array`](Self::byte_array), of any size.
+    /// Like [`byte_array`](Self::byte_array), with a computed size.
     fn byte_array_of(&mut self, data: Value, size: Value) -> Value {
-        let slot = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-        let array = self.b.stack_addr(slot);
-        self.b.store(data, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
-        self.b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
-        array
+        self.b.structured(|c| byte_array(c, c.val(data), c.val(size)).value())
     }
 
-    /// A short string in the `TVMFFIAny` itself.
+    /// A short string, stored inline in the `TVMFFIAny`.
     pub(super) fn small(&mut self, index: TypeIndex, bytes: &[u8]) -> Packed {
         let order = self.b.module().endianness;
         let mut word = [0; 8];
@@ -78,7 +74,7 @@ impl BodyLowerer<'_> {
             let offset = self.pool.constants.text(text);
             return Packed::Of(TypeIndex::RAW_STR, self.b.data_addr(self.pool.data, offset));
         }
-        // a C string would end at the NUL
+        // a C string would end at a NUL inside the text
         let data = self.constant(text.as_bytes().to_vec());
         let array = self.byte_array(data, text.len() as i64);
         let any = self.any_slot();
@@ -98,7 +94,7 @@ impl BodyLowerer<'_> {
         Packed::Of(TypeIndex::BYTE_ARRAY_PTR, self.byte_array(data, bytes.len() as i64))
     }
 
-    /// The value that a function of the runtime makes of arguments, held from now on.
+    /// The value that a function of the runtime creates from arguments, held from now on.
     pub(super) fn made_by(&mut self, global: &str, args: &[Packed]) -> Value {
         let function = self.global(global);
         let any = self.any_slot();
@@ -108,16 +104,17 @@ impl BodyLowerer<'_> {
         any
     }
 
-    /// Stores arguments one behind the other, and calls a function object.
+    /// Stores arguments consecutively, and calls a function object.
     pub(super) fn call_function(&mut self, function: Value, args: &[Packed], result: Value) -> Value {
         let array = self.store(args);
         let call = ffi_call::call(&mut self.b, function, array, args.len() as i32, result);
-        // the function has a result
+        // `call` always has a result, so the fallback is never used
         call.unwrap_or(function)
     }
 
-    /// Stores arguments one behind the other; gives the address of the first. The array is one for all calls, but in a loop each call has
-    /// its own: no callee writes to it (tvm/ffi/c_api.h, `TVMFFISafeCallType`), so type indices are stored once, ahead of the loop.
+    /// Stores arguments consecutively and returns the address of the first. Calls outside loops share one array. In a
+    /// loop each call has its own array, so that type indices are stored only once, before the loop. That is sound
+    /// because no callee writes to the array (tvm/ffi/c_api.h, `TVMFFISafeCallType`).
     pub(super) fn store(&mut self, args: &[Packed]) -> Value {
         let size = ANY_SIZE as u32 * args.len().max(1) as u32;
         let own = self.exits.loops() > 0;
@@ -156,7 +153,7 @@ impl BodyLowerer<'_> {
                 self.store_words(first, second, to);
             }
             Packed::Moved(from) => {
-                // an object by a reference to its place, all else as it is
+                // pass an object as a reference to its address, and any other value as it is
                 let index = self.b.load(Type::I32, from, TYPE_INDEX, MemFlags::ALIGNED);
                 let is_object = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
                 let first = self.b.load(Type::I64, from, TYPE_INDEX, MemFlags::ALIGNED);
@@ -177,7 +174,7 @@ impl BodyLowerer<'_> {
     }
 }
 
-/// Evaluates an argument; what it takes to make it is held from then on.
+/// Evaluates an argument; values created for it are held from then on.
 pub(super) fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Option<Packed> {
     let emit = |f: &mut dyn FnMut(&mut BodyLowerer<'_>) -> Packed| body.emit(|l| Some(f(l)));
     match &arg.0 {
@@ -232,19 +229,61 @@ pub(super) fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Op
     }
 }
 
+/// Evaluates all arguments of one call.
 pub(super) fn evaluate_all(body: &dyn Ops, operation: &str, args: &[CallArg<'_>]) -> Option<Vec<Packed>> {
+    let beside = Beside::new(args.iter());
+    let packed = evaluate_each(body, operation, args);
+    beside.check(body, operation);
+    packed
+}
+
+/// Evaluates some of a call's arguments.
+pub(super) fn evaluate_each(body: &dyn Ops, operation: &str, args: &[CallArg<'_>]) -> Option<Vec<Packed>> {
     args.iter().map(|arg| evaluate(body, operation, arg)).collect()
 }
 
-/// A parameter that is passed on, or a part of the result of a call.
+/// The arguments that a call only lends to the callee. None of them may be owned by an argument that the callee takes
+/// over, because it would end with its owner.
+pub(super) struct Beside<'c, 'b>(Vec<&'c CallArg<'b>>);
+
+impl<'c, 'b> Beside<'c, 'b> {
+    /// Collects the lent arguments that are usable before the call.
+    pub(super) fn new(args: impl Iterator<Item = &'c CallArg<'b>>) -> Self {
+        Beside(args.filter(|arg| lent(arg) == Some(None)).collect())
+    }
+
+    /// Records an error for each argument that is no longer usable.
+    pub(super) fn check(self, body: &dyn Ops, operation: &str) {
+        for _ in self.0.iter().filter(|arg| lent(arg) != Some(None)) {
+            body.note(
+                operation,
+                "the value is passed beside an argument that moves it, or what it is part of".to_owned(),
+            );
+        }
+    }
+}
+
+/// For a lent argument, why it can't be used (inner `None` if it can); `None` for any other argument.
+fn lent(arg: &CallArg<'_>) -> Option<Option<Ended>> {
+    match &arg.0 {
+        ArgKind::Param(param) => Some(param.ended()),
+        ArgKind::Tensor(tensor) => Some(tensor.ended()),
+        ArgKind::Owned(owned) => Some(owned.ended()),
+        ArgKind::Scalar(Operand::Expr(pointer)) if pointer.ty() == ScalarType::Handle => Some(pointer.ended()),
+        _ => None,
+    }
+}
+
+/// Passes on a parameter, or a part of the result of a call.
 fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Option<Packed> {
+    let param = param.alive(operation);
     let node = param.node?;
     match &node.ty {
-        ParamType::Scalar(ty) => return Some(Packed::Scalar(*ty, param.value().value)),
+        ParamType::Scalar(ty) => return Some(Packed::Scalar(*ty, param.value().used(operation).value)),
         ParamType::DType => return evaluate(body, operation, &CallArg(ArgKind::DTypeBits(param.value()))),
         ParamType::Device => return evaluate(body, operation, &CallArg(ArgKind::DeviceBits(param.value()))),
         ParamType::EnvStream | ParamType::EnvState(_) => {
-            return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().value));
+            return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().used(operation).value));
         }
         _ => {}
     }
@@ -260,7 +299,8 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
     }
 }
 
-/// The address of a value that is made of the arguments of a C function, if the body is one, and held from then on.
+/// The address of a value created from the arguments of a C function, held from then on; `None` if the body isn't a C
+/// function's, or for a value of another type.
 fn c_argument(l: &mut BodyLowerer<'_>, args: &Args, path: &str, ty: &ParamType) -> Option<Value> {
     let value = |path: &str| match args.find(path) {
         Some((_, Arg::Scalar(_, value))) if args.any.is_none() => Some(*value),
@@ -307,7 +347,7 @@ pub(super) fn address_of(l: &mut BodyLowerer<'_>, args: &Args, path: &str) -> Re
 }
 
 impl BodyLowerer<'_> {
-    /// Writes a value to a place that owns it from then on.
+    /// Writes a value to an address that owns it from then on.
     pub(super) fn own(&mut self, value: &Packed, to: Value) {
         let view = match value {
             Packed::Copy(any) => *any,

@@ -1,14 +1,15 @@
-//! Parameters by number: the typed twins of the paths that [`Body::arg`] and [`Body::tensor`] take.
+//! Parameters by index: the typed counterparts of the paths that [`Body::arg`] and [`Body::tensor`] take.
 
 use std::fmt;
 
 use super::args::{Arg, Args, Node};
 use super::builder::Body;
 use super::expr::{Expr, Ops};
+use super::life::Ended;
 use super::tensor::TensorRef;
 use crate::spec::{ParamType, ScalarType};
 
-/// A parameter of a body, or an item of a tuple: what a path names, found by number.
+/// A parameter of a body or a tuple item: what a path names, accessed by index.
 ///
 /// ```
 /// use tvm_ffi_codegen::{Kernel, Signature};
@@ -26,12 +27,12 @@ use crate::spec::{ParamType, ScalarType};
 pub struct ParamRef<'b> {
     pub(super) body: &'b dyn Ops,
     pub(super) args: &'b Args,
-    /// `None` after a mistake.
+    /// `None` after an error.
     pub(super) node: Option<&'b Node>,
 }
 
 impl Body<'_> {
-    /// The parameter of that number, counted from 0.
+    /// The parameter at an index, counted from 0.
     pub fn param(&self, index: usize) -> ParamRef<'_> {
         let node = self.args.params.get(index);
         if node.is_none() {
@@ -47,24 +48,25 @@ impl Body<'_> {
     }
 }
 
+#[expect(clippy::return_self_not_must_use, reason = "a body may leave a value unused")]
 impl<'b> ParamRef<'b> {
-    /// The path, as [`Body::arg`] takes it: `cfg[2][0]`. Empty after a mistake.
+    /// The path, as [`Body::arg`] takes it: `cfg[2][0]`. Empty after an error.
     pub fn path(self) -> &'b str {
         self.node.map_or("", |node| &node.path)
     }
 
-    /// The type that the signature states; `None` after a mistake.
+    /// The type stated by the signature; `None` after an error.
     pub fn ty(self) -> Option<&'b ParamType> {
         self.node.map(|node| &node.ty)
     }
 
-    /// The items of a tuple or an optional tuple, in order; of anything else there are none.
+    /// The items of a tuple or an optional tuple, in order; empty for any other type.
     pub fn items(self) -> impl ExactSizeIterator<Item = ParamRef<'b>> {
         let items = self.node.map_or(&[][..], |node| &node.items);
         items.iter().map(move |node| ParamRef { node: Some(node), ..self })
     }
 
-    /// The item of a tuple, counted from 0.
+    /// The tuple item at an index, counted from 0.
     pub fn item(self, index: usize) -> ParamRef<'b> {
         let item = self.node.and_then(|node| node.items.get(index));
         if let (None, Some(node)) = (item, self.node) {
@@ -74,43 +76,64 @@ impl<'b> ParamRef<'b> {
         ParamRef { node: item, ..self }
     }
 
-    /// The value, as [`Body::arg`] gives it.
+    /// The value, as [`Body::arg`] returns it.
     pub fn value(self) -> Expr<'b> {
-        match self.found() {
-            Some(Arg::Scalar(ty, value)) => Expr::known_in(self.body, *value, *ty, self.args.scope),
+        match self.alive("value").found() {
+            Some(Arg::Scalar(ty, value)) => Expr::known_in(self.body, *value, *ty, self.args.life),
             Some(Arg::Tensor(_)) => self.missing("value", "is a tensor; use `tensor`"),
+            None if self.ended().is_some() => self.body.missing(),
             None => self.missing("value", "has no value of its own"),
         }
     }
 
-    /// The number of characters, bytes, sizes or elements: what [`Body::arg`] gives for the path with `.size` behind it.
+    /// The number of characters, bytes, sizes or elements: what [`Body::arg`] returns for the path followed by `.size`.
     pub fn size(self) -> Expr<'b> {
-        match self.node.and_then(|node| self.args.find(&format!("{}.size", node.path))) {
-            Some((_, Arg::Scalar(ty, value))) => Expr::known_in(self.body, *value, *ty, self.args.scope),
-            _ => self.missing("size", "has no size"),
+        let this = self.alive("size");
+        match this.node.and_then(|node| self.args.find(&format!("{}.size", node.path))) {
+            Some((_, Arg::Scalar(ty, value))) => Expr::known_in(self.body, *value, *ty, self.args.life),
+            _ => this.missing("size", "has no size"),
         }
     }
 
     /// The tensor.
     pub fn tensor(self) -> TensorRef<'b> {
-        match (self.node, self.found()) {
+        let this = self.alive("tensor");
+        match (this.node, this.found()) {
             (Some(node), Some(Arg::Tensor(vars))) => TensorRef::new(self.body, &node.path, vars),
             _ => {
-                self.missing("tensor", "is no tensor that a body can hold; use `value`");
+                this.missing("tensor", "is no tensor that a body can hold; use `value`");
                 TensorRef::missing(self.body)
             }
         }
     }
 
-    /// Whether an optional parameter is there.
+    /// Whether an optional parameter is given.
     pub fn is_given(self) -> Expr<'b> {
-        match self.node.and_then(|node| self.args.given.get(&node.path)) {
-            Some(value) => Expr::known_in(self.body, *value, ScalarType::Bool, self.args.scope),
+        let this = self.alive("is_given");
+        match this.node.and_then(|node| self.args.given.get(&node.path)) {
+            Some(value) => Expr::known_in(self.body, *value, ScalarType::Bool, self.args.life),
             None => {
-                self.missing("is_given", "is not optional");
+                this.missing("is_given", "is not optional");
                 self.body.zero(ScalarType::Bool)
             }
         }
+    }
+
+    /// The parameter, if it is usable here. Otherwise records an error and returns a missing parameter.
+    pub(super) fn alive(self, operation: &str) -> Self {
+        match (self.node, self.ended()) {
+            (Some(node), Some(ended)) => {
+                const BLOCK: &str = "is part of a value that was made inside of a loop or conditional that has ended; carry that out by a `variable`";
+                self.body.note(operation, format!("`{}`: {}", node.path, ended.problem(BLOCK)));
+                ParamRef { node: None, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Why it can't be used here; `None` if it can.
+    pub(super) fn ended(self) -> Option<Ended> {
+        self.body.use_of(self.args.life)
     }
 
     fn found(self) -> Option<&'b Arg> {
@@ -118,7 +141,7 @@ impl<'b> ParamRef<'b> {
         Some(arg)
     }
 
-    /// Notes a mistake, unless there is one already.
+    /// Records an error, unless an earlier error made the parameter missing.
     fn mistake(self, operation: &str, problem: String) {
         if self.node.is_some() {
             self.body.note(operation, problem);
@@ -129,7 +152,7 @@ impl<'b> ParamRef<'b> {
         if let Some(node) = self.node {
             self.mistake(operation, format!("`{}: {}` {problem}", node.path, node.ty));
         }
-        self.body.zero(ScalarType::Int64)
+        self.body.missing()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Errors with any values in their texts.
+//! Errors whose messages print values of any type.
 
 use super::builder::Body;
 use super::calls::{ArgKind, CallArg, CallArgs};
@@ -16,16 +16,17 @@ use tvm_ffi_runtime::abi::TypeIndex;
 
 /// A value in a message.
 enum Shown {
-    /// Known before the code runs.
+    /// A string known at compile time.
     Text(String),
-    /// A value of the code, by a directive.
+    /// A value computed by the code, printed with a directive.
     Value(Directive, Value),
 }
 
 impl Body<'_> {
-    /// Returns from the function with an error, as [`raise`](Self::raise) does, with values of any type in its text: integers and truth values as
-    /// numbers, strings as they are, all others as Python's `repr` shows them (by the global function `ffi.ReprPrint`). At most
-    /// [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) of them are known only when the code runs.
+    /// Returns from the function with an error, like [`raise`](Self::raise), with values of any type in its message.
+    /// Integers and truth values print as numbers, strings print as they are, and all other values print like Python's
+    /// `repr` (with the global function `ffi.ReprPrint`). At most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES)
+    /// values may be computed at run time.
     ///
     #[cfg_attr(feature = "_engine", doc = "```")]
     #[cfg_attr(not(feature = "_engine"), doc = "```text")]
@@ -45,14 +46,16 @@ impl Body<'_> {
         let pieces: Vec<&str> = message.split("{}").collect();
         if pieces.len() - 1 != values.len() {
             let problem = format!("the message prints {} values, got {}", pieces.len() - 1, values.len());
-            return self.mistake(OPERATION, problem);
+            self.mistake(OPERATION, problem);
+            return self.end();
         }
         if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
-            return self.mistake(OPERATION, "the kind is empty, or there is a NUL in the text");
+            self.mistake(OPERATION, "the kind is empty, or there is a NUL in the text");
+            return self.end();
         }
         let depth = self.emit(|l| l.exits.depth());
         let shown: Option<Vec<Shown>> = values.iter().map(|value| show(self, OPERATION, value)).collect();
-        let Some(shown) = shown else { return };
+        let Some(shown) = shown else { return self.end() };
         let (mut parts, mut fields) = (vec![Piece::Text(pieces[0])], Vec::new());
         for (shown, text) in shown.iter().zip(&pieces[1..]) {
             parts.push(match shown {
@@ -66,8 +69,8 @@ impl Body<'_> {
         }
         if fields.len() > Self::MAX_MESSAGE_VALUES {
             let most = Self::MAX_MESSAGE_VALUES;
-            return self
-                .mistake(OPERATION, format!("a message prints at most {most} values, this one {}", fields.len()));
+            self.mistake(OPERATION, format!("a message prints at most {most} values, this one {}", fields.len()));
+            return self.end();
         }
         self.emit(|l| {
             let template = l.pool.constants.template(kind, &parts);
@@ -78,7 +81,7 @@ impl Body<'_> {
     }
 }
 
-/// A value as a message shows it; what it takes to show it is held from then on.
+/// Prepares a value for a message; values created for it are held from then on.
 fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
     match &value.0 {
         ArgKind::Str(text) => return Some(Shown::Text(text.replace('\0', ""))),
@@ -109,7 +112,7 @@ fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
 }
 
 impl BodyLowerer<'_> {
-    /// The characters of a str at an address, which a NUL ends, as an `I64`.
+    /// The address of the NUL-terminated characters of the str at an address, as an `I64`.
     pub(super) fn c_string(&mut self, any: Value) -> Value {
         let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
         let inside = self.b.ptr_add_imm(any, i64::from(PAYLOAD));

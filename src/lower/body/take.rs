@@ -1,42 +1,43 @@
-//! The parts of a value, by the type that a body states.
+//! Access to the parts of a value, given the type that a body states.
 
 use super::args::{Args, Origin};
-use super::calls::Owned;
 use super::function::{BodyLowerer, FlatValues};
-use super::scope::Scope;
+use super::life::Life;
 use crate::ir::Value;
 use crate::lower::encode::{Subject, shown};
 use crate::lower::value::{self, Expected, Known};
 use crate::spec::ParamType;
 
 impl BodyLowerer<'_> {
-    /// The parts of an owned value, by the type that it has to have. `relation` stands between the path and the function in messages.
+    /// Checks an owned value against a type and returns its parts. In messages, `relation` stands between the path and
+    /// the function.
     pub(super) fn checked_value(
         &mut self,
-        owned: Owned<'_>,
+        (any, life): (Value, Life),
         path: &str,
         relation: &str,
         ty: &ParamType,
     ) -> Result<Args, String> {
         let expected = Expected {
             values: vec![(path.to_owned(), ty.clone())],
-            place: format!("{relation} `{}`", shown(self.signature, Subject::Call)),
+            place: format!("{relation} `{}`", self.caller(|signature| shown(signature, Subject::Call))),
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };
-        self.checked_values(expected, owned.any, path, ty, owned.scope)
+        self.checked_values(expected, any, path, ty, life)
     }
 
-    /// The parts of the value at an address, by the type that it has to have, in a function that knows its own symbols.
+    /// Checks the value at an address against a type and returns its parts. The function's own symbols are known to the
+    /// checks.
     pub(super) fn checked_values(
         &mut self,
         expected: Expected<'static>,
         any: Value,
         path: &str,
         ty: &ParamType,
-        scope: Scope,
+        life: Life,
     ) -> Result<Args, String> {
-        let mut args = Args::of_value(path, ty, scope);
+        let mut args = Args::of_value(path, ty, life);
         args.any = Some(any);
         if *ty == ParamType::Any {
             self.bind_value(path, ty, vec![any], Vec::new(), &mut args);
@@ -60,7 +61,7 @@ impl BodyLowerer<'_> {
         Ok(args)
     }
 
-    /// Gives a part its meaning: as of a parameter, with the symbols that it has bound.
+    /// Adds a checked value like a parameter, with the symbols that it has bound.
     pub(super) fn bind_value(
         &mut self,
         path: &str,
@@ -75,7 +76,7 @@ impl BodyLowerer<'_> {
         }
         self.arg(path, ty, &mut FlatValues::new(values), args);
         self.shapes(args);
-        // the symbols of a value are known by its sizes
+        // restore the function's own symbols: those of the value are known only through its sizes
         for (name, value) in before {
             self.set_symbol(&name, value);
         }
@@ -84,7 +85,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// The symbols that a type mentions and that the body knows: name, origin, value.
+    /// The symbols that the type mentions and the body knows: name, origin, value.
     pub(super) fn known_symbols(&self, ty: &ParamType) -> Vec<(String, String, Value)> {
         let mut names: Vec<String> = Vec::new();
         ty.for_each_dim(&mut |dim| {

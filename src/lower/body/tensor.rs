@@ -5,18 +5,18 @@ use std::fmt;
 use super::args::TensorVars;
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
-use super::scope::Scope;
+use super::life::Ended;
 use super::types::memory_type;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::spec::ScalarType;
 
-/// A tensor parameter in a body.
+/// A tensor in a body: a parameter, a result, or a tensor that the body has created.
 ///
-/// Indices are not checked: the body keeps within the shape.
+/// Indices are not checked: the body must stay within the shape.
 #[derive(Clone, Copy)]
 pub struct TensorRef<'b> {
     pub(super) body: &'b dyn Ops,
-    /// `None` after a mistake.
+    /// `None` after an error.
     pub(super) known: Option<Known<'b>>,
 }
 
@@ -35,56 +35,84 @@ impl<'b> TensorRef<'b> {
         TensorRef { body, known: None }
     }
 
-    /// The type of an element; noted as a mistake where bodies have none for the dtype.
-    fn element_type(self, operation: &str) -> ScalarType {
-        let Some(t) = self.known else { return ScalarType::Int64 };
-        t.vars.ty.exact_dtype().and_then(ScalarType::of_dtype).unwrap_or_else(|| {
+    /// The type of an element; `None` after an error. A dtype that bodies don't support is recorded as an error.
+    fn element_type(self, operation: &str) -> Option<ScalarType> {
+        let t = self.known?;
+        let ty = t.vars.ty.exact_dtype().and_then(ScalarType::of_dtype);
+        if ty.is_none() {
             self.body.note(operation, format!("{} has dtype {}, which bodies can't hold", t.name, t.vars.ty.dtype));
-            ScalarType::Int64
-        })
+        }
+        ty
+    }
+
+    /// The tensor's type and values, if it is usable here; otherwise records an error.
+    pub(super) fn alive(self, operation: &str) -> Option<Known<'b>> {
+        let t = self.known?;
+        let Some(ended) = self.ended() else { return Some(t) };
+        const BLOCK: &str = "it was made inside of a loop or conditional that has ended";
+        self.body.note(operation, format!("{}: {}", t.name, ended.problem(BLOCK)));
+        None
+    }
+
+    /// Why it can't be used here; `None` if it can.
+    pub(super) fn ended(self) -> Option<Ended> {
+        self.body.use_of(self.known?.vars.life)
     }
 
     /// Size of dimension `d`, an `int64`.
     pub fn size(self, d: usize) -> Expr<'b> {
-        self.part("size", d, self.known.map(|t| t.vars.shape.as_slice()))
+        self.part("size", d, |vars| Some(&vars.shape))
     }
 
-    /// Stride of dimension `d` in elements, an `int64`, where the signature states strides.
+    /// Stride of dimension `d` in elements, an `int64`, if the signature states strides.
     pub fn stride(self, d: usize) -> Expr<'b> {
-        self.part("stride", d, self.known.and_then(|t| t.vars.strides.as_deref()))
+        self.part("stride", d, |vars| vars.strides.as_ref())
     }
 
-    fn part(self, operation: &str, d: usize, values: Option<&[Value]>) -> Expr<'b> {
-        let value = values.and_then(|v| v.get(d)).copied();
-        if let Some(value) = value {
-            let scope = self.known.map_or(Scope::BODY, |t| t.vars.scope);
-            return Expr::known_in(self.body, value, ScalarType::Int64, scope);
+    fn part(self, operation: &str, d: usize, values: impl FnOnce(&TensorVars) -> Option<&Vec<Value>>) -> Expr<'b> {
+        let Some(t) = self.alive(operation) else { return self.body.zero(ScalarType::Int64) };
+        if let Some(value) = values(t.vars).and_then(|values| values.get(d)) {
+            return Expr::known_in(self.body, *value, ScalarType::Int64, t.vars.life);
         }
-        if let Some(t) = self.known {
-            self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
-        }
+        self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
         self.body.zero(ScalarType::Int64)
     }
 
-    /// The address of the first element, `byte_offset` added.
+    /// The address of the first element, including `byte_offset`.
     pub fn ptr(self) -> Expr<'b> {
-        let Some(t) = self.known else { return self.body.zero(ScalarType::Handle) };
-        if t.vars.ty.is_opaque() {
-            self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
-        }
-        Expr::known_in(self.body, t.vars.data, ScalarType::Handle, t.vars.scope)
+        self.data("ptr").unwrap_or_else(|| self.body.zero(ScalarType::Handle))
     }
 
-    /// The address of an element; one index for each dimension.
+    /// The address of the first element, `None` after an error.
+    fn data(self, operation: &str) -> Option<Expr<'b>> {
+        let t = self.alive(operation)?;
+        if t.vars.ty.is_opaque() {
+            self.body.note(operation, format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
+        }
+        Some(Expr::known_in(self.body, t.vars.data, ScalarType::Handle, t.vars.life))
+    }
+
+    /// The address of an element; pass one index per dimension.
     pub fn element_ptr<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>) -> Expr<'b> {
-        let base = self.ptr();
-        let Some(t) = self.known else { return base };
-        let element = memory_type(self.element_type("element_ptr"));
+        let address = self.element("element_ptr", index).map(|(address, _)| address);
+        address.unwrap_or_else(|| self.body.zero(ScalarType::Handle))
+    }
+
+    /// The address and the type of an element, `None` after an error.
+    fn element<O: Into<Operand<'b>>>(
+        self,
+        operation: &str,
+        index: impl IntoIterator<Item = O>,
+    ) -> Option<(Expr<'b>, ScalarType)> {
+        let (t, base) = (self.known?, self.data(operation)?);
+        let ty = self.element_type(operation)?;
+        let element = memory_type(ty);
         let index = index.into_iter().map(|i| self.body.coerce("index", ScalarType::Int64, i.into()).value);
         let index: Vec<Value> = index.collect();
         if index.len() != t.vars.shape.len() {
             let problem = format!("expected {} indices into {}, got {}", t.vars.shape.len(), t.name, index.len());
             self.body.note("index", problem);
+            return None;
         }
         let address = self.body.value(|l| {
             let linear = match &t.vars.strides {
@@ -96,7 +124,7 @@ impl<'b> TensorRef<'b> {
                 None => base.value,
             }
         });
-        Expr::new(self.body, address, ScalarType::Handle)
+        Some((Expr::known_in(self.body, address, ScalarType::Handle, base.life_beside()), ty))
     }
 
     fn flags(self, element: ScalarType) -> MemFlags {
@@ -104,18 +132,25 @@ impl<'b> TensorRef<'b> {
         if aligned { MemFlags::ALIGNED } else { MemFlags::UNALIGNED }
     }
 
-    /// Reads an element; one index for each dimension.
+    /// Reads an element; pass one index per dimension.
     pub fn load<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>) -> Expr<'b> {
-        let ty = self.element_type("load");
-        let address = self.element_ptr(index);
-        load(self.body, ty, address, self.flags(ty))
+        match self.element("load", index) {
+            Some((address, ty)) => load(self.body, ty, address, self.flags(ty)),
+            None => self.missing_element(),
+        }
     }
 
-    /// Writes an element; one index for each dimension.
+    /// Writes an element; pass one index per dimension.
     pub fn store<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>, value: impl Into<Operand<'b>>) {
-        let ty = self.element_type("store");
-        let address = self.element_ptr(index);
-        store(self.body, ty, address, value.into(), self.flags(ty));
+        if let Some((address, ty)) = self.element("store", index) {
+            store(self.body, ty, address, value.into(), self.flags(ty));
+        }
+    }
+
+    /// Placeholder for an element after an error; it has the element's type if the tensor's type is known.
+    fn missing_element(self) -> Expr<'b> {
+        let ty = self.known.and_then(|t| t.vars.ty.exact_dtype()).and_then(ScalarType::of_dtype);
+        ty.map_or_else(|| self.body.missing(), |ty| self.body.zero(ty))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Making calls, variables for the values that they give, and returning such a value.
+//! Making calls, storing their results in variables, and returning results.
 
 use super::builder::Body;
 use super::calls::{Call, CallArg, CallResult, KnownOwned, Owned, new_owned};
@@ -7,58 +7,62 @@ use crate::lower::convention::writes_result;
 use crate::spec::ParamType;
 
 impl<'b> Call<'b> {
-    /// Makes the call. The value that it returns has to be of the type, by the rules for a parameter of that type; it is owned by the body.
+    /// Makes the call. The result is checked like a parameter of that type, and the body owns it.
     pub fn returns(self, ty: impl Into<ParamType>) -> CallResult<'b> {
         invoke::call(self, Some(ty.into()))
     }
 
-    /// Makes the call, and releases whatever it returns.
+    /// Makes the call, and releases its result.
     pub fn run(self) {
         invoke::call(self, None);
     }
 }
 
-/// A variable that holds any value, of which it is the owner: None at first.
+/// A variable that owns a value of any type, initially None.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable<'b> {
     pub(super) owned: Owned<'b>,
 }
 
 impl Body<'_> {
-    /// A variable for values of any type. It carries what a loop or a conditional has made to the text behind, and is released where the block of the
-    /// text ends that it is made in.
+    /// Creates a variable for values of any type. Use it to carry a value out of a loop or conditional. It is released
+    /// at the end of the block that created it.
     pub fn variable(&self) -> Variable<'_> {
         Variable { owned: new_owned(self, KnownOwned::Nothing) }
     }
 }
 
 impl<'b> Variable<'b> {
-    /// Gives the variable a value, and releases the one before. A value that is moved goes over; any other is copied, or gets one more reference.
+    /// Sets the variable, and releases the old value. A moved value is transferred; any other value is copied, or its
+    /// reference count is incremented.
     pub fn set(self, value: impl Into<CallArg<'b>>) {
-        self.owned.used("set");
-        invoke::assign(self.owned.body, self.owned.any, value.into(), true);
+        invoke::assign(self.owned, value.into());
     }
 
-    /// The value, as an argument. The variable stays its owner.
+    /// The value, as an argument. The variable remains the owner.
     pub fn get(self) -> Owned<'b> {
         self.owned
     }
 
-    /// The value in the type that is stated: the same checks as of the result of a call.
+    /// The value as the stated type, with the same checks as a call's result.
     pub fn cast(self, ty: impl Into<ParamType>) -> CallResult<'b> {
         invoke::cast(self.owned, "a variable", ty.into())
     }
 }
 
 impl Body<'_> {
-    /// Returns from the function with a value that isn't a scalar: what the signature says, and what the wrapper then checks. A value that the body
-    /// owns is moved; any other is copied, or gets one more reference.
+    /// Returns from the function with a value that isn't a scalar. The wrapper checks it against the signature's return
+    /// type. A value that the body owns is moved; any other value is copied, or its reference count is incremented.
     ///
-    /// A scalar is returned by [`ret`](Self::ret), and a tensor whose type the signature states is [`result`](Self::result).
+    /// Return a scalar with [`ret`](Self::ret). If the signature states the type of a returned tensor, write to
+    /// [`result`](Self::result) instead.
     pub fn ret_value<'b>(&'b self, value: impl Into<CallArg<'b>>) {
         if !self.signature.ret().is_some_and(writes_result) {
-            return self.mistake("ret_value", format!("`{}` returns no value that the body makes", self.signature));
+            self.mistake("ret_value", format!("`{}` returns no value that the body makes", self.signature));
+            return self.end();
         }
-        invoke::return_value(self, value.into());
+        if !invoke::return_value(self, value.into()) {
+            self.end();
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! Tensors that a body makes: views of others, tensors of the environment's allocator, and memory of the frame.
+//! Tensors that a body creates (views and tensors of the environment's allocator), and scratch memory in the frame.
 
 use super::args::{Arg, Origin, TensorVars, View};
 use super::builder::Body;
 use super::calls::{KnownOwned, new_owned};
-use super::expr::{Expr, Operand};
+use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
+use super::life::Life;
 use super::tensor::{Known, TensorRef};
-use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, IntCC, MemFlags, SlotData, Type, Value};
 use crate::lower::abi::fields::{dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::abi::{HEADER, PAYLOAD, store_any};
@@ -39,12 +40,14 @@ impl<'b> From<TensorRef<'b>> for OnDevice<'b> {
     }
 }
 
-/// The most bytes of [`Body::scratch`] in one body.
-const MOST_SCRATCH: u32 = 64 << 10;
+/// The maximum total bytes of [`Body::scratch`] in one body.
+const MOST_SCRATCH: u64 = 64 << 10;
+/// The maximum number of dimensions of a tensor that a body allocates: NumPy's limit.
+const MOST_DIMENSIONS: usize = 64;
 
 impl Body<'_> {
-    /// A tensor that the environment's allocator makes (`TVMFFIEnvTensorAlloc`), compact and not filled. The body owns it: it is released where the
-    /// block of the text ends, or moved by [`TensorRef::owned`].
+    /// Allocates an uninitialized, contiguous tensor with the environment's allocator (`TVMFFIEnvTensorAlloc`). The
+    /// body owns it: it is released at the end of the current block, unless you move it with [`TensorRef::owned`].
     pub fn alloc_tensor<'b, O: Into<Operand<'b>>>(
         &'b self,
         shape: impl IntoIterator<Item = O>,
@@ -55,8 +58,8 @@ impl Body<'_> {
         self.allocate(shape, None, dtype, device.into())
     }
 
-    /// A tensor of [`alloc_tensor`](Self::alloc_tensor) with strides, in elements: a view of compact memory that has room for all of its elements.
-    /// The strides are at least 0.
+    /// Like [`alloc_tensor`](Self::alloc_tensor), with strides in elements. The tensor is a view of contiguous memory
+    /// that has room for all of its elements. The strides must not be negative.
     pub fn alloc_strided<'b, O: Into<Operand<'b>>, S: Into<Operand<'b>>>(
         &'b self,
         shape: impl IntoIterator<Item = O>,
@@ -74,15 +77,17 @@ impl Body<'_> {
         self.allocate(shape, Some(strides), dtype, device.into())
     }
 
-    /// The address of memory of the function's frame, not filled, good until the function returns. In a loop each turn has the same memory. The
-    /// alignment is a power of two of at most 4096, and all of a body's memory is at most 64 KiB.
+    /// The address of uninitialized memory in the function's frame, valid until the function returns. In a loop each
+    /// turn uses the same memory. The alignment is a power of two, at most 4096. All scratch memory of a body together
+    /// takes at most 64 KiB, including alignment padding.
     pub fn scratch(&self, bytes: u32, align: u32) -> Expr<'_> {
         if !align.is_power_of_two() || align > 4096 {
             self.mistake("scratch", format!("expected a power of two of at most 4096 for the alignment, got {align}"));
             return self.placeholder(ScalarType::Handle);
         }
         let taken = self.emit(|l| {
-            l.scratch_bytes = l.scratch_bytes.saturating_add(bytes);
+            let slot = SlotData { size: bytes.max(1), align };
+            l.scratch_bytes = l.scratch_bytes.saturating_add(slot.frame_bytes());
             l.scratch_bytes
         });
         if taken > MOST_SCRATCH {
@@ -111,6 +116,11 @@ impl Body<'_> {
         device: OnDevice<'b>,
     ) -> TensorRef<'b> {
         const OPERATION: &str = "alloc_tensor";
+        if shape.len() > MOST_DIMENSIONS {
+            let problem = format!("expected at most {MOST_DIMENSIONS} dimensions, got {}", shape.len());
+            self.mistake(OPERATION, problem);
+            return TensorRef::missing(self);
+        }
         let order = self.emit(|l| Some(l.b.module().endianness));
         let (on, kind) = match device {
             OnDevice::Stated(device) => {
@@ -141,14 +151,15 @@ impl Body<'_> {
             let offset = l.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
             l.b.ptr_add(data, offset)
         });
-        let (scope, origin) = (owned.scope, Origin::Object(owned.any));
-        let vars = self.arena.tensor(TensorVars { ty, data, shape, strides, origin, scope });
+        let ops: &'b dyn Ops = self;
+        let (life, origin) = (ops.life_of_part(owned.any), Origin::Object(owned.any));
+        let vars = self.arena.tensor(TensorVars { ty, data, shape, strides, origin, life });
         TensorRef::new(self, "an allocated tensor", vars)
     }
 }
 
 impl BodyLowerer<'_> {
-    /// Raises where a size or a stride is negative.
+    /// Raises an error if a size or a stride is negative.
     fn check_sizes(&mut self, shape: &[Value], strides: Option<&[Value]>) {
         for (what, values) in [("size", shape), ("stride", strides.unwrap_or_default())] {
             for (d, value) in values.iter().enumerate() {
@@ -167,7 +178,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Raises where a tensor would need more bytes than 63 bits count. A tensor without elements needs none.
+    /// Raises an error if a tensor's byte count doesn't fit in 63 bits. A tensor without elements needs no bytes.
     fn check_memory(&mut self, shape: &[Value], strides: Option<&[Value]>, dtype: DLDataType) {
         let bytes = (i64::from(dtype.bits) * i64::from(dtype.lanes) + 7) / 8;
         let mut all = Product { value: self.b.i64(bytes), fits: self.b.bconst(true) };
@@ -200,7 +211,7 @@ impl BodyLowerer<'_> {
         });
     }
 
-    /// A product of numbers that aren't negative, and whether it fits in 63 bits.
+    /// The product of nonnegative numbers, and whether it fits in 63 bits.
     fn times(&mut self, product: Product, factor: Value) -> Product {
         let value = self.b.binary(BinaryOp::Mul, product.value, factor);
         let high = self.b.binary(BinaryOp::UMulHi, product.value, factor);
@@ -210,7 +221,7 @@ impl BodyLowerer<'_> {
         Product { value, fits: self.b.binary(BinaryOp::And, product.fits, fits) }
     }
 
-    /// The object of a new tensor, which the `TVMFFIAny` at `any` owns from now on.
+    /// Creates the object of a new tensor; the `TVMFFIAny` at `any` owns it from now on.
     fn allocated(
         &mut self,
         shape: &[Value],
@@ -224,7 +235,7 @@ impl BodyLowerer<'_> {
             let prototype = self.dl_tensor(null, None, shape, None, dtype, device);
             return self.call_for_tensor(capi::ENV_TENSOR_ALLOC, &[prototype], any);
         };
-        // one dimension that has room for the last element
+        // allocate one dimension with room up to the last element
         let mut span = self.b.i64(1);
         let mut empty = self.b.bconst(false);
         for (size, stride) in shape.iter().zip(strides) {
@@ -246,12 +257,12 @@ impl BodyLowerer<'_> {
         let offset = self.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
         let view = self.dl_tensor(data, Some(offset), shape, Some(strides), dtype, device);
         let object = self.call_for_tensor(capi::TENSOR_CREATE_UNSAFE_VIEW, &[object, view], any);
-        // the view keeps the memory
+        // the view keeps the memory alive
         self.let_go(depth);
         object
     }
 
-    /// Calls a C function that makes a tensor and writes its address to its last parameter.
+    /// Calls a C function that creates a tensor and writes its address through the last parameter.
     fn call_for_tensor(&mut self, function: capi::CFunction, args: &[Value], any: Value) -> Value {
         let out = self.b.slot(8, 8);
         let out = self.b.stack_addr(out);
@@ -301,7 +312,7 @@ impl BodyLowerer<'_> {
         tensor
     }
 
-    /// Integers one behind the other in the frame.
+    /// Stores integers consecutively in the frame.
     fn numbers(&mut self, values: &[Value]) -> Value {
         let slot = self.b.slot(8 * values.len().max(1) as u32, 8);
         let array = self.b.stack_addr(slot);
@@ -334,9 +345,9 @@ struct Product {
     fits: Value,
 }
 
-/// The device of a tensor, an `I64` as a load of the `DLDevice` gives it; a mistake is noted where it isn't known.
+/// The device of a tensor, an `I64` as loaded from a `DLDevice`. Records an error if the device isn't known.
 pub(super) fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value> {
-    let (body, known) = (tensor.body, tensor.known?);
+    let (body, known) = (tensor.body, tensor.alive(operation)?);
     let found =
         body.emit(|l| {
             Some(match known.vars.origin {
@@ -372,13 +383,9 @@ pub(super) fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value>
     }
 }
 
-/// How a tensor is passed on: a type index with its payload, or the address of a `TVMFFIAny`.
+/// The argument for passing a tensor on: a type index with its payload, or the address of a `TVMFFIAny`.
 pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option<TypeIndex>, Value)> {
-    let (body, known) = (tensor.body, tensor.known?);
-    if !body.is_open(known.vars.scope) {
-        body.note(operation, format!("{} was made inside of a loop or conditional that has ended", known.name));
-        return None;
-    }
+    let (body, known) = (tensor.body, tensor.alive(operation)?);
     let (base, offset, device) = match known.vars.origin {
         Origin::Object(any) => return Some((None, any)),
         Origin::Argument => {
@@ -405,18 +412,20 @@ pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option
     Some((Some(TypeIndex::DL_TENSOR_PTR), descriptor))
 }
 
+#[expect(clippy::return_self_not_must_use, reason = "a body may leave a value unused")]
 impl<'b> TensorRef<'b> {
-    /// What is known of the tensor before the code runs.
+    /// What is known about the tensor at compile time.
     pub(super) fn known_arg(self) -> KnownArg {
         let Some(Known { vars, .. }) = self.known else { return KnownArg::Unknown };
         let ty = &vars.ty;
         KnownArg::Tensor(KnownTensor { rank: ty.shape.rank(), dtype: ty.exact_dtype(), device: ty.device.kind() })
     }
 
-    /// A view of the indices from `start` on, `len` of them, of dimension `d`. Where the tensor has fewer, the function raises an `IndexError`.
+    /// A view of `len` indices of dimension `d`, from `start` on. If the tensor has fewer, the function raises an
+    /// `IndexError`.
     ///
-    /// Views are passed to callees as a `DLTensor*` in the frame, whose `byte_offset` is the distance from the tensor's own data pointer; they are
-    /// good until the function returns, and as long as the tensor is.
+    /// A view is passed to callees as a `DLTensor*` in the frame. Its `byte_offset` is the distance from the tensor's
+    /// own data pointer. A view is valid until the function returns, and only as long as its tensor is.
     pub fn slice(self, d: usize, start: impl Into<Operand<'b>>, len: impl Into<Operand<'b>>) -> TensorRef<'b> {
         const OPERATION: &str = "slice";
         let Some(Known { name, vars }) = self.known else { return self };
@@ -430,7 +439,7 @@ impl<'b> TensorRef<'b> {
             let mut fine = l.b.icmp_imm(IntCC::SGe, start, 0);
             let enough = l.b.icmp_imm(IntCC::SGe, len, 0);
             fine = l.b.binary(BinaryOp::And, fine, enough);
-            // no overflow: neither is negative where it counts
+            // the subtraction overflows only for a negative `start`, and then the first check fails
             let left = l.b.binary(BinaryOp::Sub, size, start);
             let inside = l.b.icmp(IntCC::SLe, len, left);
             fine = l.b.binary(BinaryOp::And, fine, inside);
@@ -453,13 +462,13 @@ impl<'b> TensorRef<'b> {
             let offset = l.b.binary(BinaryOp::Mul, start, strides[d]);
             let mut shape = vars.shape.clone();
             shape[d] = len;
-            // the rows of a compact tensor are compact
+            // slicing the outermost dimension keeps a contiguous tensor contiguous
             let strides = (d > 0 || vars.strides.is_some()).then(|| strides.to_vec());
             (offset, shape, strides)
         })
     }
 
-    /// A view with the dimensions in another order: dimension `i` of the view is dimension `order[i]` of the tensor.
+    /// A view with permuted dimensions: dimension `i` of the view is dimension `order[i]` of the tensor.
     pub fn transpose(self, order: impl IntoIterator<Item = usize>) -> TensorRef<'b> {
         const OPERATION: &str = "transpose";
         let Some(Known { name, vars }) = self.known else { return self };
@@ -478,7 +487,8 @@ impl<'b> TensorRef<'b> {
         })
     }
 
-    /// A view of a compact tensor with another shape of as many elements; else the function raises a `ValueError`.
+    /// A view of a contiguous tensor with another shape and the same number of elements. A tensor with strides is an
+    /// error in the body. If the number of elements differs, the function raises a `ValueError`.
     pub fn reshape<O: Into<Operand<'b>>>(self, shape: impl IntoIterator<Item = O>) -> TensorRef<'b> {
         const OPERATION: &str = "reshape";
         let Some(Known { name, vars }) = self.known else { return self };
@@ -517,23 +527,24 @@ impl<'b> TensorRef<'b> {
         })
     }
 
-    /// The value that owns the tensor: of [`Body::alloc_tensor`], or of the result of a call.
+    /// The value that owns the tensor. The tensor is from [`Body::alloc_tensor`], or is the result of a call.
     pub fn owned(self) -> super::calls::Owned<'b> {
         let any = self.known.and_then(|known| match known.vars.origin {
-            Origin::Object(any) => Some((any, known.vars.scope)),
+            Origin::Object(any) => Some((any, known.vars.life)),
             _ => None,
         });
-        let Some((any, scope)) = any else {
+        let Some((any, life)) = any else {
             if self.known.is_some() {
                 self.body.note("owned", "the tensor isn't one that the body owns".to_owned());
             }
             return new_owned(self.body, KnownOwned::Nothing);
         };
-        let loops = self.body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
-        super::calls::Owned { body: self.body, any, scope, known: KnownOwned::Nothing, loops }
+        let loops = life.part_of.map(|part| part.loops);
+        super::calls::Owned { body: self.body, any, scope: life.scope, known: KnownOwned::Nothing, loops }
     }
 
-    /// A view: `change` takes the strides and gives the distance of the first element, in elements, the shape, and the strides unless compact.
+    /// Creates a view. `change` takes the strides and returns the distance of the first element in elements, the shape,
+    /// and the strides (`None` if contiguous).
     fn view(
         self,
         operation: &str,
@@ -571,16 +582,18 @@ impl<'b> TensorRef<'b> {
         if strides.is_some() {
             ty.layout = Layout::Strides(names);
         }
-        // a slice begins at any element
+        // a slice can begin at any element, so no alignment is known
         ty.align = None;
-        let (arena, origin, scope) = (body.arena(), Origin::View(view), body.scope());
+        let (arena, origin) = (body.arena(), Origin::View(view));
+        // the view is part of the same owner, and is computed here
+        let life = Life { part_of: vars.life.part_of, ..body.life() };
         let name = arena.name(format!("a view of {name}"));
-        TensorRef::new(body, name, arena.tensor(TensorVars { ty, data, shape, strides, origin, scope }))
+        TensorRef::new(body, name, arena.tensor(TensorVars { ty, data, shape, strides, origin, life }))
     }
 }
 
 impl super::args::Args {
-    /// States that the value itself, if it is a tensor, is an object that the body owns.
+    /// Sets the origin of the value itself, if it is a tensor: an object that the body owns.
     pub(super) fn whole_tensor_is(&mut self, origin: Origin) {
         for arg in self.all_mut() {
             if let Arg::Tensor(vars) = arg {

@@ -1,11 +1,11 @@
-//! Names in C, and those that mean something else there.
+//! C identifiers, and names that have another meaning in C.
 
-/// Whether C has no other meaning for the name of a parameter.
+/// Whether a parameter can have this name in C.
 pub(in crate::lower) fn is_free_for_parameter(name: &str) -> bool {
     !has_meaning(name) && !name.starts_with("__")
 }
 
-/// Whether a symbol can be declared by its own name.
+/// Whether a symbol can be declared under its own name.
 pub(in crate::lower) fn is_free_for_function(symbol: &str) -> bool {
     let plain = symbol.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !symbol.starts_with(|c: char| c.is_ascii_digit());
@@ -18,14 +18,14 @@ fn has_meaning(name: &str) -> bool {
     reserved || KEYWORDS.contains(&name) || TYPES.contains(&name) || is_macro(name)
 }
 
-/// Macros of headers that prototypes include, of headers that are likely to come before them, and of compilers.
+/// Macros of the headers that prototypes include, of headers that are likely to precede them, and of compilers.
 fn is_macro(name: &str) -> bool {
     let starts = ["DLPACK_", "TVM_"].iter().any(|prefix| name.starts_with(prefix));
     let ends = ["_MAX", "_MIN", "_WIDTH"].iter().any(|suffix| name.ends_with(suffix));
     starts || ends || ["NULL", "errno", "linux", "unix"].contains(&name)
 }
 
-/// Types in prototypes: a parameter of such a name would hide it from those that follow.
+/// Types in prototypes. A parameter with such a name would hide the type from later parameters.
 const TYPES: [&str; 14] = [
     "DLDataType",
     "DLDevice",
@@ -43,7 +43,7 @@ const TYPES: [&str; 14] = [
     "uint8_t",
 ];
 
-/// Words that can't be names in C, nor in C++.
+/// Words that can't be names in C or in C++.
 const KEYWORDS: [&str; 95] = [
     "alignas",
     "alignof",

@@ -1,4 +1,4 @@
-//! Types of C parameters: as C has them, and as the IR does.
+//! Types of C parameters, and how they map to C and to IR.
 
 use std::fmt;
 
@@ -6,11 +6,12 @@ use crate::ir::{AbiParam, Extension, Type};
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
 
-/// The C type of a kernel's parameter or result. Shown, it is as C has it: `float*`, `int64_t`.
+/// The C type of a kernel's parameter or result. `Display` prints it in C syntax: `float*`, `int64_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum CType {
-    /// A scalar. A `bool` is a `uint8_t` of 0 or 1, a `handle` a `void*`, and a `float16` or `bfloat16` is a `uint16_t`: its bits.
+    /// A scalar. A `bool` is a `uint8_t` of 0 or 1, a `handle` a `void*`. A `float16` or `bfloat16` is a `uint16_t`
+    /// with its bits.
     Scalar(ScalarType),
     /// A `size_t`, of 64 bits.
     Size,
@@ -18,37 +19,41 @@ pub enum CType {
     DType,
     /// A `DLDevice` by value: a struct of 8 bytes, which every target passes as an integer.
     Device,
+    /// A struct by value ([`KernelArg::Struct`](crate::spec::KernelArg::Struct)) with a size of 4 or 8 bytes and
+    /// without floating-point fields. Every target passes it as an integer.
+    Struct(u32),
     /// A `TVMFFIObjectHandle`: a pointer to an object, borrowed.
     Object,
-    /// A pointer to elements of this dtype; a `void*` where C has no type for them.
+    /// A pointer to elements of this dtype; a `void*` if C has no type for them.
     Elements(DLDataType),
-    /// A pointer to what C calls so: `DLTensor`, `const char`, `void`.
+    /// A pointer to the named C type: `DLTensor`, `const char`, `void`.
     Pointer(&'static str),
 }
 
 impl CType {
-    /// Whether it is an address, which IR passes as a pointer.
+    /// Whether it is an address; IR passes it as a pointer.
     pub const fn is_pointer(self) -> bool {
         matches!(self, CType::Scalar(ScalarType::Handle) | CType::Object | CType::Elements(_) | CType::Pointer(_))
     }
 
-    /// A pointer to a value of the type; `None` where no kernel writes one.
+    /// A pointer to a value of the type; `None` if kernels never write one.
     pub(in crate::lower) const fn pointer(self) -> Option<CType> {
         match self {
             CType::Scalar(ty) => Some(CType::Pointer(scalar_c(ty))),
             CType::DType => Some(CType::Pointer(DTYPE)),
             CType::Device => Some(CType::Pointer(DEVICE)),
-            CType::Size | CType::Object | CType::Elements(_) | CType::Pointer(_) => None,
+            CType::Size | CType::Struct(_) | CType::Object | CType::Elements(_) | CType::Pointer(_) => None,
         }
     }
 
-    /// The type as it is passed.
+    /// The IR type of the parameter.
     pub(in crate::lower) fn abi(self) -> AbiParam {
         match self {
             CType::Scalar(ty) => abi_param(ty),
             CType::Size => AbiParam::new(Type::I64),
             CType::DType => AbiParam::aggregate(Type::I32),
-            CType::Device => AbiParam::aggregate(Type::I64),
+            CType::Struct(4) => AbiParam::aggregate(Type::I32),
+            CType::Device | CType::Struct(_) => AbiParam::aggregate(Type::I64),
             CType::Object | CType::Elements(_) | CType::Pointer(_) => AbiParam::new(Type::Ptr),
         }
     }
@@ -61,6 +66,7 @@ impl fmt::Display for CType {
             CType::Size => f.write_str("size_t"),
             CType::DType => f.write_str(DTYPE),
             CType::Device => f.write_str(DEVICE),
+            CType::Struct(bytes) => write!(f, "tvm_ffi_codegen_struct{bytes}"),
             CType::Object => f.write_str("TVMFFIObjectHandle"),
             CType::Elements(dtype) => write!(f, "{}*", element_c(*dtype)),
             CType::Pointer(to) => write!(f, "{to}*"),
@@ -78,7 +84,7 @@ const fn scalar_c(ty: ScalarType) -> &'static str {
         ScalarType::Int32 => "int32_t",
         ScalarType::Int64 => "int64_t",
         ScalarType::UInt8 | ScalarType::Bool => "uint8_t",
-        // C has no type for them that every compiler passes alike
+        // C has no type for them that all compilers pass in the same way
         ScalarType::UInt16 | ScalarType::Float16 | ScalarType::BFloat16 => "uint16_t",
         ScalarType::UInt32 => "uint32_t",
         ScalarType::UInt64 => "uint64_t",
@@ -88,7 +94,7 @@ const fn scalar_c(ty: ScalarType) -> &'static str {
     }
 }
 
-/// The C type of an element; `void` where C has none.
+/// The C type of an element; `void` if C has none.
 #[allow(non_upper_case_globals)] // the header's own names
 const fn element_c(dtype: DLDataType) -> &'static str {
     let DLDataType { code, bits, lanes: 1 } = dtype else { return "void" };
@@ -109,7 +115,7 @@ const fn element_c(dtype: DLDataType) -> &'static str {
     }
 }
 
-/// The C type of a scalar, as it is passed.
+/// The IR type of a scalar parameter.
 pub(in crate::lower) fn abi_param(ty: ScalarType) -> AbiParam {
     let ir_type = match ty.bits() {
         _ if ty == ScalarType::Handle => Type::Ptr,

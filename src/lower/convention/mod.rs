@@ -1,4 +1,5 @@
-//! The call of a kernel: its convention and result; its C parameters for a signature (`params`), their types and names.
+//! How a kernel is called: its convention and result, and the names and types of its C parameters for a signature
+//! (`params`).
 
 pub(super) mod c_names;
 pub(super) mod c_type;
@@ -15,12 +16,12 @@ use crate::spec::{ParamType, TensorType};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum KernelReturn {
-    /// `void`: it can't fail.
+    /// `void`: the kernel can't fail.
     Nothing,
-    /// `int32_t`: 0 for success; anything else fails the call, with the error that the kernel raised. A scalar, dtype or device that the
-    /// signature names is written through a pointer, the last parameter.
+    /// `int32_t`: 0 for success. Any other value fails the call with the error that the kernel raised. If the
+    /// signature's result is a scalar, dtype or device, the kernel writes it through a pointer, the last parameter.
     Status,
-    /// The value that the signature names.
+    /// The value of the signature's result.
     Value,
 }
 
@@ -33,14 +34,15 @@ pub enum Convention {
     Flat,
     /// A `DLTensor*` for each tensor; no symbols.
     DlTensor,
-    /// For each tensor what MLIR passes for a ranked memref: two pointers, the offset, the sizes, the strides; no symbols.
+    /// The arguments that MLIR passes for a ranked memref, for each tensor: two pointers, the offset, the sizes, the
+    /// strides; no symbols.
     MemRef,
-    /// The four arguments of the ABI itself.
+    /// The four arguments of the TVM FFI ABI.
     Packed,
 }
 
 impl Convention {
-    /// Every convention.
+    /// All conventions.
     pub const ALL: &'static [Convention] =
         &[Convention::Flat, Convention::DlTensor, Convention::MemRef, Convention::Packed];
 
@@ -54,7 +56,7 @@ impl Convention {
         }
     }
 
-    /// How it passes a tensor.
+    /// How the convention passes a tensor.
     pub(in crate::lower) fn form(self, tensor: &TensorType) -> TensorForm {
         match self {
             Convention::Flat if tensor.is_open() => TensorForm::Descriptor,
@@ -74,7 +76,7 @@ impl fmt::Display for Convention {
 impl FromStr for Convention {
     type Err = UnknownName;
 
-    /// Reads [`Convention::name`].
+    /// Parses [`Convention::name`].
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         names::find(text, Self::ALL, Self::name)
     }
@@ -83,7 +85,7 @@ impl FromStr for Convention {
 /// How a tensor is passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum TensorForm {
-    /// The data pointer; with opaque handles the byte offset too.
+    /// The data pointer; for opaque handles also the byte offset.
     Data,
     /// A `DLTensor*`.
     Descriptor,
@@ -91,7 +93,7 @@ pub(in crate::lower) enum TensorForm {
     MemRef,
 }
 
-/// Whether a type's first C parameter is a pointer that is never NULL, so that NULL may stand for None.
+/// Whether a type's first C parameter is a pointer that is never NULL. NULL can then represent None.
 pub(in crate::lower) fn has_null(ty: &ParamType) -> bool {
     matches!(
         ty,
@@ -109,12 +111,12 @@ pub(in crate::lower) fn has_null(ty: &ParamType) -> bool {
     )
 }
 
-/// Whether the kernel writes its result through a `TVMFFIAny*`, which it owns.
+/// Whether the kernel writes an owned result through a `TVMFFIAny*`.
 pub(in crate::lower) fn writes_result(ret: &ParamType) -> bool {
     !returns_value(ret) && !returns_tensors(ret)
 }
 
-/// Whether the wrapper allocates the result, of one tensor or several, for the kernel to fill.
+/// Whether the wrapper allocates the result, one tensor or several, for the kernel to fill.
 pub(in crate::lower) fn returns_tensors(ret: &ParamType) -> bool {
     matches!(ret, ParamType::Tensor(_) | ParamType::Tuple(_))
 }

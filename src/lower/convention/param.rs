@@ -1,23 +1,61 @@
-//! A C parameter of a kernel as callers see it: its name, type and source.
+//! A C parameter of a kernel in the public API: its name, type and source.
 
 use std::fmt;
 
 use super::c_type::CType;
 
-/// One C parameter of a kernel. Shown, it is as the prototype has it: `float* x`.
+/// One C parameter of a kernel. `Display` prints it as in the prototype: `float* x`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct KernelParam {
-    /// The name in the C prototype. No other parameter has it, and C has no other meaning for it.
+    /// The name in the C prototype. It is unique among the parameters and has no other meaning in C.
     pub name: String,
     /// The type in C.
     pub c_type: CType,
     /// The value that the wrapper passes.
     pub source: ParamSource,
+    /// The position among the kernel's C parameters, from 0.
+    pub position: usize,
 }
 
 impl KernelParam {
-    /// Whether the C parameter is a parameter of the signature, by its name, that convention `flat` passes as one value.
+    /// A string that identifies the parameter by its meaning. Use it in a compiler to find the kernel's values, because
+    /// the C name depends on the other parameters' names and on C's reserved words.
+    /// | key | the value |
+    /// | --- | --- |
+    /// | `x.value`, `x.data`, `s.size`, `x.shape[0]` | a [part](ParamPart) of an argument; `pair[1].data` in a tuple |
+    /// | `->.value`, `->.data` | a part of the result; `->[1].data` in a tuple |
+    /// | `n` | a symbol of dimensions |
+    /// | `#2` | a stated parameter ([`Kernel::args`](crate::Kernel::args)), by its position |
+    /// | `#handle`, `#args`, `#num_args` | the parameters of convention `packed` |
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::Kernel;
+    ///
+    /// let signature = "f(s: str, s_size: int64, double: Tensor([n], float32)) -> Tensor([n], float32)".parse()?;
+    /// let params = Kernel::symbol("f").parameters(&signature)?;
+    /// let names: Vec<_> = params.iter().map(|param| &*param.name).collect();
+    /// let keys: Vec<_> = params.iter().map(|param| param.key()).collect();
+    /// assert_eq!(names, ["s", "s_size", "s_size_", "p_double", "result", "n"]);
+    /// assert_eq!(keys, ["s.data", "s.size", "s_size.value", "double.data", "->.data", "n"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn key(&self) -> String {
+        match &self.source {
+            ParamSource::Argument(path, part) => format!("{path}.{}", part.key()),
+            // the path begins with `result`, which is also a possible parameter name
+            ParamSource::Result(path, part) => {
+                format!("->{}.{}", path.strip_prefix(RESULT).unwrap_or(path), part.key())
+            }
+            ParamSource::Symbol { name, .. } => name.clone(),
+            ParamSource::Stated(_) => format!("#{}", self.position),
+            ParamSource::Handle => format!("#{HANDLE}"),
+            ParamSource::Args => format!("#{ARGS}"),
+            ParamSource::NumArgs => format!("#{NUM_ARGS}"),
+        }
+    }
+
+    /// Whether the C parameter is the named parameter of the signature, passed as one value by convention `flat`.
     pub(in crate::lower) fn is_value_of(&self, name: &str) -> bool {
         match &self.source {
             ParamSource::Argument(path, part) => {
@@ -36,23 +74,25 @@ impl fmt::Display for KernelParam {
     }
 }
 
-/// The value that a kernel gets for a C parameter. Shown, it is a short text for messages: `x.data`, `n, from x.shape[0]`.
+/// The value that a kernel receives for a C parameter. `Display` prints a short string for messages: `x.data`, `n, from
+/// x.shape[0]`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ParamSource {
-    /// A part of an argument, by its path: `x`, and `pair[1]` for an item of a tuple.
+    /// A part of an argument, with its path: `x`, or `pair[1]` for an item of a tuple.
     Argument(String, ParamPart),
-    /// A part of a tensor that the wrapper has allocated for the result, by its path: `result`, and `result[1]` for an item of a tuple. Or, as
-    /// [`ParamPart::Value`], the place that the kernel writes its result to.
+    /// A part of a tensor that the wrapper has allocated for the result, with its path: `result`, or `result[1]` for an
+    /// item of a tuple. Or, as [`ParamPart::Value`], the address that the kernel writes its result to.
     Result(String, ParamPart),
     /// A symbol of dimensions.
     Symbol {
         /// The symbol's name in the signature.
         name: String,
-        /// The first place that states it by itself, or else in an expression: `x.shape[0]`. `None` where only elements of containers do.
+        /// The first dimension that is just the symbol, or else the first expression with it: `x.shape[0]`. `None` if
+        /// it occurs only in elements of containers.
         from: Option<String>,
     },
-    /// A parameter that the kernel states ([`Kernel::args`](crate::Kernel::args)), as its text has it: `int32(n)`.
+    /// A parameter that the kernel states ([`Kernel::args`](crate::Kernel::args)), in printed form: `int32(n)`.
     Stated(String),
     /// The function's handle, of convention `packed`.
     Handle,
@@ -81,23 +121,24 @@ impl fmt::Display for ParamSource {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ParamPart {
-    /// All of it: a scalar, `dtype` or `device` by value, the handle of an object, the address of a value of any type.
+    /// The whole value: a scalar, `dtype` or `device` by value, the handle of an object, the address of a value of any
+    /// type.
     Value,
-    /// Whether an optional value is given: 0 or 1. Without it, a pointer that is NULL says that the value isn't.
+    /// Whether an optional value is given: 0 or 1. Values without this parameter use a NULL pointer for None.
     Given,
-    /// The address of the first element of a tensor, extent of a shape, byte of a text, or value of an array.
+    /// The address of the first element of a tensor, extent of a shape, byte of a string, or value of an array.
     Data,
-    /// The number of extents of a shape, bytes of a text, or values of an array.
+    /// The number of extents of a shape, bytes of a string, or values of an array.
     Size,
-    /// The byte offset behind the opaque handle that is a tensor's data.
+    /// The byte offset relative to an opaque handle, if a tensor's data is one.
     ByteOffset,
     /// The address of a tensor's `DLTensor`.
     Descriptor,
-    /// A memref's first pointer, which is [`Aligned`](Self::Aligned) too.
+    /// A memref's first pointer; the same as [`Aligned`](Self::Aligned).
     Allocated,
     /// A memref's second pointer: the address of the first element.
     Aligned,
-    /// A memref's offset, which is 0.
+    /// A memref's offset, always 0.
     Offset,
     /// The size of a memref's dimension.
     Extent(u32),
@@ -110,7 +151,27 @@ pub enum ParamPart {
 }
 
 impl ParamPart {
-    /// The part behind the path of the whole: `x.data`.
+    /// The part's name in a key.
+    fn key(self) -> String {
+        let name = match self {
+            ParamPart::Value => "value",
+            ParamPart::Given => "given",
+            ParamPart::Data => "data",
+            ParamPart::Size => "size",
+            ParamPart::ByteOffset => "byte_offset",
+            ParamPart::Descriptor => "descriptor",
+            ParamPart::Allocated => "allocated",
+            ParamPart::Aligned => "aligned",
+            ParamPart::Offset => "offset",
+            ParamPart::Extent(d) => return format!("shape[{d}]"),
+            ParamPart::Stride(d) => return format!("strides[{d}]"),
+            ParamPart::Stream => "stream",
+            ParamPart::State => "state",
+        };
+        name.to_owned()
+    }
+
+    /// Prints the part after the path of the whole: `x.data`.
     fn show(self, path: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParamPart::Value | ParamPart::Descriptor | ParamPart::Stream | ParamPart::State => f.write_str(path),

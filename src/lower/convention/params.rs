@@ -1,4 +1,5 @@
-//! The C parameters of a kernel: one walk over a signature, of which prototypes in C and in IR and lists for callers are made.
+//! The C parameters of a kernel. One walk over a signature yields the prototypes in C and in IR and the lists for
+//! callers.
 
 use std::collections::HashSet;
 
@@ -9,14 +10,15 @@ use super::{Convention, KernelReturn, TensorForm, has_null, writes_result};
 use crate::ir::FuncSig;
 use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
 
-/// The value that is passed: a parameter of the signature, an item of one, or the result. Text only when it is shown.
+/// The value that is passed: a parameter of the signature, an item of one, or the result. Strings are created only for
+/// output.
 enum Place<'a> {
     Param(&'a str),
     Item(&'a Place<'a>, usize),
     Result,
 }
 
-/// The purpose of a C parameter, without text.
+/// The purpose of a C parameter, without strings.
 enum Source<'a> {
     Part(&'a Place<'a>, ParamPart),
     Symbol(&'a str),
@@ -26,7 +28,7 @@ enum Source<'a> {
 }
 
 impl Place<'_> {
-    /// The parameter of the signature, or `result`, with `item` for each item of a tuple on the way.
+    /// The parameter of the signature, or `result`. For each tuple on the path, `item` formats the index.
     fn text(&self, item: &dyn Fn(usize) -> String) -> String {
         match self {
             Place::Param(name) => (*name).to_owned(),
@@ -45,7 +47,7 @@ impl Place<'_> {
 }
 
 impl Source<'_> {
-    /// The name of the C parameter, before it is made one that C has no other meaning for.
+    /// The name of the C parameter, before conflicts with C's reserved names are resolved.
     fn name(&self) -> String {
         match self {
             Source::Part(place, part) => {
@@ -73,7 +75,7 @@ impl Source<'_> {
         }
     }
 
-    /// As callers see it.
+    /// The source in the form of the public API.
     fn stated(&self, signature: &Signature) -> ParamSource {
         match self {
             Source::Part(place, part) => {
@@ -90,7 +92,7 @@ impl Source<'_> {
     }
 }
 
-/// The first place of a symbol that states it by itself, or else in an expression.
+/// The first dimension that is just the symbol, or else the first expression with it.
 fn first_place(signature: &Signature, symbol: &str) -> Option<String> {
     let (mut alone, mut inside) = (None, None);
     for param in signature.params() {
@@ -106,7 +108,7 @@ fn first_place(signature: &Signature, symbol: &str) -> Option<String> {
     alone.or(inside)
 }
 
-/// Calls `each` with every dimension of a parameter's own tensors and shapes, and its place.
+/// Calls `each` with every dimension of a parameter's own tensors and shapes, and its path.
 fn dims_of(path: &str, ty: &ParamType, each: &mut dyn FnMut(&Dim, &dyn Fn() -> String)) {
     match ty {
         ParamType::Tensor(tensor) => {
@@ -132,7 +134,7 @@ fn dims_of(path: &str, ty: &ParamType, each: &mut dyn FnMut(&Dim, &dyn Fn() -> S
     }
 }
 
-/// The C value that a kernel returns for its result; `None` where it fills a tensor or writes a `TVMFFIAny`.
+/// The C value that a kernel returns for its result; `None` if it fills a tensor or writes a `TVMFFIAny`.
 pub(in crate::lower) fn returned(ret: &ParamType) -> Option<CType> {
     match ret {
         ParamType::Scalar(ty) => Some(CType::Scalar(*ty)),
@@ -142,7 +144,8 @@ pub(in crate::lower) fn returned(ret: &ParamType) -> Option<CType> {
     }
 }
 
-/// The value that a kernel of a signature writes beside its status; `None` where it returns none, or writes a `TVMFFIAny`.
+/// The value that a kernel of a signature writes in addition to its status; `None` if it has no result, or writes a
+/// `TVMFFIAny`.
 pub(in crate::lower) fn beside_status(
     signature: &Signature,
     convention: Convention,
@@ -168,7 +171,7 @@ pub(in crate::lower) fn func_sig(signature: &Signature, convention: Convention, 
     FuncSig { params, ret: c_result(signature, returns).map(CType::abi) }
 }
 
-/// The C parameters of a kernel, in order. Each has a name of its own that C has no other meaning for.
+/// The C parameters of a kernel, in order. Their names are unique and have no other meaning in C.
 pub(in crate::lower) fn params(
     signature: &Signature,
     convention: Convention,
@@ -178,12 +181,12 @@ pub(in crate::lower) fn params(
     let mut params = Vec::new();
     for_each_param(signature, convention, returns, &mut |c_type, source| {
         let name = own_name(source.name(), &mut taken);
-        params.push(KernelParam { name, c_type, source: source.stated(signature) });
+        params.push(KernelParam { name, c_type, source: source.stated(signature), position: params.len() });
     });
     params
 }
 
-/// A name that no other parameter has, and that C has no other meaning for.
+/// A unique name that has no other meaning in C.
 pub(in crate::lower) fn own_name(mut name: String, taken: &mut HashSet<String>) -> String {
     if !c_names::is_free_for_parameter(&name) {
         name.insert_str(0, "p_");

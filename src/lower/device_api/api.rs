@@ -1,12 +1,12 @@
-//! The table of device APIs: their functions, by name and least version, and how a launch differs among them.
+//! The table of device APIs: each API's functions with name and minimum driver version, and how its launches differ.
 
+use crate::image::{Image, ImageKind};
 use crate::ir::Type::{self, I32, I64, Ptr};
 use crate::ir::{AbiParam, FuncSig};
-use crate::lower::protocol::helpers::{CUDA_HELPERS, HIP_HELPERS, LaunchHelpers};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
-/// A device API, by which kernels are loaded and launched.
-#[derive(Debug)]
+/// A device API, which loads and launches kernels.
+#[derive(PartialEq, Eq, Debug)]
 pub(in crate::lower) struct Api {
     /// The name in symbols.
     pub name: &'static str,
@@ -18,46 +18,74 @@ pub(in crate::lower) struct Api {
     pub library: &'static str,
     /// The driver's library on Windows.
     pub library_of_windows: &'static str,
-    /// The function that gives the others by name and version; without it they are symbols of the library.
+    /// The function that resolves the others by name and version. Without it, they are symbols of the library.
     pub get_proc_address: Option<&'static str>,
-    /// The functions, in the order of [`Call`].
-    pub functions: &'static [Function],
-    /// The attributes of a device that are read at its first use.
+    /// The functions that the API has.
+    pub functions: &'static [(Call, Function)],
+    /// The kinds of images that the API can load.
+    pub images: &'static [ImageKind],
+    /// The device attributes that are read at a device's first use.
     pub attributes: Attributes,
-    /// The kernel's attribute for its most dynamic shared memory, and that for clusters of more than 8 blocks.
-    pub most_shared: Option<u32>,
+    /// The kernel attributes for shared memory, for APIs where a kernel has to request its maximum.
+    pub kernel_shared: Option<SharedAttributes>,
+    /// The kernel's attribute for clusters of more than 8 blocks.
     pub non_portable_cluster: Option<u32>,
-    /// The symbols of the helpers that wrappers call.
-    pub helpers: LaunchHelpers,
-    /// One loaded image serves all devices, and kernels run in the context of their stream. Otherwise an image is loaded for each device, which is the
-    /// thread's current one then.
-    pub has_contexts: bool,
+    /// The symbols of the two helpers that wrappers call: the first does first-use work, the second raises errors.
+    pub helpers: [&'static str; 2],
+    pub home: KernelHome,
+    pub launch: LaunchForm,
+}
+
+/// Where loaded images and their kernels belong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum KernelHome {
+    /// One loaded image serves all devices; a kernel runs in the context of its stream.
+    Contexts,
+    /// An image is loaded once per device, into the device that is current for the thread at that time.
+    CurrentDevice,
+}
+
+/// How the driver's launch function takes its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum LaunchForm {
+    /// A configuration, `CUlaunchConfig` of cuda.h, with attributes.
+    Configuration,
+    /// Extents, shared memory and stream are separate arguments. Cooperative launches have their own function.
+    Arguments,
 }
 
 /// A function of an API.
-#[derive(Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub(in crate::lower) struct Function {
-    /// The name; empty where the API has no such function.
     pub name: &'static str,
-    /// The least version of the driver that has it: 12000 for 12.0.
+    /// The minimum driver version that has the function: 12000 for 12.0.
     pub version: u32,
-    /// A driver may do without it.
+    /// Whether a driver may lack the function.
     pub optional: bool,
     params: &'static [Type],
 }
 
-/// The numbers of a device's attributes.
-#[derive(Debug)]
+/// The numbers of the kernel attributes for shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) struct SharedAttributes {
+    /// The static shared memory.
+    pub own: u32,
+    /// The max dynamic shared memory per launch.
+    pub most: u32,
+}
+
+/// The numbers of the device attributes.
+#[derive(PartialEq, Eq, Debug)]
 pub(in crate::lower) struct Attributes {
-    /// The compute capability.
+    /// The compute capability: major and minor number.
     pub capability: [u32; 2],
-    /// The most threads of a block, and the most in x, y and z.
+    /// The max threads of a block: in total, then in x, y and z.
     pub block: [u32; 4],
-    /// The most shared memory of a block where the kernel has asked for it.
+    /// The max shared memory of a block, if the kernel requests it.
     pub shared: u32,
 }
 
-/// A function that generated code calls, by its place in the table.
+/// A driver function that generated code calls. The value is its index in the function table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(in crate::lower) enum Call {
@@ -79,6 +107,32 @@ pub(in crate::lower) enum Call {
     ErrorText,
     TensorMap,
     ParamInfo,
+    GetAttribute,
+}
+
+impl Call {
+    /// All functions, in the order of the table in generated code.
+    pub(super) const ALL: [Call; 19] = [
+        Call::Init,
+        Call::Device,
+        Call::Attribute,
+        Call::Retain,
+        Call::Release,
+        Call::Current,
+        Call::Enter,
+        Call::Leave,
+        Call::Load,
+        Call::Kernel,
+        Call::SetAttribute,
+        Call::Launch,
+        Call::LaunchCooperative,
+        Call::Unload,
+        Call::ErrorName,
+        Call::ErrorText,
+        Call::TensorMap,
+        Call::ParamInfo,
+        Call::GetAttribute,
+    ];
 }
 
 const fn function(name: &'static str, version: u32, params: &'static [Type]) -> Function {
@@ -90,60 +144,66 @@ const fn optional(name: &'static str, version: u32, params: &'static [Type]) -> 
 }
 
 impl Attributes {
-    /// How many they are.
+    /// The number of attributes.
     pub(super) const COUNT: usize = 7;
 
-    /// Their numbers, in the order in which a device's record has the values.
+    /// The attribute numbers, in the order of the values in a device's record.
     pub(super) fn in_order(&self) -> [u32; Self::COUNT] {
         let ([major, minor], [threads, x, y, z]) = (self.capability, self.block);
         [major, minor, threads, x, y, z, self.shared]
     }
 }
 
-impl Api {
-    /// The APIs that launches go to by a driver.
-    pub(super) fn all() -> [&'static Api; 2] {
-        [&CUDA, &HIP]
-    }
+/// The symbols of an API's helpers.
+macro_rules! helpers {
+    ($name:literal) => {
+        [concat!("__tvm_ffi_codegen_", $name, "_first_use"), concat!("__tvm_ffi_codegen_", $name, "_report")]
+    };
+}
 
+/// All APIs that launch with a driver. Everything that depends on the set of APIs is derived from this list.
+pub(in crate::lower) static APIS: [&Api; 2] = [&CUDA, &HIP];
+
+/// The symbols of the launch helpers, for wrappers that import them. Each API has two: one does first-use work, one
+/// raises errors.
+pub const LAUNCH_SYMBOLS: [[&str; 2]; APIS.len()] = {
+    let mut symbols = [[""; 2]; APIS.len()];
+    let mut number = 0;
+    while number < APIS.len() {
+        symbols[number] = APIS[number].helpers;
+        number += 1;
+    }
+    symbols
+};
+
+impl Api {
     /// The API of a kind of device.
     pub(in crate::lower) fn of(device: DLDeviceType) -> Option<&'static Api> {
-        Self::all().into_iter().find(|api| api.device == device)
+        APIS.into_iter().find(|api| api.device == device)
     }
 
-    /// The name of a function, empty where the API has no such function.
+    /// The last API that can load one of the images, or the first API if none can.
+    pub(in crate::lower) fn of_images(images: &[Image]) -> &'static Api {
+        let loads = |api: &&&Api| images.iter().any(|image| api.images.contains(&image.kind()));
+        APIS.iter().rev().find(loads).unwrap_or(&APIS[0])
+    }
+
+    /// The entry of a function, if the API has it.
+    pub(in crate::lower) fn function(&self, call: Call) -> Option<&Function> {
+        self.functions.iter().find(|(known, _)| *known == call).map(|(_, function)| function)
+    }
+
+    /// The name of a function, or an empty string if the API lacks it.
     pub(in crate::lower) fn function_name(&self, call: Call) -> &'static str {
-        self.function(call).name
+        self.function(call).map_or("", |function| function.name)
     }
 
-    pub(super) fn function(&self, call: Call) -> &Function {
-        &self.functions[call as usize]
-    }
-}
-
-impl Function {
-    /// The prototype: each function gives a status.
-    pub(super) fn signature(&self) -> FuncSig {
-        let ret = Some(AbiParam::signed(Type::I32));
-        FuncSig { ret, ..FuncSig::new(self.params.iter().copied(), None) }
+    /// The prototype of a function; the return value is its status.
+    pub(super) fn signature(&self, call: Call) -> FuncSig {
+        let params = self.function(call).map_or(&[][..], |function| function.params);
+        FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..FuncSig::new(params.iter().copied(), None) }
     }
 }
-
-/// The CPU, whose launches need no driver.
-pub(in crate::lower) static CPU: Api = Api {
-    name: "cpu",
-    shown: "CPU",
-    device: DLDeviceType::CPU,
-    library: "",
-    library_of_windows: "",
-    get_proc_address: None,
-    functions: &[],
-    attributes: Attributes { capability: [0; 2], block: [0; 4], shared: 0 },
-    most_shared: None,
-    non_portable_cluster: None,
-    helpers: LaunchHelpers { first_use: "", report: "" },
-    has_contexts: false,
-};
 
 /// CUDA's driver API (cuda.h).
 pub(in crate::lower) static CUDA: Api = Api {
@@ -154,33 +214,38 @@ pub(in crate::lower) static CUDA: Api = Api {
     library_of_windows: "nvcuda.dll",
     get_proc_address: Some("cuGetProcAddress_v2"),
     functions: &[
-        function("cuInit", 2000, &[I32]),
-        function("cuDeviceGet", 2000, &[Ptr, I32]),
-        function("cuDeviceGetAttribute", 2000, &[Ptr, I32, I32]),
-        function("cuDevicePrimaryCtxRetain", 7000, &[Ptr, I32]),
-        function("cuDevicePrimaryCtxRelease", 11000, &[I32]),
-        function("cuCtxGetCurrent", 4000, &[Ptr]),
-        function("cuCtxPushCurrent", 4000, &[Ptr]),
-        function("cuCtxPopCurrent", 4000, &[Ptr]),
-        function("cuLibraryLoadData", 12000, &[Ptr, Ptr, Ptr, Ptr, I32, Ptr, Ptr, I32]),
-        function("cuLibraryGetKernel", 12000, &[Ptr, Ptr, Ptr]),
-        function("cuKernelSetAttribute", 12000, &[I32, I32, Ptr, I32]),
-        function("cuLaunchKernelEx", 11060, &[Ptr, Ptr, Ptr, Ptr]),
-        function("", 0, &[]),
-        function("cuLibraryUnload", 12000, &[Ptr]),
-        function("cuGetErrorName", 6000, &[I32, Ptr]),
-        function("cuGetErrorString", 6000, &[I32, Ptr]),
-        function("cuTensorMapEncodeTiled", 12000, &[Ptr, I32, I32, Ptr, Ptr, Ptr, Ptr, Ptr, I32, I32, I32, I32]),
-        optional("cuKernelGetParamInfo", 12040, &[Ptr, I64, Ptr, Ptr]),
+        (Call::Init, function("cuInit", 2000, &[I32])),
+        (Call::Device, function("cuDeviceGet", 2000, &[Ptr, I32])),
+        (Call::Attribute, function("cuDeviceGetAttribute", 2000, &[Ptr, I32, I32])),
+        (Call::Retain, function("cuDevicePrimaryCtxRetain", 7000, &[Ptr, I32])),
+        (Call::Release, function("cuDevicePrimaryCtxRelease", 11000, &[I32])),
+        (Call::Current, function("cuCtxGetCurrent", 4000, &[Ptr])),
+        (Call::Enter, function("cuCtxPushCurrent", 4000, &[Ptr])),
+        (Call::Leave, function("cuCtxPopCurrent", 4000, &[Ptr])),
+        (Call::Load, function("cuLibraryLoadData", 12000, &[Ptr, Ptr, Ptr, Ptr, I32, Ptr, Ptr, I32])),
+        (Call::Kernel, function("cuLibraryGetKernel", 12000, &[Ptr, Ptr, Ptr])),
+        (Call::SetAttribute, function("cuKernelSetAttribute", 12000, &[I32, I32, Ptr, I32])),
+        (Call::Launch, function("cuLaunchKernelEx", 11060, &[Ptr, Ptr, Ptr, Ptr])),
+        (Call::Unload, function("cuLibraryUnload", 12000, &[Ptr])),
+        (Call::ErrorName, function("cuGetErrorName", 6000, &[I32, Ptr])),
+        (Call::ErrorText, function("cuGetErrorString", 6000, &[I32, Ptr])),
+        (
+            Call::TensorMap,
+            function("cuTensorMapEncodeTiled", 12000, &[Ptr, I32, I32, Ptr, Ptr, Ptr, Ptr, Ptr, I32, I32, I32, I32]),
+        ),
+        (Call::ParamInfo, optional("cuKernelGetParamInfo", 12040, &[Ptr, I64, Ptr, Ptr])),
+        (Call::GetAttribute, function("cuKernelGetAttribute", 12000, &[Ptr, I32, Ptr, I32])),
     ],
     attributes: Attributes { capability: [75, 76], block: [1, 2, 3, 4], shared: 97 },
-    most_shared: Some(8),
+    kernel_shared: Some(SharedAttributes { own: 1, most: 8 }),
     non_portable_cluster: Some(14),
-    helpers: CUDA_HELPERS,
-    has_contexts: true,
+    images: &[ImageKind::Cubin, ImageKind::Fatbin, ImageKind::Ptx],
+    helpers: helpers!("cuda"),
+    home: KernelHome::Contexts,
+    launch: LaunchForm::Configuration,
 };
 
-/// HIP's runtime API (hip_runtime_api.h), as far as it launches modules.
+/// The part of HIP's runtime API (hip_runtime_api.h) that launches kernels of modules.
 pub(in crate::lower) static HIP: Api = Api {
     name: "hip",
     shown: "HIP",
@@ -189,29 +254,32 @@ pub(in crate::lower) static HIP: Api = Api {
     library_of_windows: "amdhip64_6.dll",
     get_proc_address: None,
     functions: &[
-        function("hipInit", 0, &[I32]),
-        function("hipDeviceGet", 0, &[Ptr, I32]),
-        function("hipDeviceGetAttribute", 0, &[Ptr, I32, I32]),
-        function("", 0, &[]),
-        function("", 0, &[]),
-        function("hipGetDevice", 0, &[Ptr]),
-        function("hipSetDevice", 0, &[I32]),
-        function("hipSetDevice", 0, &[I32]),
-        function("hipModuleLoadData", 0, &[Ptr, Ptr]),
-        function("hipModuleGetFunction", 0, &[Ptr, Ptr, Ptr]),
-        function("", 0, &[]),
-        function("hipModuleLaunchKernel", 0, &[Ptr, I32, I32, I32, I32, I32, I32, I32, Ptr, Ptr, Ptr]),
-        function("hipModuleLaunchCooperativeKernel", 0, &[Ptr, I32, I32, I32, I32, I32, I32, I32, Ptr, Ptr]),
-        function("hipModuleUnload", 0, &[Ptr]),
-        function("hipDrvGetErrorName", 0, &[I32, Ptr]),
-        function("hipDrvGetErrorString", 0, &[I32, Ptr]),
-        function("", 0, &[]),
-        function("", 0, &[]),
+        (Call::Init, function("hipInit", 0, &[I32])),
+        (Call::Device, function("hipDeviceGet", 0, &[Ptr, I32])),
+        (Call::Attribute, function("hipDeviceGetAttribute", 0, &[Ptr, I32, I32])),
+        (Call::Current, function("hipGetDevice", 0, &[Ptr])),
+        (Call::Enter, function("hipSetDevice", 0, &[I32])),
+        (Call::Leave, function("hipSetDevice", 0, &[I32])),
+        (Call::Load, function("hipModuleLoadData", 0, &[Ptr, Ptr])),
+        (Call::Kernel, function("hipModuleGetFunction", 0, &[Ptr, Ptr, Ptr])),
+        (Call::Launch, function("hipModuleLaunchKernel", 0, &[Ptr, I32, I32, I32, I32, I32, I32, I32, Ptr, Ptr, Ptr])),
+        (
+            Call::LaunchCooperative,
+            function("hipModuleLaunchCooperativeKernel", 0, &[Ptr, I32, I32, I32, I32, I32, I32, I32, Ptr, Ptr]),
+        ),
+        (Call::Unload, function("hipModuleUnload", 0, &[Ptr])),
+        (Call::ErrorName, function("hipDrvGetErrorName", 0, &[I32, Ptr])),
+        (Call::ErrorText, function("hipDrvGetErrorString", 0, &[I32, Ptr])),
     ],
-    // hipDeviceAttribute_t: ComputeCapabilityMajor and Minor, MaxThreadsPerBlock, MaxBlockDimX to Z, MaxSharedMemoryPerBlock
+    // hipDeviceAttribute_t: ComputeCapabilityMajor and Minor, MaxThreadsPerBlock, MaxBlockDimX to Z,
+    // MaxSharedMemoryPerBlock
     attributes: Attributes { capability: [23, 61], block: [56, 26, 27, 28], shared: 74 },
-    most_shared: None,
+    // The runtime checks a launch only against the device's limits. Its function for this attribute accepts kernels of
+    // the program, not kernels of modules.
+    kernel_shared: None,
     non_portable_cluster: None,
-    helpers: HIP_HELPERS,
-    has_contexts: false,
+    images: &[ImageKind::CodeObject],
+    helpers: helpers!("hip"),
+    home: KernelHome::CurrentDevice,
+    launch: LaunchForm::Arguments,
 };

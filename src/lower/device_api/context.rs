@@ -1,13 +1,14 @@
-//! Calls in the context of a device (CUDA) or with a device current (HIP), which leave the thread's as it was.
+//! Driver calls in a device's context (CUDA), or with a device current (HIP). They restore the thread's own setting.
 
-use super::api::Call;
+use super::api::{Call, KernelHome};
 use super::driver::Driver;
 use super::state::{record, record_of};
 use super::steps::Steps;
 use crate::ir::{FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 
 impl Steps<'_, '_> {
-    /// Calls a function of the driver for a device that is in use, by `emit`, which gives the status. `state` is that of the module that launches.
+    /// Calls a driver function for a device in use. `emit` emits the call and returns its status. `state` is the state
+    /// of the launching module.
     pub(super) fn call_on(
         &mut self,
         driver: &Driver,
@@ -17,12 +18,12 @@ impl Steps<'_, '_> {
     ) {
         let place = self.place();
         self.call(driver, Call::Current, &[place]);
-        let (wanted, ty) = match driver.api.has_contexts {
-            true => {
+        let (wanted, ty) = match driver.api.home {
+            KernelHome::Contexts => {
                 let record = record_of(self.b, state, device);
                 (self.b.load(Type::Ptr, record, record::CONTEXT, MemFlags::ALIGNED), Type::Ptr)
             }
-            false => (device, Type::I32),
+            KernelHome::CurrentDevice => (device, Type::I32),
         };
         let before = self.b.load(ty, place, 0, MemFlags::ALIGNED);
         let (here, elsewhere) = (self.b.block(), self.b.block());
@@ -31,7 +32,7 @@ impl Steps<'_, '_> {
         self.b.switch_to(elsewhere);
         self.call(driver, Call::Enter, &[wanted]);
         let status = emit(self.b);
-        let left = if driver.api.has_contexts { place } else { before };
+        let left = if driver.api.home == KernelHome::Contexts { place } else { before };
         let left = driver.call(self.b, Call::Leave, &[left]);
         self.require_success(call, status);
         self.require_success(Call::Leave, left);

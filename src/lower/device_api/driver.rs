@@ -1,4 +1,5 @@
-//! The driver behind an API: found at the first use, by the names of its library and functions, and kept for as long as the library is loaded.
+//! The driver of an API. It is located at the first use, by its library's and functions' names, and stays open while
+//! the generated library is loaded.
 
 use super::api::{Api, Call};
 use super::outcome::{self, Failed};
@@ -14,9 +15,9 @@ use crate::lower::protocol::Encode;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Driver {
     pub api: &'static Api,
-    /// The system that the driver is on.
+    /// The operating system that the driver runs on.
     pub system: System,
-    /// Holds the address of the functions, once they are known.
+    /// Holds the address of the function table once the functions are resolved.
     cell: DataRef,
     /// The addresses of the functions.
     functions: DataRef,
@@ -24,16 +25,16 @@ pub(super) struct Driver {
     rows: DataRef,
     /// `int32_t open(void** result)`: the initialiser of the cell.
     open: FuncRef,
-    /// `int32_t claim(void** cell)`: 1 where the caller has to do the work that the cell stands for, 0 once it is done.
+    /// `int32_t claim(void** cell)`: 1 if the caller has to do the cell's work, 0 once the work is done.
     pub claim: FuncRef,
 }
 
-/// A function as the module has it in its data: the name, a C string.
+/// The layout of a driver function in the module's data. It starts with the name, a C string.
 mod row {
     pub(super) const SIZE: i64 = 56;
-    /// The least version, a C string: `12.0`.
+    /// The minimum version, a C string: `12.0`.
     pub(super) const VERSION: i64 = 40;
-    /// The least version as a number, and whether a driver has to have the function.
+    /// The minimum version as a number, then whether the driver must have the function.
     pub(super) const NUMBER: i32 = 48;
     pub(super) const NEED: i32 = 52;
     /// The API has no such function.
@@ -42,26 +43,28 @@ mod row {
     pub(super) const OPTIONAL: i64 = 2;
 }
 
-/// A cell whose work a thread is doing.
+/// The contents of a cell while a thread does its work.
 pub(super) const CLAIMED: u64 = 1;
 
 impl Driver {
     pub(super) fn new(module: &mut Module, api: &'static Api, system: System) -> Self {
         let name = |what: &str| format!("__tvm_ffi_codegen_{}_{what}", api.name);
         let cell = module.add_state(name("driver"), 8, 8);
-        let functions = module.add_state(name("functions"), 8 * api.functions.len(), 8);
-        let mut rows = vec![0; row::SIZE as usize * api.functions.len()];
-        for (row, function) in rows.chunks_mut(row::SIZE as usize).zip(api.functions) {
+        let functions = module.add_state(name("functions"), 8 * Call::ALL.len(), 8);
+        let mut rows = vec![0; row::SIZE as usize * Call::ALL.len()];
+        for (row, call) in rows.chunks_mut(row::SIZE as usize).zip(Call::ALL) {
+            let function = api.function(call);
+            let version = function.map_or(0, |function| function.version);
             let mut put = |at: usize, bytes: &[u8]| row[at..][..bytes.len()].copy_from_slice(bytes);
-            put(0, function.name.as_bytes());
-            let version = format!("{}.{}", function.version / 1000, function.version % 1000 / 10);
-            put(row::VERSION as usize, version.as_bytes());
-            let need = match (function.name.is_empty(), function.optional) {
-                (true, _) => row::NO,
-                (false, true) => row::OPTIONAL,
-                (false, false) => row::NEEDED,
+            put(0, api.function_name(call).as_bytes());
+            let text = format!("{}.{}", version / 1000, version % 1000 / 10);
+            put(row::VERSION as usize, text.as_bytes());
+            let need = match function {
+                None => row::NO,
+                Some(function) if function.optional => row::OPTIONAL,
+                Some(_) => row::NEEDED,
             };
-            for (at, number) in [(row::NUMBER, function.version), (row::NEED, need as u32)] {
+            for (at, number) in [(row::NUMBER, version), (row::NEED, need as u32)] {
                 let mut bytes = Vec::new();
                 number.write(module.endianness, &mut bytes);
                 put(at as usize, &bytes);
@@ -79,10 +82,9 @@ impl Driver {
         driver
     }
 
-    /// Calls a function of the driver, which is open; gives its status.
+    /// Calls a function of the driver, which must be open; returns its status.
     pub(super) fn call(&self, b: &mut FunctionBuilder<'_>, call: Call, args: &[Value]) -> Value {
-        let function = self.api.function(call);
-        let sig = b.signature(function.signature());
+        let sig = b.signature(self.api.signature(call));
         let callee = self.address(b, call);
         match b.call_indirect(sig, callee, args) {
             Some(status) => status,
@@ -90,26 +92,26 @@ impl Driver {
         }
     }
 
-    /// Opens the driver, unless it is open; gives the code of its initialiser.
+    /// Opens the driver unless it is open; returns the initialiser's code.
     pub(super) fn require(&self, b: &mut FunctionBuilder<'_>) -> Option<Value> {
         let (cell, initialiser) = (b.data_addr(self.cell, 0), b.func_addr(self.open));
         let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
         b.call(init, &[cell, initialiser])
     }
 
-    /// Whether the driver, which is open, has a function that drivers may do without; a `Bool`.
+    /// Whether the driver, which must be open, has an optional function; a `Bool`.
     pub(super) fn has(&self, b: &mut FunctionBuilder<'_>, call: Call) -> Value {
         let callee = self.address(b, call);
         b.icmp_imm(IntCC::Ne, callee, 0)
     }
 
-    /// The address of a function of the driver, which is open.
+    /// The address of a driver function. The driver must be open.
     pub(super) fn address(&self, b: &mut FunctionBuilder<'_>, call: Call) -> Value {
         let place = b.data_addr(self.functions, 8 * call as u32);
         b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
     }
 
-    /// The name of a function, a C string, and the text of its least version. Its place in the table an `I64` is.
+    /// A function's name and minimum version, both C strings. `place` is its index in the table, an `I64`.
     pub(super) fn name_and_version(&self, b: &mut FunctionBuilder<'_>, place: Value) -> [Value; 2] {
         let name = self.row(b, place);
         [name, b.ptr_add_imm(name, row::VERSION)]
@@ -121,7 +123,7 @@ impl Driver {
         b.ptr_add(rows, offset)
     }
 
-    /// The code of [`Self::open`]. Nothing is closed again: a driver has threads of its own, whose code may not go.
+    /// The code of [`Self::open`]. It never closes a library: the driver runs threads, so its code must stay loaded.
     fn define_open(&self, module: &mut Module, library: DataRef, get: Option<DataRef>) {
         let mut builder = FunctionBuilder::new(module, self.open);
         let b = &mut builder;
@@ -144,7 +146,7 @@ impl Driver {
         let first = b.i64(0);
         b.jump(next, &[first]);
         b.switch_to(next);
-        let more = b.icmp_imm(IntCC::ULt, number, self.api.functions.len() as i64);
+        let more = b.icmp_imm(IntCC::ULt, number, Call::ALL.len() as i64);
         b.branch(more, look, done, Hint::Likely);
         b.switch_to(look);
         let row = self.row(b, number);
@@ -210,8 +212,8 @@ fn require_non_null(b: &mut FunctionBuilder<'_>, pointer: Value, failed: crate::
     b.switch_to(next);
 }
 
-/// The function that lets one thread do the work that a cell stands for, while others wait. `TVMFFIHandleInitOnce` can't: its initialisers take no
-/// argument, so that they can't tell the device.
+/// A function that lets one thread do a cell's work while others wait. `TVMFFIHandleInitOnce` can't do this: its
+/// initialisers take no argument, so they don't know the device.
 fn claim(module: &mut Module, system: System) -> FuncRef {
     const SYMBOL: &str = "__tvm_ffi_codegen_claim";
     if let Some((known, _)) = module.function_named(SYMBOL) {
@@ -247,7 +249,7 @@ fn claim(module: &mut Module, system: System) -> FuncRef {
     b.finish()
 }
 
-/// Ends a claim: the cell gets what it stands for, or is empty again.
+/// Ends a claim: sets the cell to its value, or empties it again after a failure.
 pub(super) fn end_claim(b: &mut FunctionBuilder<'_>, cell: Value, value: Value) {
     let claimed = b.ptr_const(CLAIMED);
     b.compare_exchange(cell, claimed, value);

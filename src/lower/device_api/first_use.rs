@@ -1,61 +1,20 @@
-//! The first use of a device, and of a kernel on it.
+//! First-use work for a device and for a kernel on that device.
 
-use super::api::{Attributes, Call};
+use super::api::{Attributes, Call, KernelHome, SharedAttributes};
 use super::driver::{Driver, end_claim};
 use super::images::{self, field_of};
 use super::layout::MOST_DEVICES;
 use super::outcome::Failed;
+use super::shared::WITHOUT_ASKING;
 use super::state::{self, InState, record, record_of, row};
 use super::steps::Steps;
 use crate::ir::{
     BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
 };
-use crate::lower::protocol::launch_table::{ImageChoice, KernelRecord, ParamSizes, SharedKind};
+use crate::lower::protocol::launch_table::{ASK_DRIVER, ImageChoice, KernelRecord, ParamSizes};
 use crate::lower::protocol::{DescriptorField, Encode, field};
 
-/// The most dynamic shared memory that a kernel has without asking, in bytes (CUDA C++ Programming Guide, compute capabilities).
-const SHARED_WITHOUT_ASKING: i64 = 48 * 1024;
-
-/// The shared memory of a kernel's launches, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::lower) enum Shared {
-    /// Always so much.
-    Fixed(i64),
-    /// It differs from launch to launch. The kernel has so much of its own besides.
-    Differs { fixed: u32 },
-}
-
-impl Shared {
-    /// The most dynamic shared memory that the kernel asks for at its first use; `None` where it has enough without.
-    pub(in crate::lower) fn asked(self) -> Option<MostShared> {
-        match self {
-            Shared::Fixed(bytes) if bytes <= SHARED_WITHOUT_ASKING => None,
-            Shared::Fixed(bytes) => Some(MostShared::Bytes(bytes)),
-            Shared::Differs { fixed } => Some(MostShared::AllBut(fixed)),
-        }
-    }
-}
-
-/// The most dynamic shared memory that a kernel asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::lower) enum MostShared {
-    /// So many bytes.
-    Bytes(i64),
-    /// All that a block of the device may have but so many bytes.
-    AllBut(u32),
-}
-
-impl std::fmt::Display for MostShared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            MostShared::Bytes(bytes) => write!(f, "{bytes} bytes"),
-            MostShared::AllBut(0) => f.write_str("all that a block may have"),
-            MostShared::AllBut(bytes) => write!(f, "all that a block may have but {bytes} bytes"),
-        }
-    }
-}
-
-/// `int64_t device(void* state, int32_t device)`: opens the driver and reads what is to be known of a device; an outcome.
+/// `int64_t device(void* state, int32_t device)`: opens the driver and reads a device's properties. Returns an outcome.
 pub(super) fn device(module: &mut Module, driver: &Driver, in_state: &InState) -> FuncRef {
     let name = format!("__tvm_ffi_codegen_{}_device", driver.api.name);
     let func = module.declare(name, FuncSig::new([Type::Ptr, Type::I32], Some(Type::I64)), Linkage::Local);
@@ -107,7 +66,7 @@ pub(super) fn device(module: &mut Module, driver: &Driver, in_state: &InState) -
     let tens = steps.b.binary_imm(BinaryOp::Mul, major, 10);
     let capability = steps.b.binary(BinaryOp::Add, tens, minor);
     steps.b.store(capability, record, record::CAPABILITY, MemFlags::ALIGNED);
-    if driver.api.has_contexts {
+    if driver.api.home == KernelHome::Contexts {
         steps.call(driver, Call::Retain, &[place, device]);
         let context = steps.b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
         steps.b.store(context, record, record::CONTEXT, MemFlags::ALIGNED);
@@ -121,7 +80,8 @@ pub(super) fn device(module: &mut Module, driver: &Driver, in_state: &InState) -
     builder.finish()
 }
 
-/// Writes the functions into a state that launches call. First uses of two devices at once write the same.
+/// Writes the function addresses that launches call into a state. Concurrent first uses of two devices write the same
+/// values.
 fn fill(b: &mut FunctionBuilder<'_>, driver: &Driver, in_state: &InState, state: Value) {
     let launch = driver.address(b, Call::Launch);
     b.store(launch, state, state::LAUNCH, MemFlags::ALIGNED);
@@ -139,8 +99,8 @@ fn fill(b: &mut FunctionBuilder<'_>, driver: &Driver, in_state: &InState, state:
     }
 }
 
-/// Defines [the helper](super::helpers::Called) that does the first use of a kernel. `device` does that of a device; `compare` compares a kernel's parameters,
-/// where that is asked for.
+/// Defines [the helper](super::helpers::Called) that does a kernel's first-use work. `device` does the work for a
+/// device. `compare` compares a kernel's parameters, if requested.
 pub(super) fn define(module: &mut Module, driver: &Driver, device: FuncRef, compare: Option<FuncRef>, func: FuncRef) {
     let load = images::load(module, driver);
     let of_device = device;
@@ -190,7 +150,7 @@ pub(super) fn define(module: &mut Module, driver: &Driver, device: FuncRef, comp
     builder.finish();
 }
 
-/// The first use of a kernel, under construction.
+/// The first-use function of a kernel, under construction.
 struct FirstUse<'f, 'b, 'm> {
     steps: Steps<'b, 'm>,
     driver: &'f Driver,
@@ -208,13 +168,13 @@ impl FirstUse<'_, '_, '_> {
         field_of(self.steps.b, self.kernel, field)
     }
 
-    /// The address of what a field of the kernel's record leads to.
+    /// The address of the data at the offset in a field of the kernel's record.
     fn address(&mut self, field: DescriptorField) -> Value {
         let offset = self.field(field);
         self.steps.b.ptr_add(self.table, offset)
     }
 
-    /// The record of the first image that is for the device.
+    /// The record of the first image that suits the device.
     fn choose(&mut self) -> Value {
         let record = record_of(self.steps.b, self.state, self.device);
         let capability = self.steps.b.load(Type::I32, record, record::CAPABILITY, MemFlags::ALIGNED);
@@ -244,7 +204,7 @@ impl FirstUse<'_, '_, '_> {
         steps.b.ptr_add(self.table, image)
     }
 
-    /// Compares the kernel's parameters with those that launches pass, where they are stated.
+    /// Compares the kernel's parameters with those that launches pass, if the record states them.
     fn compare(&mut self, compare: FuncRef, loaded: Value) {
         let (count, first) =
             (self.field(field!(KernelRecord, params)), self.address(field!(KernelRecord, first_params)));
@@ -271,20 +231,14 @@ impl FirstUse<'_, '_, '_> {
         steps.b.switch_to(done);
     }
 
-    /// Sets the attributes of the kernel on the device that its record asks for.
+    /// Sets the kernel attributes on the device that the kernel's record requests.
     fn set_attributes(&mut self, loaded: Value) {
         let record = record_of(self.steps.b, self.state, self.device);
         let device = self.steps.b.load(Type::I32, record, record::DEVICE, MemFlags::ALIGNED);
-        let (kind, bytes) = (self.field(field!(KernelRecord, shared)), self.field(field!(KernelRecord, shared_bytes)));
-        if let Some(attribute) = self.driver.api.most_shared {
-            let b = &mut *self.steps.b;
-            let asks = b.icmp_imm(IntCC::Ne, kind, SharedKind::None as i64);
-            let bytes = b.convert(ConvertOp::Truncate, Type::I32, bytes);
-            let most = b.load(Type::I32, record, record::SHARED, MemFlags::ALIGNED);
-            let rest = b.binary(BinaryOp::Sub, most, bytes);
-            let all_but = b.icmp_imm(IntCC::Eq, kind, SharedKind::AllBut as i64);
-            let most = b.select(all_but, rest, bytes);
-            self.set_attribute(asks, attribute, most, loaded, device);
+        if let Some(attributes) = self.driver.api.kernel_shared {
+            let most = self.steps.b.load(Type::I32, record, record::SHARED, MemFlags::ALIGNED);
+            let most = self.steps.b.convert(ConvertOp::SExt, Type::I64, most);
+            self.ask_for_shared(attributes, most, loaded, device);
         }
         if let Some(attribute) = self.driver.api.non_portable_cluster {
             let non_portable = self.field(field!(KernelRecord, non_portable));
@@ -294,7 +248,38 @@ impl FirstUse<'_, '_, '_> {
         }
     }
 
-    /// Sets an attribute of the kernel where a condition holds.
+    /// Allows launches the dynamic shared memory that the kernel's record states. The limit is the device's `most`
+    /// bytes per block, minus the kernel's static shared memory. Launches of one kernel share its attribute, so each
+    /// requests what the largest launch needs.
+    fn ask_for_shared(&mut self, attributes: SharedAttributes, most: Value, loaded: Value, device: Value) {
+        let (bytes, told) = (self.field(field!(KernelRecord, shared)), self.field(field!(KernelRecord, own_shared)));
+        let steps = &mut self.steps;
+        let (asks, unknown, known, done) = (steps.b.block(), steps.b.block(), steps.b.block(), steps.b.block());
+        let own = steps.b.block_param(known, Type::I64);
+        let any = steps.b.icmp_imm(IntCC::Ne, bytes, 0);
+        steps.b.branch(any, asks, done, Hint::None);
+        steps.b.switch_to(asks);
+        let is_told = steps.b.icmp_imm(IntCC::Ne, told, i64::from(ASK_DRIVER));
+        steps.b.branch_with(is_told, (known, &[told]), (unknown, &[]), Hint::None);
+        steps.b.switch_to(unknown);
+        let (place, attribute) = (steps.place(), steps.b.iconst(Type::I32, i64::from(attributes.own)));
+        steps.call(self.driver, Call::GetAttribute, &[place, attribute, loaded, device]);
+        let driver_told = steps.b.load(Type::I32, place, 0, MemFlags::ALIGNED);
+        let driver_told = steps.b.convert(ConvertOp::SExt, Type::I64, driver_told);
+        steps.b.jump(known, &[driver_told]);
+        steps.b.switch_to(known);
+        let all = steps.b.binary(BinaryOp::Add, own, bytes);
+        let more = steps.b.icmp_imm(IntCC::SGt, all, WITHOUT_ASKING);
+        let rest = steps.b.binary(BinaryOp::Sub, most, own);
+        let fits = steps.b.icmp(IntCC::SLt, bytes, rest);
+        let value = steps.b.select(fits, bytes, rest);
+        let value = steps.b.convert(ConvertOp::Truncate, Type::I32, value);
+        self.set_attribute(more, attributes.most, value, loaded, device);
+        self.steps.b.jump(done, &[]);
+        self.steps.b.switch_to(done);
+    }
+
+    /// Sets an attribute of the kernel if a condition holds.
     fn set_attribute(&mut self, asks: Value, attribute: u32, value: Value, loaded: Value, device: Value) {
         let (set, done) = (self.steps.b.block(), self.steps.b.block());
         self.steps.b.branch(asks, set, done, Hint::None);

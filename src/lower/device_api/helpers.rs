@@ -1,7 +1,7 @@
-//! The helpers of launches: what is done with a driver beside launching kernels. Wrappers share them, and call two of them by their symbols; the addresses of the
-//! others are in the [state](super::state) once a device is in use.
+//! The helpers of launches: driver work other than the launch itself. Wrappers share them and call two of them by
+//! symbol. The [state](super::state) has the addresses of the others once a device is in use.
 
-use super::api::Api;
+use super::api::{APIS, Api, Call};
 use super::driver::Driver;
 use super::images;
 use super::start::start;
@@ -10,7 +10,6 @@ use super::system::System;
 use super::{first_use, params, report, tensor_map};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
-use crate::lower::protocol::helpers::LaunchHelpers;
 
 /// The two helpers that wrappers call by their symbols, in a module.
 #[derive(Clone, Copy, Debug)]
@@ -19,15 +18,17 @@ pub(super) struct Called {
     pub report: FuncRef,
 }
 
-/// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void** handle)`: does the first use of a kernel,
-/// whose record is at that offset of the table, and writes its handle on the device; an outcome.
+/// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void**
+/// handle)`: does a kernel's first-use work and writes its handle on the device. `kernel` is the offset of its record
+/// in the table. Returns an outcome.
 fn first_use_signature() -> FuncSig {
     let params = [Type::Ptr, Type::I32, Type::Ptr, Type::Ptr, Type::I32, Type::Ptr];
     FuncSig::new(params, Some(Type::I64))
 }
 
-/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t device)`: raises the error of an outcome
-/// that isn't 0. `images` tells the devices that there are images for. `config` is NULL where nothing was launched.
+/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t
+/// device)`: raises the error of a nonzero outcome. `images` lists the devices that have images. `config` is NULL if
+/// nothing was launched.
 fn report_signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::Ptr, Type::I64, Type::Ptr, Type::I32], Some(Type::I32))
 }
@@ -35,29 +36,30 @@ fn report_signature() -> FuncSig {
 impl Called {
     /// The helpers of an API, imported.
     pub(super) fn import(module: &mut Module, api: &Api) -> Self {
-        let LaunchHelpers { first_use, report } = api.helpers;
+        let [first_use, report] = api.helpers;
         let first_use = module.import(first_use, first_use_signature());
         Called { first_use, report: module.import(report, report_signature()) }
     }
 }
 
-/// The helpers of an API under construction, in the module that they are defined in.
+/// The helpers of an API under construction, in the module that defines them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defined {
     driver: Driver,
     pub called: Called,
 }
 
-/// The parts of the helpers that launches ask for.
+/// The parts of the helpers that launches need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub tensor_maps: bool,
-    /// Parameters are compared with the driver's.
+    /// Kernel parameters are compared with the driver's.
     pub params: bool,
 }
 
 impl Defined {
-    /// Declares the helpers of an API, and defines the one with message texts. [`finish`](Self::finish) defines the rest.
+    /// Declares the helpers of an API and defines the one that needs message templates. [`finish`](Self::finish)
+    /// defines the rest.
     pub(super) fn new(
         module: &mut Module,
         api: &'static Api,
@@ -66,7 +68,7 @@ impl Defined {
         constants: &mut ConstantPool,
         pool: DataRef,
     ) -> Self {
-        let LaunchHelpers { first_use, report } = api.helpers;
+        let [first_use, report] = api.helpers;
         let mut declare = |name: &str, sig: FuncSig| {
             let func = module.declare(name, sig, linkage);
             module.functions[func].cold = true;
@@ -81,13 +83,12 @@ impl Defined {
         Defined { driver, called }
     }
 
-    /// Defines the helpers, as far as launches ask for them.
+    /// Defines the helpers that launches need.
     pub(super) fn finish(&self, module: &mut Module, asked: Asked) {
         let Defined { driver, called } = self;
         let in_state = InState {
             start: start(module, driver, false),
-            // CUDA has an attribute for launches that are cooperative, and HIP a function
-            start_cooperative: (!driver.api.has_contexts).then(|| start(module, driver, true)),
+            start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, driver) } else { None },
             unload: images::unload(module, driver),
         };
@@ -97,9 +98,9 @@ impl Defined {
     }
 }
 
-/// Defines the helpers of an API in a module that exports them, by the symbol of the first of them; nothing for any other symbol.
+/// Defines an API's helpers in a module that exports them, if `symbol` is that of the first one. Ignores other symbols.
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
-    if let Some(api) = Api::all().into_iter().find(|api| api.helpers.first_use == symbol) {
+    if let Some(api) = APIS.into_iter().find(|api| api.helpers[0] == symbol) {
         let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
         helpers.finish(module, Asked { tensor_maps: true, params: true });
     }

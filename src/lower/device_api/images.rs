@@ -1,8 +1,8 @@
-//! The images of a module: their bytes, the choice among several, and how they are loaded.
+//! The images of a module: their bytes, selecting one of several, and loading.
 
 use std::sync::Arc;
 
-use super::api::{Api, Call};
+use super::api::{Api, Call, KernelHome};
 use super::driver::{CLAIMED, Driver, end_claim};
 use super::layout::MOST_DEVICES;
 use super::state::{record, record_of, row};
@@ -20,20 +20,20 @@ pub(in crate::lower) struct DeviceImage {
     pub rule: ImageRule,
 }
 
-/// The devices that an image is for, by their compute capability: ten times the major number, and the minor one.
+/// The devices that an image supports, as compute capabilities: ten times the major number, plus the minor one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(in crate::lower) enum ImageRule {
-    /// This one alone: machine code with features of an architecture.
+    /// Only this capability: machine code that uses architecture-specific features.
     Exact(u32),
-    /// The same major number, and at least the minor one: other machine code.
+    /// The same major number and at least this minor number: other machine code.
     Family(u32),
-    /// Whatever the driver finds in it.
+    /// Any device: the driver selects the code in the image.
     Any,
-    /// At least this one: PTX, which the driver compiles.
+    /// At least this capability: PTX, which the driver compiles.
     Least(u32),
 }
 
-/// The images of a kernel, the one that is preferred first.
+/// The images of a kernel, in order of preference.
 pub(in crate::lower) fn by_preference(images: &[DeviceImage]) -> Vec<&DeviceImage> {
     let mut sorted: Vec<_> = images.iter().collect();
     sorted.sort_by_key(|image| match image.rule {
@@ -46,7 +46,7 @@ pub(in crate::lower) fn by_preference(images: &[DeviceImage]) -> Vec<&DeviceImag
 }
 
 impl ImageRule {
-    /// The compute capabilities that an image is for: the least, and the one behind the last.
+    /// The range of compute capabilities that an image supports: the first, and one past the last.
     pub(super) fn capabilities(self) -> [u32; 2] {
         match self {
             ImageRule::Any => [0, ALL],
@@ -57,23 +57,23 @@ impl ImageRule {
     }
 }
 
-/// Behind all compute capabilities.
+/// One past all compute capabilities.
 const ALL: u32 = i32::MAX as u32;
 
 /// The number of cells of an image.
 pub(super) fn cells(api: &Api) -> u32 {
-    if api.has_contexts { 1 } else { MOST_DEVICES as u32 }
+    if api.home == KernelHome::Contexts { 1 } else { MOST_DEVICES as u32 }
 }
 
-/// The cell of an image for a device, whose number an `I32` is. `image` is the address of its [`ImageRecord`].
+/// The address of an image's cell for a device. `device` is an `I32`; `image` is the address of its [`ImageRecord`].
 fn cell(b: &mut FunctionBuilder<'_>, api: &Api, image: Value, state: Value, device: Value) -> Value {
     let cells = field_of(b, image, field!(ImageRecord, cells));
     let cells = b.ptr_add(state, cells);
-    if api.has_contexts { cells } else { row(b, cells, device, 8) }
+    if api.home == KernelHome::Contexts { cells } else { row(b, cells, device, 8) }
 }
 
-/// `int64_t load(const void* image, void* state, const void* images, int32_t device, void** handle)`: loads an image, by its record, unless it is loaded, and
-/// writes its handle; an outcome.
+/// `int64_t load(const void* image, void* state, const void* images, int32_t device, void** handle)`: loads an image,
+/// given its record, unless it is loaded. Writes its handle and returns an outcome.
 pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
     let name = format!("__tvm_ffi_codegen_{}_load", driver.api.name);
     let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], Some(Type::I64));
@@ -98,11 +98,11 @@ pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
     let offset = field_of(steps.b, image, field!(ImageRecord, bytes));
     let offset = steps.b.binary_imm(BinaryOp::Mul, offset, IMAGE_ALIGN as i64);
     let bytes = steps.b.ptr_add(images, offset);
-    if driver.api.has_contexts {
+    if driver.api.home == KernelHome::Contexts {
         let (null, none) = (steps.b.ptr_const(0), steps.b.iconst(Type::I32, 0));
         steps.call(driver, Call::Load, &[place, bytes, null, null, none, null, null, none]);
     } else {
-        // a module belongs to the device that is the thread's
+        // a module is loaded into the thread's current device
         let before = steps.place();
         steps.call(driver, Call::Current, &[before]);
         let before = steps.b.load(Type::I32, before, 0, MemFlags::ALIGNED);
@@ -122,8 +122,8 @@ pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
     builder.finish()
 }
 
-/// `void unload(const void* table, void* state)`: unloads whatever was loaded, and gives up the contexts of the devices that were used. A driver that has shut
-/// down has unloaded images before.
+/// `void unload(const void* table, void* state)`: unloads all loaded images and releases the contexts of all used
+/// devices. A driver that has shut down has already unloaded its images.
 pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
     let name = format!("__tvm_ffi_codegen_{}_unload", driver.api.name);
     let func = module.declare(name, FuncSig::c([Type::Ptr, Type::Ptr], None), Linkage::Local);
@@ -143,12 +143,12 @@ pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
             let cell = cell(b, driver.api, image, state, device);
             let handle = b.load_acquire(cell);
             when_filled(b, handle, |b| {
-                // nobody is there to be told of a failure
+                // the destructor can't report a failure
                 driver.call(b, Call::Unload, &[handle]);
             });
         });
     });
-    if driver.api.has_contexts {
+    if driver.api.home == KernelHome::Contexts {
         let devices = b.i64(MOST_DEVICES);
         b.for_each_below(devices, |b, device| {
             let device = b.convert(ConvertOp::Truncate, Type::I32, device);
@@ -164,7 +164,7 @@ pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
     builder.finish()
 }
 
-/// Emits code for where a cell, by its contents, is filled.
+/// Emits code that runs only if a cell with these contents is filled.
 fn when_filled(b: &mut FunctionBuilder<'_>, contents: Value, then: impl FnOnce(&mut FunctionBuilder<'_>)) {
     let (there, next) = (b.block(), b.block());
     let filled = b.icmp_imm(IntCC::UGt, contents, CLAIMED as i64);
@@ -175,7 +175,7 @@ fn when_filled(b: &mut FunctionBuilder<'_>, contents: Value, then: impl FnOnce(&
     b.switch_to(next);
 }
 
-/// A field of a record of the table, an unsigned word, as an `I64`.
+/// Reads a field of a table record, an unsigned word, as an `I64`.
 pub(super) fn field_of(b: &mut FunctionBuilder<'_>, record: Value, field: DescriptorField) -> Value {
     let word = b.load(field.ty, record, field.offset, MemFlags::ALIGNED);
     b.convert(ConvertOp::ZExt, Type::I64, word)

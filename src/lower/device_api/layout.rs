@@ -1,6 +1,7 @@
-//! Layouts and constants of cuda.h that generated code writes, and limits. `tests/gpu/layouts.txt` states them for a C compiler, too.
+//! Limits, and the layouts and constants of cuda.h that generated code writes. `tests/gpu/layouts.txt` repeats them for
+//! a C compiler.
 
-/// `CUlaunchConfig`, in which the arguments of HIP's launches are kept, too.
+/// `CUlaunchConfig`. It also holds the arguments of HIP launches.
 pub(in crate::lower) mod config {
     pub(in crate::lower) const SIZE: u32 = 56;
     pub(in crate::lower) const GRID: i32 = 0;
@@ -23,15 +24,15 @@ pub(in crate::lower) mod attribute {
     pub(in crate::lower) const PREFERRED_CLUSTER: i64 = 11;
 }
 
-/// The number of devices of one kind that a library serves.
+/// The max number of devices of one kind that a library supports.
 pub(in crate::lower) const MOST_DEVICES: i64 = 64;
-/// The most blocks of a grid in x, y and z (CUDA C++ Programming Guide, table of technical specifications).
+/// The max blocks of a grid in x, y and z (CUDA C++ Programming Guide, table of technical specifications).
 pub(in crate::lower) const MOST_BLOCKS: [i64; 3] = [(1 << 31) - 1, 65535, 65535];
-/// The most threads of a block in x, y and z.
+/// The max threads of a block in x, y and z.
 pub(in crate::lower) const MOST_THREADS: [i64; 3] = [1024, 1024, 64];
-/// The most threads of a block.
+/// The max threads of a block in total.
 pub(in crate::lower) const MOST_THREADS_OF_BLOCK: i64 = 1024;
-/// The most blocks of a cluster; beyond [`PORTABLE_CLUSTER`] a kernel has to allow it.
+/// The max blocks of a cluster. Above [`PORTABLE_CLUSTER`] the kernel has to allow it.
 pub(in crate::lower) const MOST_BLOCKS_OF_CLUSTER: i64 = 16;
 pub(in crate::lower) const PORTABLE_CLUSTER: i64 = 8;
 
@@ -40,7 +41,7 @@ mod tests {
     use super::super::api::CUDA;
     use super::{attribute, config};
 
-    /// The fixture, which a test compares with cuda.h, has what is written here.
+    /// The fixture matches these constants; another test compares the fixture with cuda.h.
     #[test]
     fn the_table_has_what_is_written() {
         let table = include_str!("../../../tests/gpu/layouts.txt");
@@ -68,7 +69,11 @@ mod tests {
             ("value CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", attributes.capability[0].into()),
             ("value CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", attributes.capability[1].into()),
             ("value CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", attributes.shared.into()),
-            ("value CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", CUDA.most_shared.map_or(-1, i64::from)),
+            ("value CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", CUDA.kernel_shared.map_or(-1, |shared| shared.own.into())),
+            (
+                "value CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+                CUDA.kernel_shared.map_or(-1, |shared| shared.most.into()),
+            ),
             (
                 "value CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED",
                 CUDA.non_portable_cluster.map_or(-1, i64::from),

@@ -1,7 +1,8 @@
-//! The driver behind a device API, and kernels that it has loaded.
+//! The driver of a device API, and the kernels that it has loaded.
 //!
-//! Generated code finds the driver at its first launch, as no library that it is in needs it. Work of a first use has one shape: a cell that is 0 until
-//! the work is done, a *claim* by the thread that does it, and an *outcome*, which says what failed where something did:
+//! Generated code locates the driver at its first launch, so libraries don't link against it. All first-use work has
+//! one shape. A cell is 0 until the work is done. A thread *claims* the cell to do the work. The *outcome* says what
+//! failed, if anything did:
 //!
 //! | first use of | what is kept | how often |
 //! | --- | --- | --- |
@@ -10,10 +11,11 @@
 //! | an image | what was loaded | once per library (CUDA); for each device (HIP) |
 //! | a kernel | its handle, with its attributes set | once per library and device |
 //!
-//! Only the launch itself is code of a wrapper. All else is in helpers, which know kernels and images by a [table](table) of the module, and keep what they
-//! find in its [state](state). A library has a copy of the helpers; in a process the engine's modules share one.
+//! Only the launch itself is in the wrapper's code. The rest is in helpers. They look up kernels and images in a
+//! [table](table) of the module and store their results in its [state](state). Each library has its own copy of the
+//! helpers; the engine's modules in one process share a copy.
 //!
-//! Nothing raises an error but `report`, which makes one of an outcome, with the kernel and the launch that it belongs to.
+//! Only `report` raises errors. It turns an outcome into an error that describes the kernel and its launch.
 
 mod api;
 mod context;
@@ -25,6 +27,7 @@ mod layout;
 mod outcome;
 mod params;
 mod report;
+mod shared;
 mod start;
 mod state;
 mod steps;
@@ -38,11 +41,14 @@ use std::sync::Arc;
 use super::constants::ConstantPool;
 use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord};
 use crate::ir::{
-    Block, DataRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, SigRef, StackSlot, Type, Value,
+    BinaryOp, Block, DataRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, SigRef, StackSlot,
+    Type, Value,
 };
 
-pub(super) use api::{Api, CPU, CUDA, Call, HIP};
-pub(super) use first_use::Shared;
+#[cfg(feature = "_engine")]
+pub(super) use api::APIS;
+pub use api::LAUNCH_SYMBOLS;
+pub(super) use api::{Api, Call, KernelHome, LaunchForm};
 pub(super) use helpers::export as export_helpers;
 use helpers::{Asked, Called, Defined};
 pub(super) use images::{DeviceImage, ImageRule, by_preference};
@@ -51,6 +57,8 @@ pub(super) use layout::{
     MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK, PORTABLE_CLUSTER, attribute, config,
 };
 use outcome::Failed;
+use shared::MostShared;
+pub(super) use shared::Shared;
 #[cfg(feature = "_engine")]
 pub(crate) use state::is_state_of_launches;
 pub(super) use system::System;
@@ -59,11 +67,11 @@ use table::KernelRow;
 /// The launches of a module under construction.
 #[derive(Debug, Default)]
 pub(super) struct Drivers {
-    /// The system that the drivers are on.
+    /// The operating system that the drivers run on.
     pub system: System,
     /// Whether the module imports the helpers.
     pub imports_helpers: bool,
-    /// For each API that launches go to.
+    /// The launches, one entry per API.
     launches: Vec<Launches>,
 }
 
@@ -73,19 +81,20 @@ struct Launches {
     api: &'static Api,
     places: Places,
     called: Called,
-    /// The helpers, where the module defines them.
+    /// The helpers, if the module defines them.
     defined: Option<Defined>,
-    /// A launch has tensor maps.
+    /// Whether any launch has tensor maps.
     tensor_maps: bool,
-    /// The bytes of the images, each of which is once there.
+    /// The bytes of the images, without duplicates.
     images: Vec<(Arc<[u8]>, ImageRecord)>,
-    /// The bytes of all images, each aligned.
+    /// The size of all images in bytes, each aligned.
     image_bytes: usize,
     kernels: Vec<KnownKernel>,
     by_key: HashMap<KernelKey, usize>,
-    /// The sizes of the parameters that launches pass, with the number of the kernel, where the images don't tell those of the kernel.
+    /// The parameter sizes that launches pass, in bytes, each with the number of its kernel. Only for kernels with
+    /// images that don't describe their parameters.
     params: Vec<(usize, Vec<u32>)>,
-    /// The bytes of the state.
+    /// The size of the state in bytes.
     state_bytes: u32,
 }
 
@@ -112,28 +121,24 @@ pub(super) struct KernelToLaunch<'a> {
     pub shared: Shared,
     pub cooperative: bool,
     pub non_portable_cluster: bool,
-    /// The sizes of the parameters in bytes, where the images don't tell them.
+    /// The parameter sizes in bytes, if the images don't describe them.
     pub params: Option<Vec<u32>>,
     /// Whether a parameter is a tensor map.
     pub tensor_maps: bool,
 }
 
-/// The key of a kernel among those of one API.
+/// What identifies a kernel among those of one API.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct KernelKey {
     entry: String,
-    /// The images by their numbers, the one that is preferred first.
+    /// The image numbers, in order of preference.
     images: Vec<(ImageRule, usize)>,
     shared: Shared,
     cooperative: bool,
     non_portable_cluster: bool,
 }
 
-/// The number of each thing that a module has, by which what comes later is taken back.
-#[derive(Clone, Debug)]
-pub(super) struct Mark(Vec<[usize; 4]>);
-
-/// A kernel of a module, which code launches.
+/// A kernel of a module that code can launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launchable {
     api: &'static Api,
@@ -143,12 +148,14 @@ pub(super) struct Launchable {
     record: u32,
     /// The offset of the kernel's cells in the state.
     cells: u32,
-    /// Whether it is launched by the API's function for cooperative launches, if there is one.
+    /// The static shared memory in bytes; 0 if no image states it.
+    own_shared: u32,
+    /// Whether to use the API's function for cooperative launches, if it has one.
     cooperative: bool,
 }
 
 impl Drivers {
-    /// Adds a kernel to a module, if it isn't there yet.
+    /// Adds a kernel to a module unless it is already present.
     pub(super) fn kernel(
         &mut self,
         module: &mut Module,
@@ -168,39 +175,15 @@ impl Drivers {
         self.launches[at].kernel(kernel)
     }
 
-    /// The number of each thing so far.
-    pub(super) fn mark(&self) -> Mark {
-        let counts = |launches: &Launches| {
-            let Launches { images, kernels, params, state_bytes, .. } = launches;
-            [images.len(), kernels.len(), params.len(), *state_bytes as usize]
-        };
-        Mark(self.launches.iter().map(counts).collect())
-    }
-
-    /// Forgets what came after a mark.
-    pub(super) fn truncate(&mut self, mark: &Mark) {
-        self.launches.truncate(mark.0.len());
-        for (launches, [images, kernels, params, state_bytes]) in self.launches.iter_mut().zip(&mark.0) {
-            launches.images.truncate(*images);
-            let last = launches.images.last().map(|(bytes, record)| end_of_image(bytes, record));
-            launches.image_bytes = last.unwrap_or_default();
-            launches.kernels.drain(*kernels..).for_each(|kernel| {
-                launches.by_key.remove(&kernel.key);
-            });
-            launches.params.truncate(*params);
-            launches.state_bytes = *state_bytes as u32;
-        }
-    }
-
-    /// Writes the tables, and defines the destructors that unload images and give up contexts, if there are any.
+    /// Writes the tables, and defines the destructors that unload images and release contexts, if they are needed.
     pub(super) fn finish(&self, module: &mut Module) {
         self.launches.iter().for_each(|launches| launches.finish(module));
     }
 }
 
-/// The offset behind an image, aligned.
+/// The aligned offset after the end of an image.
 fn end_of_image(bytes: &[u8], record: &ImageRecord) -> usize {
-    // a parser of PTX wants a NUL behind it, and one behind other images does no harm
+    // the PTX parser needs a NUL after the source; it is harmless after other images
     (record.bytes as usize * IMAGE_ALIGN + bytes.len() + 1).next_multiple_of(IMAGE_ALIGN)
 }
 
@@ -239,7 +222,7 @@ impl Launches {
         let number = self.by_key.get(&key).copied().unwrap_or_else(|| self.add(key));
         self.tensor_maps |= kernel.tensor_maps;
         if let Some(sizes) = &kernel.params
-            && !self.api.function_name(Call::ParamInfo).is_empty()
+            && self.api.function(Call::ParamInfo).is_some()
             && !self.params.iter().any(|(of, known)| *of == number && known == sizes)
         {
             self.params.push((number, sizes.clone()));
@@ -255,6 +238,7 @@ impl Launches {
             called: self.called,
             record: table::offset_of_kernel(number),
             cells: self.cells(MOST_DEVICES as u32),
+            own_shared: key.shared.own.unwrap_or(0),
             cooperative: key.cooperative,
         };
         self.by_key.insert(key.clone(), number);
@@ -262,7 +246,7 @@ impl Launches {
         number
     }
 
-    /// The number of an image.
+    /// The number of an image, which is added if it is new.
     fn image(&mut self, bytes: &Arc<[u8]>) -> usize {
         if let Some(known) = self.images.iter().position(|(known, _)| known == bytes) {
             return known;
@@ -274,7 +258,17 @@ impl Launches {
         self.images.len() - 1
     }
 
-    /// Room for cells in the state.
+    /// The dynamic shared memory that a kernel has to request, if any. The value suits all launches of the same driver
+    /// kernel, because kernels of the module can share one.
+    fn asked(&self, key: &KernelKey) -> Option<MostShared> {
+        let is_same = |other: &&KnownKernel| {
+            other.key.entry == key.entry && other.key.images.iter().any(|image| key.images.contains(image))
+        };
+        let others = self.kernels.iter().filter(is_same).filter_map(|other| other.key.shared.asked());
+        key.shared.asked().map(|mine| others.fold(mine, MostShared::and))
+    }
+
+    /// Reserves cells in the state; returns their offset.
     fn cells(&mut self, count: u32) -> u32 {
         let at = self.state_bytes;
         self.state_bytes += 8 * count;
@@ -288,7 +282,7 @@ impl Launches {
             entry: &known.key.entry,
             cells: known.launchable.cells,
             images: &known.key.images,
-            shared: known.key.shared,
+            shared: self.asked(&known.key),
             non_portable_cluster: known.key.non_portable_cluster,
             params: params(number).map(|(_, sizes)| sizes.as_slice()).collect(),
         });
@@ -325,14 +319,14 @@ impl Launches {
     }
 }
 
-/// The greatest of the streams that are no addresses: NULL, `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` (cuda.h).
+/// The greatest stream value that is not an address: NULL, `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` (cuda.h).
 const LAST_SPECIAL_STREAM: i64 = 2;
 
-/// The values of a launch, once they are computed.
+/// The computed values of a launch.
 pub(super) struct Start {
     /// The address of a [`config`].
     pub config: Value,
-    /// The address of the parameters' addresses.
+    /// The address of the array of parameter addresses.
     pub params: Value,
     /// The stream.
     pub stream: Value,
@@ -340,14 +334,15 @@ pub(super) struct Start {
     pub device: Value,
 }
 
-/// The texts of a kernel's errors, C strings of the constant pool. Their addresses are taken where an error is raised, off the fast path.
+/// The strings of a kernel's errors, C strings of the constant pool. Only the error path takes their addresses, to keep
+/// the fast path short.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Texts {
     /// The pool.
     pub pool: DataRef,
     /// The offset of `Cannot launch kernel ...`.
     pub caller: u32,
-    /// The offset of the devices that there are images for.
+    /// The offset of the list of devices that have images.
     pub images: u32,
 }
 
@@ -355,7 +350,7 @@ pub(super) struct Texts {
 #[derive(Clone, Copy)]
 pub(super) struct Failures {
     block: Block,
-    /// The outcome, in that block.
+    /// The outcome, a parameter of that block.
     outcome: Value,
     /// Whether the launch itself has failed, a `Bool`.
     launched: Value,
@@ -369,8 +364,8 @@ impl Failures {
 }
 
 impl Launchable {
-    /// The kernel's handle on a device, an `I32`, and a value that is at hand. The value is read again behind a first use by `reload`, so that no register has
-    /// to keep it for that.
+    /// Returns the kernel's handle on a device (an `I32`), and a value that the caller has computed. `reload`
+    /// recomputes the value after first-use work, so no register has to hold it across that call.
     pub(super) fn handle(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -398,7 +393,7 @@ impl Launchable {
         [handle, value]
     }
 
-    /// Does the first use of the kernel on a device, an `I32`, if it isn't done; gives the kernel's handle.
+    /// Does the kernel's first-use work on a device (an `I32`) unless it is done; returns the kernel's handle.
     pub(super) fn first_use(&self, b: &mut FunctionBuilder<'_>, device: Value, failures: Failures) -> Value {
         let slot = b.slot(8, 8);
         let (place, zero) = (b.stack_addr(slot), b.i64(0));
@@ -415,7 +410,7 @@ impl Launchable {
         b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
     }
 
-    /// Launches the kernel, and goes on to `done`.
+    /// Launches the kernel, then jumps to `done`.
     pub(super) fn launch(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -424,15 +419,15 @@ impl Launchable {
         done: Block,
         failures: Failures,
     ) {
-        if self.api.has_contexts {
-            // A kernel runs in the context of its stream, whichever is the thread's. The streams that are numbers and not addresses are those of the
-            // current context.
+        if (self.api.home, self.api.launch) == (KernelHome::Contexts, LaunchForm::Configuration) {
+            // A kernel runs in the context of its stream, whatever the thread's current context is. Streams that are
+            // numbers instead of addresses belong to the current context.
             let (direct, in_context, refused) = (b.block(), b.block(), b.cold_block());
             let streamed = b.icmp_imm(IntCC::UGt, start.stream, LAST_SPECIAL_STREAM);
             b.branch(streamed, direct, in_context, Hint::None);
             b.switch_to(direct);
             let null = b.ptr_const(0);
-            let launch = b.signature(self.api.function(Call::Launch).signature());
+            let launch = b.signature(self.api.signature(Call::Launch));
             let args = [start.config, handle, start.params, null];
             let zero = b.iconst(Type::I32, 0);
             let status = self.call(b, launch, state::LAUNCH, &args).unwrap_or(zero);
@@ -445,7 +440,7 @@ impl Launchable {
             b.switch_to(in_context);
         }
         let zero = b.i64(0);
-        let own_function = self.cooperative && !self.api.has_contexts;
+        let own_function = self.cooperative && self.api.function(Call::LaunchCooperative).is_some();
         let at = if own_function { state::START_COOPERATIVE } else { state::START };
         let (sig, state) = (b.signature(start::signature()), b.data_addr(self.places.state, 0));
         let args = [start.config, handle, start.params, state, start.device];
@@ -455,14 +450,14 @@ impl Launchable {
         b.branch_with(launched, (done, &[]), (failures.block, &[started, yes]), Hint::Likely);
     }
 
-    /// Calls a function that the state has the address of, once the device is in use.
+    /// Calls a function through its address in the state. The device must be in use.
     fn call(&self, b: &mut FunctionBuilder<'_>, sig: SigRef, at: i32, args: &[Value]) -> Option<Value> {
         let place = b.data_addr(self.places.state, at as u32);
         let callee = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
         b.call_indirect(sig, callee, args)
     }
 
-    /// Encodes a tensor map for a device that is in use; `args` are those of `cuTensorMapEncodeTiled`.
+    /// Encodes a tensor map for a device in use. `args` are those of `cuTensorMapEncodeTiled`.
     pub(super) fn encode_tensor_map(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -480,7 +475,8 @@ impl Launchable {
         b.switch_to(next);
     }
 
-    /// Raises the error of whatever has failed, and goes on to `exit` with its code. `config` is the place of a launch's configuration.
+    /// Raises the error of a failure and jumps to `exit` with its code. `config` is the address of the launch
+    /// configuration.
     pub(super) fn raise(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -502,11 +498,12 @@ impl Launchable {
         b.jump(exit, &[code]);
     }
 
-    /// The most shared memory of a block on a device that is in use, in bytes, an `I64`.
+    /// The max dynamic shared memory of a block in bytes, an `I64`. The device must be in use.
     pub(super) fn most_shared(&self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
         let state = b.data_addr(self.places.state, 0);
         let record = state::record_of(b, state, device);
         let most = b.load(Type::I32, record, state::record::SHARED, MemFlags::ALIGNED);
-        b.convert(crate::ir::ConvertOp::SExt, Type::I64, most)
+        let most = b.convert(crate::ir::ConvertOp::SExt, Type::I64, most);
+        if self.own_shared == 0 { most } else { b.binary_imm(BinaryOp::Sub, most, i64::from(self.own_shared)) }
     }
 }

@@ -1,7 +1,7 @@
-//! Outcomes: what first-use work and launches give, an `I64` that is 0 where all went well.
+//! Outcomes: the `I64` result of first-use work and launches. 0 means success.
 //!
-//! The upper half says what failed, the lower half is the status or number that belongs to it. No outcome is negative: an engine has one of that kind
-//! for itself.
+//! The upper half says what failed; the lower half is the related status or number. Outcomes are never negative,
+//! because an engine reserves a negative one.
 
 use super::api::Call;
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
@@ -13,15 +13,16 @@ pub(super) enum Failed {
     Call(Call),
     /// The driver's library can't be opened.
     Library,
-    /// The driver has no such function, whose place in the table is the number.
+    /// The driver lacks this function. The number is its index in the table.
     Function,
-    /// No image is for the device, whose compute capability is the number.
+    /// No image supports the device. The number is its compute capability.
     Image,
-    /// The kernel has fewer parameters than are passed: the number.
+    /// The kernel has fewer parameters than are passed. The number is the kernel's count.
     FewerParams,
-    /// The kernel has more parameters than are passed, which is the number.
+    /// The kernel has more parameters than are passed. The number is the passed count.
     MoreParams,
-    /// A parameter of the kernel has another size. The upper half of the number is the parameter's place, the lower its size in bytes.
+    /// A kernel parameter has another size. The number's upper half is the parameter's index, its lower half the size
+    /// in bytes.
     ParamSize,
     /// A device's number is beyond those that a library serves.
     Number,
@@ -42,7 +43,7 @@ impl Failed {
         }
     }
 
-    /// The outcome for a number, an `I32`.
+    /// The outcome with a number, an `I32`.
     pub(super) fn with(self, b: &mut FunctionBuilder<'_>, number: Value) -> Value {
         let number = b.convert(ConvertOp::ZExt, Type::I64, number);
         let code = b.i64(self.code() << 32);
@@ -50,10 +51,10 @@ impl Failed {
     }
 }
 
-/// The code of an initialiser, an `I32`, for an outcome. Statuses are below 4,096.
+/// The base of an initialiser's codes for outcomes; a code is an `I32`. Statuses are below 4,096.
 const CODES: i64 = 0x5400_0000;
 
-/// The code by which an initialiser tells an outcome.
+/// Encodes an outcome as an initialiser's code.
 pub(super) fn to_code(b: &mut FunctionBuilder<'_>, outcome: Value) -> Value {
     let kind = b.binary_imm(BinaryOp::LShr, outcome, 20);
     let number = b.binary_imm(BinaryOp::And, outcome, 0xfff);
@@ -62,7 +63,7 @@ pub(super) fn to_code(b: &mut FunctionBuilder<'_>, outcome: Value) -> Value {
     b.convert(ConvertOp::Truncate, Type::I32, code)
 }
 
-/// The outcome that an initialiser's code tells.
+/// Decodes the outcome from an initialiser's code.
 pub(super) fn of_code(b: &mut FunctionBuilder<'_>, code: Value) -> Value {
     let code = b.convert(ConvertOp::ZExt, Type::I64, code);
     let number = b.binary_imm(BinaryOp::And, code, 0xfff);

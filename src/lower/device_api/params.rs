@@ -1,4 +1,5 @@
-//! The comparison of a kernel's parameters with those that launches pass, at the kernel's first use: for images that don't tell of their kernels.
+//! Compares a kernel's parameters with those that launches pass, at the kernel's first use. Needed for images that
+//! don't describe their kernels.
 
 use super::api::Call;
 use super::driver::Driver;
@@ -6,20 +7,18 @@ use super::outcome::Failed;
 use super::steps::Steps;
 use crate::ir::{BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, IntCC, Linkage, MemFlags, Module, Type};
 
-/// `CUDA_ERROR_INVALID_VALUE` (cuda.h), which the driver has for a parameter behind the last.
+/// `CUDA_ERROR_INVALID_VALUE` (cuda.h). The driver returns it for an index after the last parameter.
 const INVALID_VALUE: i64 = 1;
 
-/// The greatest size that an outcome has room for, in bytes. CUDA's parameters take 32,764 together at most (CUDA C++ Programming Guide, function
-/// parameters).
+/// The max parameter size in bytes that fits in an outcome. CUDA's parameters take at most 32,764 bytes together (CUDA
+/// C++ Programming Guide, function parameters).
 pub(super) const MOST_BYTES: i64 = 0xffff;
 
-/// `int64_t compare(void* kernel, const uint32_t* sizes, int32_t count)`: compares the sizes of a kernel's parameters with these; an outcome. A driver that
-/// doesn't tell sizes has no say.
-/// `None` for an API that tells none.
+/// `int64_t compare(void* kernel, const uint32_t* sizes, int32_t count)`: compares the sizes of a kernel's parameters
+/// with `sizes`, in bytes. Returns an outcome, which is 0 if the driver can't report sizes. `None` for an API without
+/// the query.
 pub(super) fn compare(module: &mut Module, driver: &Driver) -> Option<FuncRef> {
-    if driver.api.function_name(Call::ParamInfo).is_empty() {
-        return None;
-    }
+    driver.api.function(Call::ParamInfo)?;
     let name = format!("__tvm_ffi_codegen_{}_compare", driver.api.name);
     let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64));
     let func = module.declare(name, sig, Linkage::Local);

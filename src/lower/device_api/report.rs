@@ -1,6 +1,6 @@
-//! Errors of outcomes.
+//! Turns outcomes into errors.
 
-use super::api::Call;
+use super::api::{Call, LaunchForm};
 use super::driver::Driver;
 use super::layout::{MOST_DEVICES, attribute, config};
 use super::outcome::{self, Failed};
@@ -9,21 +9,21 @@ use crate::ir::{BinaryOp, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, In
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{Directive, Piece, helpers};
 
-/// The values that templates print, by their fields of the context.
+/// The values that templates print, as indices of the context's fields.
 mod field {
     /// `Cannot launch kernel ... when calling ...`, a C string.
     pub(super) const CALLER: u32 = 0;
-    /// A text that belongs to the failure.
+    /// A string that describes the failure.
     pub(super) const TEXT: u32 = 1;
     pub(super) const NAME: u32 = 2;
     pub(super) const STATUS: u32 = 3;
     pub(super) const DEVICE: u32 = 4;
     pub(super) const STREAM: u32 = 5;
     pub(super) const SHARED: u32 = 6;
-    /// Three each.
+    /// Three fields each.
     pub(super) const GRID: u32 = 7;
     pub(super) const BLOCK: u32 = 10;
-    /// The blocks of a cluster; 0 where there is none.
+    /// The blocks of a cluster; 0 without clusters.
     pub(super) const CLUSTER: u32 = 13;
     pub(super) const FUNCTION: u32 = 14;
     pub(super) const COUNT: u32 = 15;
@@ -161,14 +161,15 @@ pub(super) fn define(module: &mut Module, driver: &Driver, constants: &mut Const
         value(field::DEVICE),
     ];
     let plain = [&failed[..], &grid, &block, &[Piece::Text("), ")], &rest].concat();
-    if driver.api.has_contexts {
+    if driver.api.launch == LaunchForm::Configuration {
         let (clustered, alone) = (r.b.block(), r.b.block());
         let count = r.cluster(config);
         r.set(field::CLUSTER, count);
         let none = r.b.icmp_imm(IntCC::Eq, count, 0);
         r.b.branch(none, alone, clustered, Hint::None);
         r.b.switch_to(clustered);
-        // the driver's function is the one that launches: a template has room for so many pieces
+        // leave out the name of the function, which is always the launch function: a template has a limited number of
+        // pieces
         let failed = [Piece::Text(": the launch failed with "), failed[3], failed[4], failed[5], failed[6], failed[7]];
         let cluster = [Piece::Text("), clusters of "), value(field::CLUSTER), Piece::Text(" blocks, ")];
         r.raise(&[&failed[..], &grid, &block, &cluster, &rest].concat());
@@ -200,7 +201,7 @@ impl Report<'_, '_> {
         self.b.store(value, self.context, 8 * field as i32, MemFlags::ALIGNED);
     }
 
-    /// A text of the constant pool.
+    /// The address of a string in the constant pool.
     fn text(&mut self, text: &str) -> Value {
         let at = self.constants.text(text);
         self.b.data_addr(self.pool, at)
@@ -216,7 +217,7 @@ impl Report<'_, '_> {
         self.b.switch_to(next);
     }
 
-    /// Raises a `RuntimeError` of the caller and these pieces.
+    /// Raises a `RuntimeError` with the caller and these pieces as its message.
     fn raise(&mut self, pieces: &[Piece<'_>]) {
         let pieces = [&[string(field::CALLER)], pieces].concat();
         let template = self.constants.template("RuntimeError", &pieces);
@@ -226,7 +227,7 @@ impl Report<'_, '_> {
         self.b.ret(code);
     }
 
-    /// The name and the text that the driver has for a status.
+    /// Loads the driver's name and description of a status.
     fn error_texts(&mut self, status: Value) {
         let status = self.b.convert(ConvertOp::Truncate, Type::I32, status);
         let unknown = self.text("an unknown error");
@@ -235,7 +236,7 @@ impl Report<'_, '_> {
             let place = self.b.stack_addr(slot);
             let null = self.b.ptr_const(0);
             self.b.store(null, place, 0, MemFlags::ALIGNED);
-            // the place stays NULL where the driver doesn't know the status
+            // the slot stays NULL if the driver doesn't know the status
             self.driver.call(self.b, call, &[status, place]);
             let text = self.b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
             let there = self.b.icmp_imm(IntCC::Ne, text, 0);
@@ -244,7 +245,7 @@ impl Report<'_, '_> {
         }
     }
 
-    /// The number of blocks in a cluster of a launch; 0 where it has no clusters. Their attribute is the first.
+    /// The number of blocks in a cluster of a launch; 0 without clusters. The cluster attribute is always the first.
     fn cluster(&mut self, config: Value) -> Value {
         let b = &mut *self.b;
         let (some, is, done) = (b.block(), b.block(), b.block());

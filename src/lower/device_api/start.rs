@@ -1,18 +1,19 @@
-//! The start of a launch where the thread's context or device may be another.
+//! Starts a launch if the thread's current context or device may be a different one.
 
-use super::api::Call;
+use super::api::{Call, LaunchForm};
 use super::driver::Driver;
 use super::layout::config;
 use super::steps::Steps;
 use crate::ir::{FuncRef, FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type};
 
-/// `int64_t start(const CUlaunchConfig* config, void* kernel, void** params, void* state, int32_t device)`: the first ones are those of `cuLaunchKernelEx`.
+/// `int64_t start(const CUlaunchConfig* config, void* kernel, void** params, void* state, int32_t device)`: the first
+/// three parameters are those of `cuLaunchKernelEx`.
 pub(super) fn signature() -> FuncSig {
     FuncSig::c([Type::Ptr, Type::Ptr, Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64))
 }
 
-/// The function that launches a kernel in the context of a device, and leaves the thread's as it was; it gives an outcome. `cooperative` is for an API that
-/// has a function of its own for cooperative launches.
+/// A function that launches a kernel in a device's context, then restores the thread's context. It returns an outcome.
+/// `cooperative` selects the API's separate function for cooperative launches.
 pub(super) fn start(module: &mut Module, driver: &Driver, cooperative: bool) -> FuncRef {
     let suffix = if cooperative { "_cooperative" } else { "" };
     let name = format!("__tvm_ffi_codegen_{}_start{suffix}", driver.api.name);
@@ -20,12 +21,12 @@ pub(super) fn start(module: &mut Module, driver: &Driver, cooperative: bool) -> 
     let mut builder = FunctionBuilder::new(module, func);
     let [config, kernel, params, state, device] = [0, 1, 2, 3, 4].map(|i| builder.param(i));
     let call = if cooperative { Call::LaunchCooperative } else { Call::Launch };
-    let launch = |b: &mut FunctionBuilder<'_>| match driver.api.has_contexts {
-        true => {
+    let launch = |b: &mut FunctionBuilder<'_>| match driver.api.launch {
+        LaunchForm::Configuration => {
             let null = b.ptr_const(0);
             driver.call(b, call, &[config, kernel, params, null])
         }
-        false => {
+        LaunchForm::Arguments => {
             let mut args = vec![kernel];
             let extents = [config::GRID, config::BLOCK].into_iter().flat_map(|at| [at, at + 4, at + 8]);
             for at in extents.chain([config::SHARED]) {

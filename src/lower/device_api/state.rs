@@ -1,10 +1,10 @@
-//! The state of a module's launches on the devices of one API, in memory of the module: functions that launches call, a record for each device, and behind
-//! these the cells of images and kernels.
+//! The state of a module's launches on the devices of one API, in the module's memory. It has the functions that
+//! launches call, one record per device, and then the cells of images and kernels.
 //!
-//! Until the first use of a device all is zero. The [helpers](super::helpers) write it.
+//! Everything is zero until the first use of a device. The [helpers](super::helpers) write it.
 
 #[cfg(feature = "_engine")]
-use super::api::Api;
+use super::api::APIS;
 use super::layout::MOST_DEVICES;
 #[cfg(feature = "_engine")]
 use crate::ir::Data;
@@ -12,15 +12,15 @@ use crate::ir::{BinaryOp, ConvertOp, FuncRef, FunctionBuilder, Type, Value};
 
 /// The offset of the driver's function that launches a kernel.
 pub(super) const LAUNCH: i32 = 0;
-/// The offset of the function that launches in the context of a device (`start`), and of the one for cooperative launches.
+/// The offsets of the functions that launch in a device's context (`start`): for ordinary and for cooperative launches.
 pub(super) const START: i32 = 8;
 pub(super) const START_COOPERATIVE: i32 = 16;
 /// The offset of the function that encodes tensor maps (`tensor_map`).
 pub(super) const TENSOR_MAP: i32 = 24;
-/// The offset of `void unload(const void* table, void* state)`. It is there once a device is in use.
+/// The offset of `void unload(const void* table, void* state)`, which is set once a device is in use.
 pub(super) const UNLOAD: i32 = 32;
 
-/// The functions that the state has the addresses of. An API may do without one.
+/// The functions with addresses in the state. An API may lack one.
 pub(super) struct InState {
     pub start: FuncRef,
     pub start_cooperative: Option<FuncRef>,
@@ -31,15 +31,15 @@ pub(super) struct InState {
 /// The offset of the records.
 const RECORDS: i64 = 64;
 
-/// The knowledge of a device.
+/// What is known about a device.
 pub(super) mod record {
     pub(in crate::lower::device_api) const SIZE: i64 = 64;
-    // At 0 is the cell, which is 0, 1 while it is claimed, else its own address.
+    // Offset 0 is the cell: 0 when empty, 1 while claimed, otherwise its own address.
     /// The primary context.
     pub(in crate::lower::device_api) const CONTEXT: i32 = 8;
-    /// The device, as the driver numbers it.
+    /// The driver's number of the device.
     pub(in crate::lower::device_api) const DEVICE: i32 = 16;
-    /// Ten times the major compute capability, and the minor one.
+    /// Ten times the major compute capability, plus the minor one.
     pub(in crate::lower::device_api) const CAPABILITY: i32 = 20;
     /// The device's attributes, in the order of [`Attributes::in_order`](super::super::api::Attributes::in_order).
     pub(in crate::lower::device_api) const ATTRIBUTES: i64 = 24;
@@ -48,27 +48,27 @@ pub(super) mod record {
     pub(in crate::lower::device_api) const SHARED: i32 = 48;
 }
 
-/// The bytes before the cells.
+/// The size of the part before the cells, in bytes.
 pub(super) const FIXED: u32 = (RECORDS + MOST_DEVICES * record::SIZE) as u32;
 
-/// The name of the state for an API, whose name is given.
+/// The name of an API's state; `api` is the API's name in symbols.
 pub(super) fn name(api: &str) -> String {
     format!("__tvm_ffi_codegen_{api}_state")
 }
 
-/// Whether data of a module is the state of its launches.
+/// Whether a data object of a module is the state of its launches.
 #[cfg(feature = "_engine")]
 pub(crate) fn is_state_of_launches(data: &Data) -> bool {
-    Api::all().into_iter().any(|api| data.name == name(api.name))
+    APIS.into_iter().any(|api| data.name == name(api.name))
 }
 
-/// The record of a device, whose number an `I32` is, in a state.
+/// The per-device record in the state; `device` is an `I32`.
 pub(super) fn record_of(b: &mut FunctionBuilder<'_>, state: Value, device: Value) -> Value {
     let records = b.ptr_add_imm(state, RECORDS);
     row(b, records, device, record::SIZE)
 }
 
-/// The address of a row, whose number an `I32` is.
+/// The address of a row in a table; `number` is an `I32`.
 pub(super) fn row(b: &mut FunctionBuilder<'_>, rows: Value, number: Value, bytes: i64) -> Value {
     let number = b.convert(ConvertOp::ZExt, Type::I64, number);
     let offset = b.binary_imm(BinaryOp::Mul, number, bytes);

@@ -1,14 +1,14 @@
-//! Calls of a driver one after the other, of which the first that fails ends all.
+//! Sequences of driver calls that stop at the first failure.
 
 use super::api::Call;
 use super::driver::Driver;
 use super::outcome::{self, Failed};
 use crate::ir::{Block, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 
-/// A function under construction that gives an outcome.
+/// A function under construction that returns an outcome.
 pub(super) struct Steps<'b, 'm> {
     pub b: &'b mut FunctionBuilder<'m>,
-    /// The block that failures go to, with their outcome.
+    /// The block that handles failures; its parameter is the outcome.
     failed: Block,
     outcome: Value,
 }
@@ -20,19 +20,19 @@ impl<'b, 'm> Steps<'b, 'm> {
         Steps { b, failed, outcome }
     }
 
-    /// Calls a function of the driver, and goes on where its status is 0.
+    /// Calls a driver function; continues if its status is 0.
     pub(super) fn call(&mut self, driver: &Driver, call: Call, args: &[Value]) {
         let status = driver.call(self.b, call, args);
         self.require_success(call, status);
     }
 
-    /// Goes on where the status of a call is 0.
+    /// Continues if the status of a call is 0.
     pub(super) fn require_success(&mut self, call: Call, status: Value) {
         let fine = self.b.icmp_imm(IntCC::Eq, status, 0);
         self.require(fine, Failed::Call(call), status);
     }
 
-    /// Goes on where a condition holds.
+    /// Continues if a condition holds.
     pub(super) fn require(&mut self, condition: Value, failed: Failed, number: Value) {
         let (next, bad) = (self.b.block(), self.b.cold_block());
         self.b.branch(condition, next, bad, Hint::Likely);
@@ -42,7 +42,7 @@ impl<'b, 'm> Steps<'b, 'm> {
         self.b.switch_to(next);
     }
 
-    /// Goes on where an outcome is 0.
+    /// Continues if an outcome is 0.
     pub(super) fn require_outcome(&mut self, outcome: Value) {
         let next = self.b.block();
         let fine = self.b.icmp_imm(IntCC::Eq, outcome, 0);
@@ -50,7 +50,7 @@ impl<'b, 'm> Steps<'b, 'm> {
         self.b.switch_to(next);
     }
 
-    /// Goes on once the driver is open.
+    /// Continues once the driver is open.
     pub(super) fn require_open(&mut self, driver: &Driver) {
         let Some(code) = driver.require(self.b) else { return };
         let (next, bad) = (self.b.block(), self.b.cold_block());
@@ -62,7 +62,7 @@ impl<'b, 'm> Steps<'b, 'm> {
         self.b.switch_to(next);
     }
 
-    /// A place of the frame, of 8 bytes that are 0.
+    /// Reserves a zeroed stack slot of 8 bytes; returns its address.
     pub(super) fn place(&mut self) -> Value {
         let slot = self.b.slot(8, 8);
         let (place, zero) = (self.b.stack_addr(slot), self.b.i64(0));
@@ -70,7 +70,7 @@ impl<'b, 'm> Steps<'b, 'm> {
         place
     }
 
-    /// Returns 0, and where something failed its outcome, once `clean_up` has emitted what is undone then.
+    /// Returns 0, or after a failure its outcome. On failure, the code of `clean_up` runs first.
     pub(super) fn finish(self, clean_up: impl FnOnce(&mut FunctionBuilder<'m>)) {
         let zero = self.b.i64(0);
         self.b.ret(Some(zero));

@@ -1,10 +1,12 @@
-//! The operating system as launches need it: generated code opens a driver's library, finds its functions, and waits. It calls the functions of `dlfcn.h` and
-//! `time.h`, or those of Windows' `kernel32`.
+//! The operating system interface that launches need: generated code opens a driver's library, resolves its functions,
+//! and waits. It calls the functions of `dlfcn.h` and `time.h`, or those of Windows' `kernel32`.
+
+use target_lexicon::{BinaryFormat, Triple};
 
 use super::api::Api;
 use crate::ir::{DataRef, FuncSig, FunctionBuilder, Module, Type, Value};
 
-/// The system whose functions generated code calls.
+/// The operating system that provides the functions generated code calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum System {
     /// POSIX: `dlopen`, `dlsym`, `dlerror`, `nanosleep`.
@@ -14,16 +16,21 @@ pub(in crate::lower) enum System {
 }
 
 impl Default for System {
-    /// The system of this machine.
+    /// The operating system of this machine.
     fn default() -> Self {
         if cfg!(windows) { System::Windows } else { System::Posix }
     }
 }
 
-/// `RTLD_NOW` of dlfcn.h, of the same value on Linux, macOS and the BSDs.
+/// `RTLD_NOW` of dlfcn.h. Linux, macOS and the BSDs define the same value.
 const RTLD_NOW: i64 = 2;
 
 impl System {
+    /// The operating system of a target.
+    pub(in crate::lower) fn of(target: &Triple) -> Self {
+        if target.binary_format == BinaryFormat::Coff { System::Windows } else { System::Posix }
+    }
+
     /// The file name of an API's driver.
     pub(super) fn library(self, api: &Api) -> &'static str {
         match self {
@@ -32,11 +39,11 @@ impl System {
         }
     }
 
-    /// Opens the library of a name: its handle, or NULL.
+    /// Opens a library by name; returns its handle, or NULL.
     pub(super) fn open(self, b: &mut FunctionBuilder<'_>, name: Value) -> Value {
         match self {
             System::Posix => {
-                // RTLD_NOW | RTLD_LOCAL, which differ among systems in the latter alone
+                // RTLD_NOW | RTLD_LOCAL; only RTLD_LOCAL differs among systems, and it is the default
                 let flags = b.iconst(Type::I32, RTLD_NOW);
                 call(b, "dlopen", &[Type::Ptr, Type::I32], Some(Type::Ptr), &[name, flags])
             }
@@ -53,7 +60,8 @@ impl System {
         call(b, function, &[Type::Ptr, Type::Ptr], Some(Type::Ptr), &[library, name])
     }
 
-    /// The text that says why this thread's last `open` failed, or NULL: Windows has a number alone, which other calls change.
+    /// The message of this thread's last failed `open`, or NULL. NULL on Windows, which has only an error number that
+    /// later calls overwrite.
     pub(super) fn failure(self, b: &mut FunctionBuilder<'_>) -> Value {
         match self {
             System::Posix => call(b, "dlerror", &[], Some(Type::Ptr), &[]),
@@ -77,7 +85,7 @@ impl System {
     }
 }
 
-/// Calls a function of the system; one without a result gives NULL.
+/// Calls a system function; returns NULL if it has no result.
 fn call(b: &mut FunctionBuilder<'_>, name: &str, params: &[Type], ret: Option<Type>, args: &[Value]) -> Value {
     let function = b.module().import(name, FuncSig::c(params.iter().copied(), ret));
     match b.call(function, args) {

@@ -1,10 +1,10 @@
-//! The writer of the [table](crate::lower::protocol::launch_table) of a module's launches.
+//! Writes the [table](crate::lower::protocol::launch_table) of a module's launches.
 
-use super::first_use::{MostShared, Shared};
 use super::images::ImageRule;
+use super::shared::MostShared;
 use crate::lower::protocol::Encode;
 use crate::lower::protocol::launch_table::{
-    ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes, SharedKind,
+    ALL_SHARED, ASK_DRIVER, ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes,
 };
 use target_lexicon::Endianness;
 
@@ -14,11 +14,12 @@ pub(super) struct KernelRow<'a> {
     pub entry: &'a str,
     /// The offset of the cells in the state.
     pub cells: u32,
-    /// The images by their numbers, the one that is preferred first.
+    /// The image numbers, in order of preference.
     pub images: &'a [(ImageRule, usize)],
-    pub shared: Shared,
+    /// The dynamic shared memory that the kernel requests, if any.
+    pub shared: Option<MostShared>,
     pub non_portable_cluster: bool,
-    /// The sizes of the parameters that launches pass, in bytes, where the driver's are compared with them.
+    /// The parameter sizes that launches pass, in bytes, if they are compared with the driver's.
     pub params: Vec<&'a [u32]>,
 }
 
@@ -27,10 +28,10 @@ pub(super) fn offset_of_kernel(number: usize) -> u32 {
     (LaunchTable::SIZE + number * KernelRecord::SIZE) as u32
 }
 
-/// The bytes of a table.
+/// Encodes a table as bytes.
 pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[ImageRecord]) -> Vec<u8> {
     let first_image = offset_of_kernel(kernels.len()) as usize;
-    // behind the records of images stands what the records of kernels lead to, words before texts
+    // after the image records comes the data that kernel records refer to, words before strings
     let image_at = |number: usize| (first_image + number * ImageRecord::SIZE) as u32;
     let behind = image_at(images.len());
     let mut more = Vec::new();
@@ -49,18 +50,15 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
             first += 4 * count;
         }
         row.params.iter().copied().flatten().for_each(|size| size.write(order, &mut more));
-        let (shared, shared_bytes) = match row.shared.asked() {
-            None => (SharedKind::None, 0),
-            Some(MostShared::Bytes(bytes)) => (SharedKind::Bytes, bytes as u32),
-            Some(MostShared::AllBut(bytes)) => (SharedKind::AllBut, bytes),
-        };
+        let (shared, own_shared) =
+            row.shared.map_or((0, 0), |most| (most.dynamic.unwrap_or(ALL_SHARED), most.own.unwrap_or(ASK_DRIVER)));
         records.push(KernelRecord {
             entry: 0,
             cells: row.cells,
             choices: row.images.len() as u32,
             first_choice,
-            shared: shared as u32,
-            shared_bytes,
+            shared,
+            own_shared,
             non_portable: row.non_portable_cluster.into(),
             params: row.params.len() as u32,
             first_params,
@@ -91,7 +89,7 @@ mod tests {
                 entry: "first",
                 cells: 5000,
                 images: &[(ImageRule::Exact(90), 1), (ImageRule::Least(80), 0)],
-                shared: Shared::Fixed(0),
+                shared: None,
                 non_portable_cluster: false,
                 params: Vec::new(),
             },
@@ -99,7 +97,7 @@ mod tests {
                 entry: "second",
                 cells: 6000,
                 images: &[(ImageRule::Any, 0)],
-                shared: Shared::Differs { fixed: 7 },
+                shared: Some(MostShared { dynamic: None, own: Some(7) }),
                 non_portable_cluster: true,
                 params: vec![&[8, 4], &[1]],
             },
@@ -117,7 +115,7 @@ mod tests {
             }
             let first: KernelRecord = table.read(offset_of_kernel(0))?;
             assert_eq!((text(first.entry), first.cells, first.choices, first.params), (&b"first"[..], 5000, 2, 0));
-            assert_eq!((first.shared, first.non_portable), (SharedKind::None as u32, 0));
+            assert_eq!((first.shared, first.non_portable), (0, 0));
             let choice: ImageChoice = table.read(first.first_choice)?;
             let image = head.first_image + ImageRecord::SIZE as u32;
             assert_eq!(choice, ImageChoice { least: 90, end: 91, image });
@@ -125,7 +123,7 @@ mod tests {
             assert_eq!(choice, ImageChoice { least: 80, end: i32::MAX as u32, image: head.first_image });
             let second: KernelRecord = table.read(offset_of_kernel(1))?;
             assert_eq!((text(second.entry), second.cells, second.choices), (&b"second"[..], 6000, 1));
-            assert_eq!((second.shared, second.shared_bytes), (SharedKind::AllBut as u32, 7));
+            assert_eq!((second.shared, second.own_shared), (ALL_SHARED, 7));
             assert_eq!(second.non_portable, 1);
             let sizes = |number: u32| -> Result<Vec<u32>, String> {
                 let list: ParamSizes = table.read(second.first_params + number * ParamSizes::SIZE as u32)?;

@@ -1,4 +1,4 @@
-//! The encoding of TMA descriptors by the driver.
+//! Encodes TMA descriptors with the driver.
 
 use super::api::Call;
 use super::driver::Driver;
@@ -11,18 +11,19 @@ const PARAMS: [Type; 12] = {
     [ptr, int, int, ptr, ptr, ptr, ptr, ptr, int, int, int, int]
 };
 
-/// The prototype of the function that encodes tensor maps: the [state](super::state), the parameters of `cuTensorMapEncodeTiled`, and the number of a device.
+/// The prototype of the function that encodes tensor maps: the [state](super::state), the parameters of
+/// `cuTensorMapEncodeTiled`, and a device number.
 pub(super) fn signature() -> FuncSig {
     FuncSig::c([Type::Ptr].into_iter().chain(PARAMS).chain([Type::I32]), Some(Type::I64))
 }
 
-/// The function that encodes a tensor map in the context of a device; it gives an outcome. `None` for an API without tensor maps.
+/// A function that encodes a tensor map in a device's context and returns an outcome. `None` for an API without tensor
+/// maps.
 ///
-/// A thread without a context gets `CUDA_ERROR_INVALID_CONTEXT` from the driver, though cuda.h says nothing of contexts.
+/// The context is needed: without one the driver returns `CUDA_ERROR_INVALID_CONTEXT`, although cuda.h doesn't mention
+/// contexts.
 pub(super) fn encode(module: &mut Module, driver: &Driver) -> Option<FuncRef> {
-    if driver.api.function_name(Call::TensorMap).is_empty() {
-        return None;
-    }
+    driver.api.function(Call::TensorMap)?;
     let name = format!("__tvm_ffi_codegen_{}_tensor_map", driver.api.name);
     let func = module.declare(name, signature(), Linkage::Local);
     let mut builder = FunctionBuilder::new(module, func);

@@ -1,4 +1,4 @@
-//! Descriptors of types, dimensions and expressions.
+//! Encodes the descriptors of types, dimensions and expressions.
 
 use super::expr::{self, Symbols};
 use super::texts::expected;
@@ -18,16 +18,16 @@ use tvm_ffi_runtime::abi::{
 /// Bytes of an object's header.
 const HEADER: usize = size_of::<TVMFFIObject>();
 
-/// How the kernel's convention changes the binder's work.
+/// How the kernel's convention affects the binder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) struct Options {
-    /// Every tensor is passed on as a `DLTensor`.
+    /// Every tensor is passed as a `DLTensor`.
     pub fold_all: bool,
     /// The caller's own arguments are passed on.
     pub forward_args: bool,
 }
 
-/// Uses of the scratch memory, by their numbers in [`Encoder::memory`].
+/// The uses of the scratch memory, as indices of [`Encoder::memory`].
 const TENSORS: usize = 0;
 const SHAPES: usize = 1;
 pub(super) const STRINGS: usize = 2;
@@ -35,23 +35,23 @@ const CONTAINERS: usize = 3;
 
 /// The encoder of one signature.
 ///
-/// Its errors say which look-up has failed that can't fail: they are bugs.
+/// Its errors name a failed look-up that should never fail; they are bugs.
 pub(super) struct Encoder<'a, 'p> {
     pub pool: &'p mut ConstantPool,
     pub devices: &'a Devices,
     pub options: Options,
     pub policy: DTypePolicy,
     pub symbols: Symbols<'a>,
-    /// Bytes that `bind` needs for what it makes of arguments.
+    /// The bytes that `bind` needs for the values that it creates from arguments.
     pub memory: [usize; 4],
-    /// Number of dimensions that may be deferred.
+    /// The max number of deferred dimensions.
     pub deferred: usize,
-    /// How many containers there are around the present type, and the most there are around any.
+    /// The number of containers around the current type, and the max of that number so far.
     containers: usize,
     pub deepest: usize,
 }
 
-/// The parts that the descriptors of all types have.
+/// The header fields of all type descriptors.
 #[derive(Clone, Copy)]
 struct Head {
     kind: u8,
@@ -69,7 +69,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
         Encoder { pool, devices, options, policy, symbols, memory: [0; 4], deferred: 0, containers: 0, deepest: 0 }
     }
 
-    /// A parameter, an item or the elements of a container. `symbol` is the parameter's name where it may be a symbol.
+    /// A parameter, an item or the elements of a container. `symbol` is the parameter's name if it may be a symbol.
     pub(super) fn param(
         &mut self,
         name: &str,
@@ -172,19 +172,19 @@ impl<'a, 'p> Encoder<'a, 'p> {
         Ok(bytes)
     }
 
-    /// An object of a type index, or of one that is less than 0 where only the key is known.
+    /// The descriptor of an object with a type index. A negative index means that only the type key is known.
     fn object(&mut self, head: Head, index: TypeIndex) -> Vec<u8> {
         let Head { kind, expected } = head;
         self.pool.encoded(&ObjectDescriptor { kind, type_index: index.0 as i8, unused: [0; 2], expected })
     }
 
-    /// Elements of a container: their names begin after the element's path.
+    /// The elements of a container. Their names start after the element's path.
     fn elements(&mut self, ty: &'a ParamType) -> Result<ParamDescriptor, String> {
         self.containers += 1;
         self.deepest = self.deepest.max(self.containers);
         let deferred = self.deferred;
         let elements = self.param("", ty, &expected(ty), None);
-        // in a container no dimension is deferred (C10.15)
+        // dimensions in a container are never deferred (C10.15)
         self.deferred = deferred;
         self.containers -= 1;
         elements
@@ -276,13 +276,13 @@ impl<'a, 'p> Encoder<'a, 'p> {
         Ok(bytes)
     }
 
-    /// The stated dtype, a bit for each other code that will do, and flags.
+    /// The stated dtype, a bit for each other accepted code, and flags.
     fn dtype(&self, dtype: &DType) -> (DLDataType, u32, TensorFlags) {
         let DType::Exact(dtype) = *dtype else {
             return (DLDataType { code: 0, bits: 0, lanes: 0 }, 0, TensorFlags::ANY_DTYPE);
         };
         match self.policy.codes(dtype) {
-            // codes of DLPack 1.x are less than 32
+            // codes of DLPack 1.x are below 32
             Some(codes) => {
                 let codes = codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31));
                 (dtype, codes, TensorFlags::empty())
@@ -314,7 +314,8 @@ impl<'a, 'p> Encoder<'a, 'p> {
         Ok(self.pool.encoded(&dim))
     }
 
-    /// The offset of an expression. `dims` have its symbols, for each of which the expression is solved where `solve` holds.
+    /// The offset of an expression. `dims` contain its symbols. If `solve` holds, also encodes the solution for each
+    /// symbol.
     pub(super) fn expr(&mut self, text: &str, dim: &Dim, dims: &[&Dim], solve: bool) -> Result<u32, String> {
         let mut names: Vec<&str> = Vec::new();
         for part in dims {
@@ -351,7 +352,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
     }
 }
 
-/// Whether an expression has a function among its operations.
+/// Whether an expression contains a function.
 fn has_function(dim: &Dim) -> bool {
     match dim {
         Dim::Const(_) | Dim::Symbol(_) => false,
@@ -359,7 +360,7 @@ fn has_function(dim: &Dim) -> bool {
     }
 }
 
-/// A number as a descriptor has it: ranks and kinds of devices are small, and -1 stands for none.
+/// The encoding of an optional small number, such as a rank or kind of device; -1 means none.
 fn small(number: Option<usize>) -> i8 {
     const _: () = assert!(MAX_RANK <= i8::MAX as usize);
     number.map_or(-1, |number| i8::try_from(number).unwrap_or(i8::MAX))
@@ -378,7 +379,7 @@ fn kind(ty: &ParamType) -> TypeKind {
         ParamType::DType => TypeKind::DType,
         ParamType::Device => TypeKind::Device,
         ParamType::Shape(_) => TypeKind::Shape,
-        // a stream is never passed, and so has no descriptor
+        // a stream is never passed, so it has no descriptor
         ParamType::Any | ParamType::EnvStream | ParamType::EnvState(_) => TypeKind::Any,
         ParamType::None => TypeKind::None,
         ParamType::Int(_) => TypeKind::Int,

@@ -1,4 +1,4 @@
-//! Expressions become code for the stack machine of `eval`.
+//! Translates expressions into code for the stack machine of `eval`.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::spec::{Dim, DimOp};
 pub(super) struct Symbols<'a>(HashMap<&'a str, u32>);
 
 impl<'a> Symbols<'a> {
-    /// Numbers for these names, in order.
+    /// Numbers these names in order.
     pub(super) fn new(names: Vec<&'a str>) -> Self {
         Symbols(names.into_iter().zip(0..).collect())
     }
@@ -26,13 +26,13 @@ impl<'a> Symbols<'a> {
     /// The number of a symbol.
     ///
     /// # Errors
-    /// The signature has no such symbol, which is a bug; the text says which was looked for.
+    /// The signature has no such symbol, which is a bug; the message names it.
     pub(super) fn number(&self, name: &str) -> Result<u32, String> {
         self.0.get(name).copied().ok_or_else(|| format!("the number of the symbol {name}"))
     }
 }
 
-/// Appends the code that computes `dim`, without an end.
+/// Appends the code that computes `dim`, without an end instruction.
 pub(super) fn code(dim: &Dim, symbols: &Symbols<'_>, words: &mut Vec<u32>) -> Result<(), String> {
     match dim {
         Dim::Const(value) => words.extend([Opcode::Const as u32, *value as u32, (*value >> 32) as u32]),

@@ -1,4 +1,4 @@
-//! The encoder: a signature becomes descriptors in the constant pool, which the binder reads.
+//! The encoder: translates a signature into descriptors in the constant pool, for the binder.
 
 mod encoder;
 mod expr;
@@ -17,7 +17,8 @@ use expr::Symbols;
 pub(in crate::lower) use texts::{Subject, shown};
 use texts::{calling, expected};
 
-/// The memory in the function's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
+/// The stack memory of a function that `bind` writes to: arguments that the fast path accepts, then its own state and
+/// bindings.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Scratch {
     pub bytes: u32,
@@ -25,7 +26,7 @@ pub(in crate::lower) struct Scratch {
     parts: [i64; USES.len()],
 }
 
-/// The uses of the scratch memory, in the words of messages. The first four are what [`Encoder`] counts.
+/// The uses of the scratch memory, as named in messages. [`Encoder`] counts the first four.
 const USES: [&str; 7] = [
     "tensors, their sizes and strides",
     "shapes",
@@ -37,10 +38,10 @@ const USES: [&str; 7] = [
 ];
 
 impl Scratch {
-    /// The most that the frame of a function may have, in bytes. A thread may have as little stack as 512 KiB.
+    /// The max stack frame of a function, in bytes. A thread's stack may be as small as 512 KiB.
     pub(in crate::lower) const MOST: u32 = 128 << 10;
 
-    /// The uses that take most, with their bytes: the largest first, without those that take less than a tenth.
+    /// The largest uses with their bytes, in descending order, without those below a tenth.
     pub(in crate::lower) fn largest(&self) -> Vec<(&'static str, u32)> {
         let mut parts: Vec<_> =
             USES.into_iter().zip(self.parts.map(|part| u32::try_from(part).unwrap_or(u32::MAX))).collect();
@@ -51,16 +52,16 @@ impl Scratch {
     }
 }
 
-/// The words by which messages tell which values they are about.
+/// How messages describe the values that they are about.
 #[derive(Clone, Copy)]
 pub(in crate::lower) enum Wording<'a> {
     /// Arguments of the signature's function.
     Arguments,
-    /// Values that aren't arguments. Their parameters have texts for names.
+    /// Values that aren't arguments. Their parameters have descriptions as names.
     Values {
-        /// Where the values are: ``called by `f(x: int64)` ``.
+        /// The location of the values: ``called by `f(x: int64)` ``.
         place: &'a str,
-        /// Where the integers are from that stand before the values.
+        /// The sources of the integers that precede the values.
         origins: &'a [&'a str],
     },
 }
@@ -76,7 +77,7 @@ pub(in crate::lower) struct Encoded {
 }
 
 impl Wording<'_> {
-    /// The name in messages of the parameter of that number.
+    /// The name in messages of the parameter with that number.
     fn name_of<'n>(&self, number: usize, name: &'n str) -> &'n str
     where
         Self: 'n,
@@ -87,7 +88,7 @@ impl Wording<'_> {
         }
     }
 
-    /// The offset of the text between the subject of a message and the expected value.
+    /// The offset of the string between the subject of a message and the expected value.
     fn place_in(&self, pool: &mut ConstantPool, signature: &Signature) -> u32 {
         match self {
             Wording::Arguments => calling(pool, signature),
@@ -110,11 +111,11 @@ pub(in crate::lower) fn encode(
     encoded.map_err(|missing| internal(signature, missing))
 }
 
-/// Writes the descriptor of values that aren't arguments into the pool: `signature` has a parameter for each, behind an integer for each
-/// of the `origins`.
+/// Writes the descriptor of values that aren't arguments into the pool. `signature` has an integer for each of the
+/// `origins`, then a parameter for each value.
 ///
 /// # Errors
-/// The text says which look-up has failed that can't fail.
+/// The message names a failed look-up that should never fail.
 pub(in crate::lower) fn encode_values(
     pool: &mut ConstantPool,
     signature: &Signature,
@@ -126,10 +127,10 @@ pub(in crate::lower) fn encode_values(
     encode_signature(pool, signature, devices, options, Wording::Values { place, origins })
 }
 
-/// Writes the descriptor of the result that a kernel writes; gives its offset.
+/// Writes the descriptor of the result that a kernel writes; returns its offset.
 ///
 /// # Errors
-/// The text says which look-up has failed that can't fail.
+/// The message names a failed look-up that should never fail.
 pub(in crate::lower) fn encode_result(
     pool: &mut ConstantPool,
     signature: &Signature,
@@ -172,7 +173,7 @@ fn encode_signature(
         bytes.extend(e.pool.encoded(&extension));
     }
     let start = bytes.len() as u32;
-    // a signature with more has no room for them in its wrapper's frame, and is refused
+    // larger signatures are rejected: their data doesn't fit in the wrapper's stack frame
     let count = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
     let descriptor = SignatureDescriptor {
         params: count(passed),
@@ -201,8 +202,8 @@ fn encode_signature(
     Ok(Encoded { offset: e.pool.signature(&bytes, start)?, scratch, binding_size })
 }
 
-/// The capabilities that no descriptor tells: the wrapper itself may read the binding of a returned tensor's device, and the number of the
-/// subject whose check has failed.
+/// The capabilities that no descriptor implies. The wrapper itself may read the binding of a returned tensor's device,
+/// and the number of the subject of a failed check.
 fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
     let mut asked = Capabilities::default();
     asked.add_if(signature.has_places(), Capability::Places);
@@ -218,7 +219,7 @@ mod tests {
     use crate::lower::protocol::{CapabilityBit, TypeKind};
     use target_lexicon::Endianness;
 
-    /// The capabilities that a signature's descriptors ask for, for a target of either byte order.
+    /// The capabilities that a signature's descriptors require, which are the same for both byte orders.
     fn asked(signature: &str, forward_args: bool) -> Capabilities {
         let signature: Signature = signature.parse().expect(signature);
         let [little, big] = [Endianness::Little, Endianness::Big].map(|order| {
@@ -238,12 +239,12 @@ mod tests {
         capabilities.iter().for_each(|capability| set.add(*capability));
     }
 
-    /// The walk over the descriptors finds exactly the kinds of types and the other capabilities.
+    /// Reading the descriptors finds exactly the expected kinds of types and other capabilities.
     #[test]
     fn descriptors_ask_for_what_they_say() {
         use Capability::*;
         use TypeKind as K;
-        // a tensor on the CPU, compact and of a stated dtype
+        // a contiguous tensor on the CPU with a stated dtype
         let plain = [Ranked, Compact, DeviceType, SameDevice];
         let cases: &[(&str, &[TypeKind], &[Capability])] = &[
             ("f()", &[], &[]),
@@ -286,7 +287,7 @@ mod tests {
         }
     }
 
-    /// The words of a tensor's descriptor: rank, strides, dtype, device.
+    /// Capabilities from the words of a tensor's descriptor: rank, strides, dtype, device.
     #[test]
     fn tensors_ask_for_what_their_descriptors_say() {
         use Capability::*;
@@ -308,14 +309,14 @@ mod tests {
         }
     }
 
-    /// A capability that a convention asks for.
+    /// A capability that a convention requires.
     #[test]
     fn forwarded_arguments_are_a_capability() {
         assert!(!asked("f(x: int64)", false).has(Capability::ForwardArgs));
         assert!(asked("f(x: int64)", true).has(Capability::ForwardArgs));
     }
 
-    /// A symbol without a number is told by its name, and no number stands for it.
+    /// The error about a symbol without a number names it, and no number is substituted.
     #[test]
     fn a_symbol_without_a_number_is_missing() {
         let symbols = Symbols::new(vec!["n", "m"]);

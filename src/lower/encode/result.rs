@@ -1,4 +1,5 @@
-//! The parts of a signature beyond its parameters: constraints, sizes of a returned tensor, defaults; and the result that a kernel writes.
+//! Encodes the parts of a signature other than its parameters: constraints, sizes of a returned tensor, defaults, and
+//! the result that a kernel writes.
 
 use super::encoder::{Encoder, STRINGS};
 use super::texts::{Subject, expected, shown};
@@ -31,7 +32,7 @@ impl Encoder<'_, '_> {
         Ok(self.pool.descriptor(&bytes))
     }
 
-    /// The sizes of returned tensors: how many, and the offset of the first.
+    /// The sizes of returned tensors: their number, and the offset of the first.
     pub(super) fn result_dims(&mut self, signature: &Signature) -> Result<(u32, u32), String> {
         let (mut bytes, mut count) = (Vec::new(), 0);
         for (number, tensor) in signature.returned_tensors().into_iter().enumerate() {
@@ -45,7 +46,7 @@ impl Encoder<'_, '_> {
         Ok(if count == 0 { (0, 0) } else { (count, self.pool.descriptor(&bytes)) })
     }
 
-    /// The offset of defaults, or 0 where there are none.
+    /// The offset of the defaults, or 0 if there are none.
     pub(super) fn defaults(&mut self, signature: &Signature) -> u32 {
         let order = self.pool.order();
         let mut bytes = Vec::new();
@@ -81,7 +82,7 @@ impl Encoder<'_, '_> {
 /// The offset of the descriptor of the result that a kernel writes.
 ///
 /// # Errors
-/// The text says which look-up has failed that can't fail.
+/// The message names a failed look-up that should never fail.
 pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamType) -> Result<u32, String> {
     use ParamType as P;
     let one_of = |index: TypeIndex, other: TypeIndex| (ResultKind::OneOf, index, other, "");
@@ -105,7 +106,7 @@ pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamT
         P::Dict(..) => one(TypeIndex::DICT),
         P::None => one(TypeIndex::NONE),
         P::Object(key) => (ResultKind::Key, TypeIndex::NONE, TypeIndex::NONE, key.as_str()),
-        // the others are no results
+        // the other types can't be results
         P::Any | P::Optional(_) | P::EnvStream | P::EnvState(_) => {
             (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, "")
         }

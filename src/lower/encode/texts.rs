@@ -1,17 +1,17 @@
-//! Texts of descriptors, which messages show.
+//! Strings of descriptors for messages.
 
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{MOST_NAMES, Piece};
 use crate::spec::{ParamType, Signature};
 
-/// The longest signature, in bytes, that messages show in full: two and a half lines of a terminal of 80 columns, in which a parameter is found at
-/// a glance.
+/// The max length of a signature that messages show in full, in bytes. It is two and a half lines of an 80-column
+/// terminal, short enough to find a parameter at a glance.
 const LONG: usize = 200;
 
 /// The subject of a message about a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum Subject {
-    /// The call as such.
+    /// The call itself.
     Call,
     /// The parameter of this number.
     Param(usize),
@@ -20,11 +20,11 @@ pub(in crate::lower) enum Subject {
     Result,
 }
 
-/// A text of a long signature, and the subject of the messages that show it; `None` where all do.
+/// A string of a long signature, and the subject of the messages that show it; `None` if all messages do.
 type Part = (Option<Subject>, String);
 
-/// The texts of a long signature: names, and what each subject is stated as. Subjects are in the order of their numbers in `bind`, but for the
-/// call itself.
+/// The strings of a long signature: names, and each subject as stated. Subjects are in the order of their numbers in
+/// `bind`, except for the call itself.
 fn parts(signature: &Signature) -> Vec<Part> {
     let mut parts = vec![(None, format!("{}(", signature.name()))];
     for (number, param) in signature.params().iter().enumerate() {
@@ -46,7 +46,7 @@ fn parts(signature: &Signature) -> Vec<Part> {
     parts
 }
 
-/// A signature as messages show it: in full, or the subject as stated and the other parameters by name.
+/// The form of a signature in messages: in full, or the subject as stated and the other parameters by name.
 pub(in crate::lower) fn shown(signature: &Signature, subject: Subject) -> String {
     let full = signature.to_string();
     if full.len() <= LONG {
@@ -56,7 +56,8 @@ pub(in crate::lower) fn shown(signature: &Signature, subject: Subject) -> String
     parts.filter(|(of, _)| of.is_none_or(|of| of == subject)).map(|(_, text)| text).collect()
 }
 
-/// The offset of the text between the subject of a message and the expected value; of a long signature that of its template.
+/// The offset of the string between the subject of a message and the expected value. For a long signature, the offset
+/// of its template.
 pub(super) fn calling(pool: &mut ConstantPool, signature: &Signature) -> u32 {
     let full = signature.to_string();
     if full.len() <= LONG {
@@ -66,7 +67,7 @@ pub(super) fn calling(pool: &mut ConstantPool, signature: &Signature) -> u32 {
     let mut pieces = vec![Piece::Stated(""), Piece::Text(" when calling: `")];
     for (subject, text) in &parts {
         match subject {
-            // messages about it are the wrapper's own
+            // the wrapper itself raises errors about it
             Some(Subject::Param(number)) if !signature.params()[*number].is_passed() => {}
             Some(_) => pieces.push(Piece::Stated(text)),
             None => pieces.push(Piece::Text(text)),
@@ -76,7 +77,7 @@ pub(super) fn calling(pool: &mut ConstantPool, signature: &Signature) -> u32 {
     pool.calling_template(&pieces)
 }
 
-/// The name of a type where an argument of another type came.
+/// The name of the expected type in the error about an argument of another type.
 pub(super) fn expected(ty: &ParamType) -> String {
     match ty {
         ParamType::Tensor(_) => "Tensor".to_owned(),
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
     use target_lexicon::Endianness;
 
-    /// The limit itself: a signature is shown in full, and one of a byte more in part.
+    /// At the limit a signature is shown in full; with one more byte, in part.
     #[test]
     fn a_long_signature_is_shown_in_part() {
         let named = |len: usize| {
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(shown(&signature, Subject::Result), format!("{name}(x, y) -> float32"));
     }
 
-    /// The template of a long signature is hardly longer than its text: each name and type is there once.
+    /// The template of a long signature is hardly longer than its printed form: each name and type is stored once.
     #[test]
     fn a_long_signature_takes_the_room_of_its_text() {
         for params in [20, MOST_NAMES, 1000] {

@@ -1,12 +1,13 @@
-//! The fast path of arguments: conditions that accept the arguments which callers nearly always pass, and the values for the kernel. The
-//! order of the conditions is not the order in which errors are reported: that one is the binder's.
+//! The fast path of arguments: conditions that accept the arguments that callers nearly always pass, and the values for
+//! the kernel. The conditions are not in the order in which errors are reported; the binder determines that order.
 //!
-//! Arguments are taken one after the other; each condition is a branch that makes the next load safe. Optional arguments come after
-//! those that a call always passes.
+//! Arguments are processed one after the other. Each condition is a branch that makes the next load safe. Optional
+//! arguments come after those that a call always passes.
 //!
-//! Where the [plan](Plan::binds_first) leaves all checks to the binder, the arguments here are those that the binder has made.
+//! If the [plan](Plan::binds_first) leaves all checks to the binder, the arguments here are those that the binder has
+//! written.
 //!
-//! No load here may count as a load of memory that doesn't change: the binder may just have written it.
+//! Don't mark a load here as a load of constant memory: the binder may just have written the memory.
 
 use super::checks::{Checks, zero};
 use super::context::{AnyRef, Context};
@@ -24,23 +25,23 @@ use tvm_ffi_runtime::abi::TypeIndex;
 struct Item<'a> {
     ty: &'a ParamType,
     arg: AnyRef,
-    /// The name, if the item is a whole parameter.
+    /// The parameter's name; `None` for an item of a tuple.
     name: Option<&'a str>,
 }
 
-/// The state of an item.
+/// The progress of an item.
 enum Outcome<'a> {
-    /// Done: the values that the kernel takes.
+    /// Done: the values that the kernel receives.
     Values(Vec<Value>),
     /// Done, and spilled until the kernel is called.
     Saved(Vec<Saved>),
     Items(Vec<Outcome<'a>>),
-    /// To be done once all others are.
+    /// To be processed after all others.
     Late(&'a ParamType, AnyRef),
 }
 
-/// Checks the arguments at `args` and gives the values that the kernel takes for each parameter; none yet for streams. Values are spilled
-/// only if somebody takes them (`takes_values`).
+/// Checks the arguments at `args` and returns the kernel's values for each parameter; none yet for streams. Values are
+/// spilled only if the kernel or the body uses them (`takes_values`).
 pub(in crate::lower) fn lower(cx: &mut Context<'_, '_, '_>, args: Value, takes_values: bool) -> Vec<Vec<Value>> {
     let signature = cx.plan.signature;
     let mut at = 0;
@@ -58,18 +59,18 @@ pub(in crate::lower) fn lower(cx: &mut Context<'_, '_, '_>, args: Value, takes_v
     values
 }
 
-/// The lowering of arguments.
+/// Lowers arguments.
 struct Args<'c, 'b, 'm, 'p> {
     cx: &'c mut Context<'b, 'm, 'p>,
-    /// Whether the values of an argument are spilled once they are there. Nothing stays pending then, either.
+    /// Whether an argument's values are spilled as soon as they are known. Then no condition stays pending either.
     spills: Option<bool>,
 }
 
 impl Args<'_, '_, '_, '_> {
-    /// All items that are always passed, then the optional ones.
+    /// Processes all items that are always passed, then the optional ones.
     fn run(&mut self, items: &[Item<'_>]) -> Vec<Vec<Value>> {
         let mut outcomes: Vec<Outcome<'_>> = items.iter().map(|item| Outcome::Late(item.ty, item.arg)).collect();
-        // numbers first: dimensions may name them, wherever they stand
+        // numbers first, because dimensions of any parameter may name them
         let (numbers, others): (Vec<_>, Vec<_>) =
             items.iter().zip(&mut outcomes).partition(|(item, _)| item.ty.as_scalar().is_some());
         let mut tensors = Vec::new();
@@ -94,7 +95,7 @@ impl Args<'_, '_, '_, '_> {
         outcomes.into_iter().map(|outcome| self.finish(outcome)).collect()
     }
 
-    /// Keeps no value of an argument in a register where there are many.
+    /// Spills an argument's values, if there are too many for registers.
     fn spill(&mut self, outcome: &mut Outcome<'_>) {
         let Some(takes_values) = self.spills else { return };
         let c = &mut self.cx.checks;
@@ -104,7 +105,7 @@ impl Args<'_, '_, '_, '_> {
         }
     }
 
-    /// The values that the kernel takes.
+    /// The values that the kernel receives.
     fn finish(&mut self, outcome: Outcome<'_>) -> Vec<Value> {
         match outcome {
             Outcome::Values(values) => values,
@@ -114,7 +115,8 @@ impl Args<'_, '_, '_, '_> {
         }
     }
 
-    /// The values of an optional argument, or as many zeros. What becomes known inside is not known behind it.
+    /// The values of an optional argument, or the same number of zeros. Facts learned inside the branch aren't used
+    /// after it.
     fn optional(&mut self, inner: &ParamType, arg: AnyRef) -> Vec<Value> {
         let mark = self.cx.dims.mark();
         let (of_slots, seen) = (self.cx.devices.of_slots.len(), self.cx.devices.all.len());
@@ -203,7 +205,7 @@ impl<'a> Item<'a> {
             ParamType::List(_) => vec![object(c, arg, TypeIndex::LIST)],
             ParamType::Map(..) => vec![object(c, arg, TypeIndex::MAP)],
             ParamType::Dict(..) => vec![object(c, arg, TypeIndex::DICT)],
-            // the binder has checked its type
+            // the binder has already checked its type
             ParamType::Object(_) => vec![arg.payload(c, Type::Ptr)],
             ParamType::EnvStream | ParamType::EnvState(_) => Vec::new(),
             ParamType::Tuple(types) => return tuple(cx, arg, types),
@@ -226,7 +228,7 @@ fn tuple<'a>(cx: &mut Context<'_, '_, '_>, arg: AnyRef, types: &'a [ParamType]) 
     Outcome::Items((0..).zip(types).map(lower).collect())
 }
 
-/// The data and size of an object's cell. An empty cell may have no address, which is for the slow path.
+/// The data pointer and size of an object's cell. An empty cell may have a NULL pointer; the slow path handles that.
 fn span(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex) -> Vec<Value> {
     let object = object(c, arg, index);
     let data = c.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
@@ -271,7 +273,7 @@ fn object(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex) -> Value {
     payload
 }
 
-/// The characters of a small string, or of an object. A borrowed string is for the slow path.
+/// The characters of a small string or of a string object. The slow path handles borrowed strings.
 fn string(c: &mut Checks<'_, '_>, arg: AnyRef, small: TypeIndex, object: TypeIndex) -> Vec<Value> {
     let type_index = arg.type_index(c);
     let (inside, outside, join) = (c.b.block(), c.b.block(), c.b.block());

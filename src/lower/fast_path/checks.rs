@@ -1,9 +1,10 @@
-//! The conditions of the fast path. Each leads to the slow path where it doesn't hold: the
-//! [binder](crate::lower::binder) finds out there which check fails, if any.
+//! The conditions of the fast path. If one fails, control goes to the slow path. There the
+//! [binder](crate::lower::binder) determines which check fails, if any.
 //!
-//! Most conditions are a branch of their own, so that the operands of a comparison stay in memory until then. Conditions on single bits,
-//! on which no load depends, are pending until they are flushed: bits of any number of values that must be 0 cost one branch
-//! together. So do products that must fit, if no factor is large. Several pointers share a set bit, if none of them is NULL.
+//! Most conditions have their own branch, so the operands of a comparison stay in memory until then. Conditions on
+//! single bits that no load depends on stay pending until they are flushed. The bits of any number of values that must
+//! be 0 then cost one branch together. The same applies to products that must fit, if no factor is large. The test that
+//! several pointers are not NULL looks for a bit that is set in all of them.
 
 use std::collections::HashMap;
 
@@ -12,26 +13,26 @@ use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, Type, 
 /// Conditions that no branch has tested yet.
 #[derive(Default)]
 struct Pending {
-    /// For each mask an `I64` whose bits in the mask must be 0.
+    /// For each mask an `I64`. Its bits in the mask must be 0.
     bits: Vec<(i64, Value)>,
     /// `I64`s that must not be negative.
     sizes: Vec<Value>,
     volumes: Vec<Volume>,
 }
 
-/// The conditions that are pending outside of a part that is not always run.
+/// The pending conditions outside of a conditional part of the code.
 pub(super) struct Apart(Pending);
 
-/// Sizes, two or more, whose product must fit into 63 bits.
+/// Two or more sizes with a product that must fit into 63 bits.
 struct Volume {
     sizes: Vec<Value>,
-    /// All that is multiplied on the way: the sizes, and products of them.
+    /// All operands of the multiplications: the sizes, and products of them.
     factors: Vec<Value>,
 }
 
 /// All bits.
 const ALL: i64 = -1;
-/// The product of two numbers below always fits. Machines compare with it at once.
+/// The product of two numbers below this always fits. It is small enough for an immediate operand.
 const LARGE: i64 = 1 << 30;
 
 /// The zero of a type.
@@ -54,7 +55,7 @@ impl Pending {
     }
 }
 
-/// All bits of all values.
+/// The bitwise or of all values.
 fn any(b: &mut FunctionBuilder<'_>, values: &[Value]) -> Option<Value> {
     values.iter().copied().reduce(|x, y| b.binary(BinaryOp::Or, x, y))
 }
@@ -65,34 +66,35 @@ fn none_of(b: &mut FunctionBuilder<'_>, bits: Value, mask: i64) -> Value {
     b.icmp_imm(IntCC::Eq, rest, 0)
 }
 
-/// A function under construction, and the place that failed conditions lead to.
+/// A function under construction, and the block that failed conditions go to.
 pub(in crate::lower) struct Checks<'b, 'm> {
     pub b: &'b mut FunctionBuilder<'m>,
-    /// `None` where all conditions hold.
+    /// `None` if all conditions are known to hold.
     slow_path: Option<Block>,
     pending: Pending,
-    /// The first look-up that could not fail and did, a bug.
+    /// The first failed look-up that should never fail; a bug.
     missing: Option<String>,
 }
 
 impl<'b, 'm> Checks<'b, 'm> {
-    /// Checks that leave to `slow_path`, a block without parameters, where they fail.
+    /// Checks that go to `slow_path`, a block without parameters, when they fail.
     pub(in crate::lower) fn new(b: &'b mut FunctionBuilder<'m>, slow_path: Block) -> Self {
         Checks { b, slow_path: Some(slow_path), pending: Pending::default(), missing: None }
     }
 
-    /// Checks of values that the binder has made, for convention `flat`: every condition holds, and no code is made for it.
+    /// Checks of values that the binder has written, in the form of convention `flat`. Every condition holds, so no
+    /// code is emitted for it.
     pub(in crate::lower) fn trusting(b: &'b mut FunctionBuilder<'m>) -> Self {
         Checks { b, slow_path: None, pending: Pending::default(), missing: None }
     }
 
-    /// The block that failed conditions lead to; `None` where all conditions hold.
+    /// The block that failed conditions go to; `None` if all conditions hold.
     pub(super) fn slow_path(&self) -> Option<Block> {
         self.slow_path
     }
 
-    /// Notes that a look-up has failed that can't fail: lowering ends in [`LowerError::Internal`](crate::lower::LowerError). Gives a value to
-    /// go on with.
+    /// Records that a look-up failed that should never fail: lowering ends with
+    /// [`LowerError::Internal`](crate::lower::LowerError). Returns a placeholder value.
     pub(in crate::lower) fn missing(&mut self, what: String, ty: Type) -> Value {
         self.missing.get_or_insert(what);
         zero(self.b, ty)
@@ -101,18 +103,19 @@ impl<'b, 'm> Checks<'b, 'm> {
     /// Ends the checks.
     ///
     /// # Errors
-    /// The first look-up that has failed, in words.
+    /// A description of the first failed look-up.
     pub(in crate::lower) fn finish(self) -> Result<(), String> {
         self.missing.map_or(Ok(()), Err)
     }
 
-    /// Goes on where all pending conditions hold.
+    /// Tests all pending conditions; continues if they hold.
     pub(in crate::lower) fn flush(&mut self) {
         self.flush_bits();
         self.flush_sizes();
     }
 
-    /// Goes on where the pending conditions on bits hold. Nothing else may need their values any longer.
+    /// Tests the pending conditions on bits; continues if they hold. Call it when no other code needs their values any
+    /// longer.
     pub(super) fn flush_bits(&mut self) {
         for (mask, bits) in std::mem::take(&mut self.pending.bits) {
             let fine = none_of(self.b, bits, mask);
@@ -120,7 +123,7 @@ impl<'b, 'm> Checks<'b, 'm> {
         }
     }
 
-    /// Goes on where the pending conditions on sizes hold.
+    /// Tests the pending conditions on sizes; continues if they hold.
     fn flush_sizes(&mut self) {
         let mut sizes = std::mem::take(&mut self.pending.sizes);
         let volumes = std::mem::take(&mut self.pending.volumes);
@@ -146,11 +149,12 @@ impl<'b, 'm> Checks<'b, 'm> {
         self.b.switch_to(next);
     }
 
-    /// Goes on where sizes aren't negative, and their products fit.
+    /// Continues if sizes aren't negative and their products fit.
     ///
-    /// The product in floating point is off by less than one in 2^50. Where it is below `NEAR`, the product is below 2^64, so that its
-    /// sign in 64 bits tells whether it fits; elsewhere it doesn't. The upper half of a product would take registers that are fixed. Bits are
-    /// compared, as those of floats that aren't negative are in order: a float constant would be a symbol in an object for Windows.
+    /// The floating-point product has a relative error below 2^-50. If it is below `NEAR`, the exact product is below
+    /// 2^64, so its sign in 64 bits shows whether it fits; otherwise it doesn't fit. Computing the upper half of a
+    /// product instead would need fixed registers. The floats are compared by their bits, which have the same order for
+    /// non-negative floats, because a float constant would be a symbol in an object for Windows.
     fn fits(&mut self, volumes: &[Volume], slow_path: Block) {
         const NEAR: i64 = (1.5 * (1u64 << 63) as f64).to_bits() as i64;
         let (mut signs, mut near): (Vec<Value>, _) = (Vec::new(), None);
@@ -183,18 +187,18 @@ impl<'b, 'm> Checks<'b, 'm> {
         }
     }
 
-    /// Starts a part of the code that is not always run: conditions that are pending outside of it stay pending.
+    /// Starts a conditional part of the code. Conditions pending outside of it stay pending.
     pub(super) fn begin_apart(&mut self) -> Apart {
         Apart(std::mem::take(&mut self.pending))
     }
 
-    /// Ends that part: its own conditions are flushed.
+    /// Ends a conditional part, and flushes its own conditions.
     pub(super) fn end_apart(&mut self, outside: Apart) {
         self.flush();
         self.pending = outside.0;
     }
 
-    /// Goes on where a `Bool` holds.
+    /// Continues if a `Bool` holds.
     pub(super) fn require(&mut self, condition: Value) {
         let Some(slow_path) = self.slow_path else { return };
         let next = self.b.block();
@@ -202,7 +206,7 @@ impl<'b, 'm> Checks<'b, 'm> {
         self.b.switch_to(next);
     }
 
-    /// Goes on where two integers of one type are equal.
+    /// Continues if two integers of one type are equal.
     pub(in crate::lower) fn require_equal(&mut self, a: Value, b: Value) {
         if self.slow_path.is_none() {
             return;
@@ -211,7 +215,7 @@ impl<'b, 'm> Checks<'b, 'm> {
         self.require(equal);
     }
 
-    /// An `I64` that has to be 0.
+    /// Requires an `I64` to be 0.
     pub(super) fn require_zero(&mut self, value: Value) {
         if self.slow_path.is_none() {
             return;
@@ -219,14 +223,14 @@ impl<'b, 'm> Checks<'b, 'm> {
         self.pending.add(self.b, ALL, value);
     }
 
-    /// An `I64` that has to be a multiple of a power of two.
+    /// Requires an `I64` to be a multiple of a power of two.
     pub(super) fn require_multiple(&mut self, value: Value, of: u32) {
         if of > 1 && self.slow_path.is_some() {
             self.pending.add(self.b, i64::from(of) - 1, value);
         }
     }
 
-    /// Goes on where a pointer is not NULL.
+    /// Continues if a pointer is not NULL.
     pub(in crate::lower) fn require_non_null(&mut self, pointer: Value) {
         if self.slow_path.is_none() {
             return;
@@ -235,7 +239,8 @@ impl<'b, 'm> Checks<'b, 'm> {
         self.require(there);
     }
 
-    /// Goes on where none of the pointers is NULL. A bit that is set in all of them shows that; without such a bit, each is compared.
+    /// Continues if none of the pointers is NULL. A bit that is set in all of them proves that; without such a bit,
+    /// each pointer is compared.
     pub(super) fn require_all_non_null(&mut self, pointers: &[Value]) {
         let ([before @ .., last], Some(slow_path)) = (pointers, self.slow_path) else { return };
         if before.is_empty() {
@@ -255,7 +260,7 @@ impl<'b, 'm> Checks<'b, 'm> {
         self.b.switch_to(next);
     }
 
-    /// Goes on where as many bytes are the same at both addresses of each pair.
+    /// Continues if the first `bytes` bytes at the two addresses of each pair are equal.
     pub(super) fn require_same_bytes(&mut self, pairs: Vec<(Value, Value)>, bytes: u32) {
         if !pairs.is_empty() && self.slow_path.is_some() {
             let same = self.b.same_bytes(pairs, bytes);
@@ -263,12 +268,13 @@ impl<'b, 'm> Checks<'b, 'm> {
         }
     }
 
-    /// An `I64` that must not be negative.
+    /// Requires an `I64` not to be negative.
     pub(in crate::lower) fn require_non_negative(&mut self, value: Value) {
         self.pending.sizes.push(value);
     }
 
-    /// Products of trailing sizes: the strides of a compact tensor. The product of all must fit, if `checked` (C10.16).
+    /// Products of trailing sizes: the strides of a contiguous tensor. If `checked`, the product of all sizes must fit
+    /// (C10.16).
     pub(in crate::lower) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
         let mut strides = vec![self.b.i64(1)];
         let mut factors = sizes.to_vec();

@@ -1,4 +1,4 @@
-//! What the lowering of arguments works with.
+//! The context that the lowering of arguments uses.
 
 use super::checks::Checks;
 use super::dims::Dims;
@@ -7,12 +7,12 @@ use crate::ir::{MemFlags, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::plan::Plan;
 
-/// The rooms of one function under construction.
+/// The shared state of one function under construction.
 pub(in crate::lower) struct Context<'b, 'm, 'p> {
     pub checks: Checks<'b, 'm>,
     pub dims: Dims,
     pub devices: SeenDevices,
-    /// Ranks with dtypes as a `DLTensor` has them, each with a value that was loaded and is equal.
+    /// Each rank and dtype, as one word of a `DLTensor`, with a loaded value that equals it.
     pub headers: Vec<(i64, Value)>,
     pub plan: &'p Plan<'p>,
 }

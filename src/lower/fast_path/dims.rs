@@ -1,6 +1,6 @@
-//! Dimensions on the fast path: symbols are bound, compared, solved for; expressions are computed where they are needed.
+//! Dimensions on the fast path: symbols are bound, compared or solved for; expressions are computed when needed.
 //!
-//! Symbols get their values here in another order than the contract's. Where all checks hold, the order makes no difference.
+//! Symbols are bound in another order than the contract's. If all checks hold, the order makes no difference.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use crate::lower::plan::{Plan, solvable};
 use crate::lower::protocol::{self, TARGET};
 use crate::spec::{CompareOp, Constraint, Dim, DimOp};
 
-/// A dimension that waits for the value of a symbol.
+/// A dimension that waits until a symbol is bound.
 struct Deferred {
     dim: Dim,
     got: Value,
@@ -25,17 +25,17 @@ struct Deferred {
 /// The symbols, shapes and deferred dimensions of a wrapper.
 pub(in crate::lower) struct Dims {
     bindings: Vec<Binding>,
-    /// Where in the bindings a symbol is, by its name.
+    /// The index of a symbol in the bindings, by its name.
     places: HashMap<String, usize>,
     deferred: Vec<Deferred>,
     known: Vec<KnownShape>,
-    /// Symbols are spilled.
+    /// Whether symbols are spilled.
     spills: bool,
-    /// The binder has made all checks, and symbols have the values that it bound.
+    /// Whether the binder has done all checks, so symbols have the values that it bound.
     bound: bool,
 }
 
-/// The symbols and shapes that are known at some point.
+/// The symbols and shapes that are known at a point of the code.
 pub(super) struct Mark {
     bindings: usize,
     known: usize,
@@ -53,7 +53,7 @@ impl Dims {
         }
     }
 
-    /// Takes the values of all symbols from the binder's bindings in its scratch memory, where each has `size` bytes.
+    /// Loads the values of all symbols from the binder's bindings in its scratch memory. Each binding has `size` bytes.
     pub(in crate::lower) fn preload(&mut self, c: &mut Checks<'_, '_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
         let address = c.b.stack_addr(scratch);
         let first = protocol::bindings_offset(plan.passed);
@@ -73,12 +73,12 @@ impl Dims {
         self.bindings.push(Binding { value, is_size });
     }
 
-    /// Marks what is known, before a part of the code that is not always run.
+    /// Records what is known before a conditional part of the code.
     pub(super) fn mark(&self) -> Mark {
         Mark { bindings: self.bindings.len(), known: self.known.len() }
     }
 
-    /// Forgets what became known since the mark.
+    /// Forgets the symbols and shapes learned since the mark.
     pub(super) fn forget_since(&mut self, mark: Mark) {
         self.bindings.truncate(mark.bindings);
         self.places.retain(|_, place| *place < mark.bindings);
@@ -89,26 +89,26 @@ impl Dims {
         self.bindings.get(*self.places.get(name)?)
     }
 
-    /// A symbol's value, if it has one.
+    /// A symbol's value, if it is bound.
     fn value_of(&self, c: &mut Checks<'_, '_>, name: &str) -> Option<Value> {
         Some(self.binding(name)?.value.reload(c.b))
     }
 
-    /// Gives a symbol its value.
+    /// Binds a symbol to a value.
     pub(super) fn bind(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value, is_size: bool) {
         let value = if self.spills { Saved::spill(c.b, value) } else { Saved::Value(value) };
         self.push_binding(name, value, is_size);
     }
 
-    /// Gives a symbol the value of an integer parameter, unless the binder has compared the two.
+    /// Binds a symbol to the value of an integer parameter, unless the binder has compared the two.
     pub(super) fn bind_param(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value) {
         if !self.bound {
             self.bind(c, name, value, false);
         }
     }
 
-    /// Compares a size or stride with a constant or with a symbol that has a value; else binds the symbol. A size is required not to be
-    /// negative, unless it equals one that isn't.
+    /// Compares a size or stride with a constant or a bound symbol; otherwise binds the symbol. A size must not be
+    /// negative; this is tested unless it equals a value that is known not to be.
     pub(super) fn match_dim(&mut self, c: &mut Checks<'_, '_>, dim: &Dim, got: Value, is_size: bool) {
         let vouched = match dim {
             Dim::Const(expected) => {
@@ -127,7 +127,7 @@ impl Dims {
                     false
                 }
             },
-            // the binder has decided it
+            // the binder has already checked it
             Dim::Binary(..) if self.bound => false,
             Dim::Binary(..) => {
                 let deferred = Deferred { dim: dim.clone(), got, is_size };
@@ -142,7 +142,7 @@ impl Dims {
         }
     }
 
-    /// The symbols of an expression that have no value yet, each once.
+    /// The unbound symbols of an expression, without duplicates.
     fn unknown<'d>(&self, dim: &'d Dim) -> Vec<&'d str> {
         let mut unknown = Vec::new();
         dim.for_each_symbol(&mut |name| {
@@ -153,8 +153,8 @@ impl Dims {
         unknown
     }
 
-    /// Compares an expression or solves it; tells whether that could be done. No code is made for an expression that has to wait
-    /// longer.
+    /// Compares an expression or solves it; returns whether that was possible. Emits no code for an expression that has
+    /// to wait longer.
     fn decide(&mut self, c: &mut Checks<'_, '_>, deferred: &Deferred) -> bool {
         let Deferred { dim, got, is_size } = deferred;
         if let Some((name, solved)) = solvable(dim, &|name| self.binding(name).is_some()) {
@@ -175,11 +175,12 @@ impl Dims {
         true
     }
 
-    /// Decides the deferred dimensions, in passes from the first to the last. The binder has decided those that this can't. A dimension
-    /// is looked at only where at most one of its symbols has no value, so that a long chain takes no longer for its order.
+    /// Resolves the deferred dimensions, in passes from the first to the last. The binder has resolved those that this
+    /// can't. A dimension is revisited only when at most one of its symbols is unbound, so a long chain takes linear
+    /// time in any order.
     pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_, '_>) {
         let deferred = std::mem::take(&mut self.deferred);
-        // of each dimension, how many symbols have no value; of each of those, where it occurs
+        // for each dimension, its number of unbound symbols; for each unbound symbol, the dimensions that contain it
         let mut missing = Vec::with_capacity(deferred.len());
         let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
         for (number, Deferred { dim, .. }) in deferred.iter().enumerate() {
@@ -190,7 +191,7 @@ impl Dims {
         let mut ready: BTreeSet<usize> = (0..deferred.len()).filter(|number| missing[*number] <= 1).collect();
         let mut last = None;
         loop {
-            // the next one of this pass, else the first of a new one
+            // the next one of this pass, or the first of a new pass
             let from = last.map_or(Bound::Unbounded, Bound::Excluded);
             let next = ready.range((from, Bound::Unbounded)).next().or(ready.first());
             let Some(number) = next.copied() else { return };
@@ -209,13 +210,13 @@ impl Dims {
         }
     }
 
-    /// The value of an expression, under the condition that no step overflows; `None` where a symbol has none. `target` is the value
-    /// that a solved expression starts from.
+    /// The value of an expression, with the condition that no step overflows; `None` if a symbol is unbound. `target`
+    /// is the start value of a solved expression.
     pub(in crate::lower) fn compute(&self, c: &mut Checks<'_, '_>, dim: &Dim, target: Option<Value>) -> Option<Value> {
         lower_dim(&mut CheckedCode { dims: self, c, target }, dim)
     }
 
-    /// Requires a constraint, unless the binder has.
+    /// Requires a constraint to hold, unless the binder has checked it.
     pub(super) fn constrain(&mut self, c: &mut Checks<'_, '_>, constraint: &Constraint) {
         if self.bound {
             return;
@@ -234,7 +235,8 @@ impl Dims {
         c.require(holds);
     }
 
-    /// The value that stands for a size that has been [matched](Self::match_dim): its symbol's, so that the size itself need not be kept.
+    /// The value to use for a size that has been [matched](Self::match_dim): its symbol's value, so the size itself
+    /// need not stay live.
     pub(super) fn matched(&self, dim: &Dim, got: Value) -> Value {
         let Dim::Symbol(name) = dim else { return got };
         match self.binding(name).map(|bound| bound.value) {
@@ -243,7 +245,7 @@ impl Dims {
         }
     }
 
-    /// Remembers a tensor's shape, whose sizes have been matched; gives its number.
+    /// Remembers the shape of a tensor with matched sizes; returns its number.
     pub(super) fn remember(&mut self, c: &mut Checks<'_, '_>, dims: &[Dim], sizes: Vec<Value>, shape: Value) -> usize {
         let checked = dims.iter().any(|dim| !matches!(dim, Dim::Const(_)));
         let compact = c.products(&sizes, checked);
@@ -270,7 +272,7 @@ impl Dims {
     }
 }
 
-/// Code of expressions in which every step has to fit.
+/// Code of expressions where every step has to fit.
 struct CheckedCode<'d, 'c, 'b, 'm> {
     dims: &'d Dims,
     c: &'c mut Checks<'b, 'm>,
@@ -292,7 +294,8 @@ impl DimCode for CheckedCode<'_, '_, '_, '_> {
     fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value {
         match (op, divisor) {
             (_, Some(1..)) if op.is_division() => division_by_positive(self.c.b, op, x, y),
-            // The binder has computed it before, so that no machine traps on it: the plan leaves other divisors to the binder.
+            // The binder has already computed it, so it doesn't trap here: the plan leaves divisors other than positive
+            // constants to the binder.
             _ if op.is_division() => rounded_division(self.c.b, op, x, y),
             (DimOp::Min | DimOp::Max, _) => extremum(self.c.b, op, x, y),
             _ => {

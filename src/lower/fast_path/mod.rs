@@ -1,7 +1,7 @@
-//! The fast path of values that arrive as `TVMFFIAny`s: conditions that accept the values which nearly always come, and the values that are
-//! inside, as a kernel takes them. Each condition leads to the slow path where it doesn't hold.
+//! The fast path of values that arrive as `TVMFFIAny`s: conditions that accept the values that nearly always come, and
+//! the extracted values in the form that a kernel takes. If a condition fails, control goes to the slow path.
 //!
-//! The files stand on one another: `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args`.
+//! The files depend on each other in this order: `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args`.
 
 mod args;
 mod checks;

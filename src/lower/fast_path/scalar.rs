@@ -1,4 +1,5 @@
-//! The fast path of a scalar, which takes exactly the type that carries it. The binder converts others: an int for a float.
+//! The fast path of a scalar. It accepts only the exact type that carries the scalar. The binder converts others: an
+//! int for a float.
 
 use super::checks::Checks;
 use super::context::AnyRef;
@@ -8,13 +9,13 @@ use crate::lower::half;
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// A scalar's value as a kernel gets it, and the 64 bits of an integer.
+/// A scalar's value for the kernel, and the 64 bits of an integer.
 pub(super) struct Scalar {
     pub value: Value,
     pub wide: Option<Value>,
 }
 
-/// Checks an argument and gives its value: of the scalar's C type.
+/// Checks an argument and returns its value, in the scalar's C type.
 pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let type_index = arg.type_index(c);
     let expected = match ty {
@@ -46,7 +47,7 @@ pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scal
     Scalar { value, wide: None }
 }
 
-/// An integer; a narrow one has to come back whole from its own width.
+/// An integer. A narrow one must be unchanged after truncation to its width and extension.
 fn int(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let payload = arg.payload(c, Type::I64);
     if ty.bits() == 64 {

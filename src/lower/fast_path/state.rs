@@ -1,4 +1,4 @@
-//! What a wrapper under construction knows of values: symbols, shapes, devices.
+//! What a wrapper under construction knows about values: symbols, shapes, devices.
 
 use crate::ir::{FunctionBuilder, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields;
@@ -7,9 +7,9 @@ use crate::spec::Dim;
 /// A value that is used later.
 #[derive(Clone, Copy)]
 pub(super) enum Saved {
-    /// In a register, as far as the register allocator likes.
+    /// Not spilled: the register allocator decides where it is.
     Value(Value),
-    /// In the frame, at an offset, so that the register allocator has nothing to do with it.
+    /// In a stack slot at an offset, so register allocation doesn't consider it.
     Spilled(StackSlot, i32, Type),
 }
 
@@ -25,7 +25,7 @@ impl Saved {
         Saved::Spilled(slot, 0, b.type_of(value))
     }
 
-    /// The value, loaded again where it was spilled.
+    /// The value, reloaded if it was spilled.
     pub(super) fn reload(self, b: &mut FunctionBuilder<'_>) -> Value {
         match self {
             Saved::Value(value) => value,
@@ -40,19 +40,19 @@ impl Saved {
 /// The value of a symbol.
 pub(super) struct Binding {
     pub value: Saved,
-    /// A size has bound the symbol, so that it is not negative; a stride may be.
+    /// Whether a size has bound the symbol, so it isn't negative. A stride may be negative.
     pub is_size: bool,
 }
 
-/// The shape of a tensor that has been checked, which other tensors may have too.
+/// The shape of a checked tensor. Other tensors may have the same shape.
 pub(super) struct KnownShape {
     pub dims: Vec<Dim>,
     pub sizes: Vec<Value>,
-    /// The strides of a compact tensor.
+    /// The strides that a contiguous tensor has.
     pub compact: Vec<Value>,
     /// The address of the sizes.
     pub shape: Value,
-    /// The address of compact strides.
+    /// The address of contiguous strides.
     pub strides: Option<Value>,
 }
 
@@ -62,11 +62,11 @@ pub(in crate::lower) struct SeenDevice {
     pub order: usize,
     /// The tensor's slot, if it shares its device.
     pub slot: Option<usize>,
-    /// Its stream may be asked for.
+    /// Whether its stream may be requested.
     pub has_stream: bool,
-    /// The device isn't 0: the tensor is there, and on a stated kind of device.
+    /// Whether the device isn't 0: the tensor is present, and on a stated kind of device.
     pub is_certain: bool,
-    /// The `DLDevice` as one `I64`; 0 where the tensor is absent.
+    /// The `DLDevice` as one `I64`; 0 if the tensor is absent.
     pub device: Value,
 }
 
@@ -80,7 +80,7 @@ pub(in crate::lower) struct SeenDevices {
 }
 
 impl SeenDevices {
-    /// The device of the first tensor that is present, among those that `take` picks; else `otherwise`.
+    /// The device of the first tensor that is present among those that `take` selects; `otherwise` if there is none.
     pub(in crate::lower) fn first(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -94,7 +94,7 @@ impl SeenDevices {
             device = match candidate.is_certain {
                 true => candidate.device,
                 false => {
-                    // kinds of devices count from 1, so that a device of zero bits is none
+                    // kinds of devices start at 1, so a device of zero bits means none
                     let present = b.icmp_imm(IntCC::Ne, candidate.device, 0);
                     b.select(present, candidate.device, device)
                 }
@@ -104,7 +104,7 @@ impl SeenDevices {
     }
 }
 
-/// The kind and the number of a device, each an `I32`.
+/// The kind and number of a device, each an `I32`.
 pub(in crate::lower) fn device_parts(b: &mut FunctionBuilder<'_>, device: Value) -> [Value; 2] {
     [fields::first(b, device), fields::second(b, device)]
 }

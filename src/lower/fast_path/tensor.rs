@@ -1,5 +1,5 @@
-//! The fast path of tensor arguments, in the form that callers nearly always use: an `ffi.Tensor` or `DLTensor*` with strides, compact.
-//! All other forms take the slow path.
+//! The fast path of tensor arguments in the form that callers nearly always use: an `ffi.Tensor` or `DLTensor*` with
+//! contiguous strides that are not NULL. All other forms take the slow path.
 
 use std::ptr;
 
@@ -16,10 +16,10 @@ use crate::lower::devices::SharedId;
 use crate::spec::{Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDeviceType, TypeIndex};
 
-/// The number of tensor arguments that are checked together: two of them are at hand in registers.
+/// The number of tensor arguments that are checked together: registers can hold two of them.
 pub(super) const TOGETHER: usize = 2;
 
-/// The least number of dimensions for which a shape is compared with an equal one as a block of memory.
+/// The min number of dimensions for comparing a shape with an equal one as a block of memory.
 const BLOCK_RANK: usize = 4;
 const _: () = assert!(8 * crate::spec::MAX_RANK as u32 <= MAX_SAME_BYTES);
 
@@ -31,18 +31,18 @@ fn number(c: &mut Checks<'_, '_>, base: Value, d: usize) -> Value {
 /// A tensor argument.
 struct Tensor<'a> {
     ty: &'a TensorType,
-    /// The address of its `DLTensor`, less the size of an object's header: the address by which an `ffi.Tensor` is passed.
+    /// The address of its `DLTensor`, minus the size of an object's header. An `ffi.Tensor` is passed by this address.
     base: Value,
 }
 
-/// Sizes and strides, as far as they are of use to a kernel.
+/// The sizes and strides, if the kernel uses them.
 type Extents = (Vec<Value>, Vec<Value>);
 
-/// Two blocks of numbers that have to be equal: their addresses, and the number of entries.
+/// Two blocks of numbers that must be equal: their addresses, and the number of entries.
 type Same = (Value, Value, usize);
 
-/// Checks tensor arguments, binds their symbols, and gives the values that the kernel takes for each. Each kind of check is made for all
-/// of them together, in an order that needs few registers.
+/// Checks tensor arguments, binds their symbols, and returns the kernel's values for each. Does each kind of check for
+/// all of them together, in an order that needs few registers.
 pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
     let c = &mut cx.checks;
     let tensors: Vec<_> = arguments.iter().map(|(arg, ty)| Tensor::argument(c, *arg, ty)).collect();
@@ -53,7 +53,7 @@ pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorT
     let data: Vec<_> = tensors.iter().zip(data).map(|(tensor, data)| tensor.data(cx, data)).collect();
     let extents = match cx.checks.slow_path() {
         Some(_) => shapes(cx, &tensors),
-        // a data pointer or a `DLTensor*` is all that convention `flat` passes
+        // convention `flat` passes only a data pointer or a `DLTensor*`
         None => vec![Extents::default(); tensors.len()],
     };
     let values = tensors.iter().zip(data).zip(extents);
@@ -68,7 +68,7 @@ fn shapes(cx: &mut Context<'_, '_, '_>, tensors: &[Tensor<'_>]) -> Vec<Extents> 
     }
     let mut same = Vec::new();
     let extents: Vec<_> = tensors.iter().map(|tensor| tensor.extents(cx, &mut same)).collect();
-    // blocks that are compared with the same one follow one another
+    // group the blocks that are compared with the same one
     same.sort_by_key(|(with, _, count)| (*count, *with));
     for some in same.chunk_by(|x, y| x.2 == y.2) {
         let bytes = 8 * some[0].2 as u32;
@@ -80,10 +80,11 @@ fn shapes(cx: &mut Context<'_, '_, '_>, tensors: &[Tensor<'_>]) -> Vec<Extents> 
 }
 
 impl<'a> Tensor<'a> {
-    /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`. It may still be NULL.
+    /// Loads an argument that is an `ffi.Tensor` or a `DLTensor*`. The `DLTensor` of an `ffi.Tensor` follows its
+    /// header. The pointer may still be NULL.
     fn argument(c: &mut Checks<'_, '_>, arg: AnyRef, ty: &'a TensorType) -> Self {
         let payload = arg.payload(c, Type::Ptr);
-        // the binder makes objects of all tensors
+        // the binder turns all tensors into objects
         let Some(slow_path) = c.slow_path() else { return Tensor { ty, base: payload } };
         let type_index = arg.type_index(c);
         let (other, join) = (c.b.cold_block(), c.b.block());
@@ -92,7 +93,7 @@ impl<'a> Tensor<'a> {
         c.b.branch_with(is_object, (join, &[payload]), (other, &[]), Hint::Likely);
 
         c.b.switch_to(other);
-        // loaded again, and wider, so that the usual path compares in memory
+        // a second, wider load, so the usual path can compare in memory
         let both = c.b.load(Type::I64, arg.base, arg.offset + TYPE_INDEX, MemFlags::ALIGNED);
         let type_index = fields::first(c.b, both);
         let non_null = c.b.icmp_imm(IntCC::Ne, payload, 0);
@@ -118,7 +119,7 @@ impl<'a> Tensor<'a> {
                 let ndim_and_dtype = self.load(c, Type::I64, NDIM);
                 let order = c.b.module().endianness;
                 let expected = pair(order, rank as u32, dtype_word(order, dtype));
-                // a value at hand takes less code than such a number
+                // a loaded value takes less code than such a constant
                 let known = cx.headers.iter().find(|(known, _)| *known == expected).map(|(_, value)| *value);
                 let wanted = known.unwrap_or_else(|| c.b.i64(expected));
                 c.require_equal(wanted, ndim_and_dtype);
@@ -136,7 +137,7 @@ impl<'a> Tensor<'a> {
         self.device(cx);
     }
 
-    /// Checks the kind of device and its id in one comparison; of the first tensor in a slot the kind alone.
+    /// Checks the kind of device and its id in one comparison; only the kind for the first tensor in a slot.
     fn device(&self, cx: &mut Context<'_, '_, '_>) {
         let Context { checks: c, devices, plan, .. } = cx;
         let (slot, id) = plan.devices.place(&self.ty.device);
@@ -169,8 +170,8 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// Checks sizes and strides, and binds their symbols. Sizes have to fit and strides have to be present also where nothing is compared
-    /// with them. Comparisons as blocks are left to the caller, in `same`.
+    /// Checks sizes and strides, and binds their symbols. Even if nothing is compared with them, sizes have to fit and
+    /// strides must not be NULL. Comparisons as blocks are left to the caller, in `same`.
     fn extents(&self, cx: &mut Context<'_, '_, '_>, same: &mut Vec<Same>) -> Extents {
         let Context { checks: c, dims: symbols, plan, .. } = cx;
         let dims = self.ty.shape.dims().unwrap_or_default();
@@ -180,7 +181,7 @@ impl<'a> Tensor<'a> {
         let (shape, strides) = (self.load(c, Type::Ptr, SHAPE), self.load(c, Type::Ptr, STRIDES));
         c.require_all_non_null(&[shape, strides]);
         let known = match symbols.find(dims) {
-            // as a block, where that takes less code than one by one
+            // compare as a block if that takes less code than one by one
             Some(known) if dims.len() >= BLOCK_RANK => {
                 same.push((symbols.known(known).shape, shape, dims.len()));
                 known
@@ -218,7 +219,7 @@ impl<'a> Tensor<'a> {
         (sizes, strides)
     }
 
-    /// Matches the sizes one by one.
+    /// Matches each size separately.
     fn sizes(&self, c: &mut Checks<'_, '_>, symbols: &mut Dims, shape: Value) -> Vec<Value> {
         let dims = self.ty.shape.dims().unwrap_or_default();
         let matched = dims.iter().enumerate().map(|(d, dim)| {
@@ -229,8 +230,8 @@ impl<'a> Tensor<'a> {
         matched.collect()
     }
 
-    /// The address of the first element, which is aligned, and the byte offset that is not in it. A kernel that gets the `DLTensor` gets
-    /// it as it is, so that its offset has to be 0, unless data pointers are opaque handles.
+    /// The aligned address of the first element, and the byte offset that it doesn't include. A kernel that receives
+    /// the `DLTensor` receives it unchanged, so its offset has to be 0, unless data pointers are opaque handles.
     fn data(&self, cx: &mut Context<'_, '_, '_>, data: Value) -> (Value, Value) {
         let c = &mut cx.checks;
         let byte_offset = self.load(c, Type::I64, BYTE_OFFSET);
@@ -239,7 +240,7 @@ impl<'a> Tensor<'a> {
             return (data, byte_offset);
         }
         let start = match cx.plan.convention.form(self.ty) {
-            // the offset stays where `data` may be a handle; the binder has checked it
+            // keep the offset where `data` may be a handle; the binder has checked it
             TensorForm::Descriptor if self.ty.device.kind().is_none() => return (data, byte_offset),
             TensorForm::Descriptor => {
                 c.require_zero(byte_offset);
@@ -252,7 +253,7 @@ impl<'a> Tensor<'a> {
         (start, byte_offset)
     }
 
-    /// The values that the kernel takes.
+    /// The values that the kernel receives.
     fn values(
         &self,
         cx: &mut Context<'_, '_, '_>,

@@ -1,15 +1,14 @@
-//! Launches: the code that computes a grid from the values of a call, puts a kernel's parameters together, and launches it.
+//! Launches: the code that computes a grid from the values of a call, assembles a kernel's parameters, and launches it.
 //!
-//! Extents are computed in 64 bits. Those that a device can't have are a `ValueError`, which names the dimension and where it came from, and a grid with an
-//! extent of 0 launches nothing. What goes on with the driver is [`device_api`](super::device_api)'s.
+//! Extents are computed in 64 bits. An extent that no device supports is a `ValueError` that names the dimension and
+//! its source. A grid with an extent of 0 launches nothing. [`device_api`](super::device_api) is responsible for the
+//! driver.
 
 mod blocks;
-mod called;
 mod configuration;
 mod emitter;
 mod extents;
 mod params;
-mod pool;
 mod scratch;
 mod sequence;
 mod spec;
@@ -20,33 +19,38 @@ use std::sync::Arc;
 use super::abi::fields::pair;
 use super::capi;
 use super::device_api::{
-    Api, CPU, Drivers, Failures, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
+    Api, Drivers, Failures, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
 };
 use super::launch_description::NotedLaunches;
+use super::once::Handles;
 use super::protocol::{Piece, helpers};
 use super::unit::Pool;
 use crate::ir::{Block, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
-use crate::spec::{LaunchArg, Signature};
+use crate::spec::{KernelArg, Signature};
+use tvm_ffi_runtime::abi::DLDeviceType;
 
 use blocks::Blocks;
+pub(crate) use blocks::PARALLEL_FOR;
 pub(super) use blocks::{BlockFunction, prototype as block_prototype};
-pub(super) use called::{Arguments, arguments, is_written, prepare as prepare_call};
-use emitter::{DeviceCode, Emitter, Exits, PreparedCode};
+use emitter::{DeviceCode, Emitter, PreparedCode};
 pub(super) use emitter::{Inputs, Prepared};
-pub(super) use pool::define as define_threads;
 use sequence::Sequence;
 pub(super) use spec::LaunchSpec;
+use spec::LaunchedCode;
 
 /// The parts of a module under construction that kernels are added to.
 pub(super) struct Into<'u> {
     pub module: &'u mut Module,
     pub pool: &'u mut Pool,
     pub drivers: &'u mut Drivers,
-    /// The launches that code of the function under construction makes.
+    pub handles: &'u mut Handles,
+    /// The prefix of a system library's symbols.
+    pub prefix: &'u str,
+    /// Records the launches of the function under construction.
     pub launches: &'u mut NotedLaunches,
 }
 
-/// Adds a kernel to a module. `called` is the text of the signature.
+/// Adds a kernel to a module. `called` is the printed signature.
 pub(super) fn prepare<'a>(
     mut into: Into<'_>,
     spec: &'a LaunchSpec,
@@ -58,35 +62,44 @@ pub(super) fn prepare<'a>(
         sequences.push(Sequence { spec, signature }.to_string());
     }
     let text = format!("Cannot launch kernel `{}` when calling: `{called}`", spec.launch.entry());
-    let (code, caller) = match spec.block_function() {
-        Some(function) => {
-            let blocks = Blocks::new(into.module, function, &spec.block_params(signature));
+    let (code, caller) = match &spec.code {
+        LaunchedCode::Blocks(function) => {
+            let Into { module, pool, handles, prefix, .. } = &mut into;
+            let source = blocks::source(module);
+            let threads = handles.state(module, prefix, source, &mut pool.constants, pool.data);
+            let called = pool.constants.text(called);
+            let blocks = Blocks::new(module, function, &spec.block_params(signature), threads, called);
             (PreparedCode::Blocks(blocks), into.pool.constants.text(&text))
         }
-        None => {
-            let (launchable, texts) = add(&mut into, spec, spec.untold_params(signature), &text);
-            let has_contexts = spec.api().has_contexts;
-            (PreparedCode::Device(DeviceCode { launchable, has_contexts, texts }), texts.caller)
+        LaunchedCode::Images(api, _) => {
+            let (launchable, texts) = add(&mut into, spec, api, spec.untold_params(signature), &text);
+            (PreparedCode::Device(DeviceCode { launchable, form: api.launch, texts }), texts.caller)
         }
     };
     Prepared { launch: &spec.launch, signature, code, caller }
 }
 
-/// Adds a kernel to a module, with the texts of its errors. `params` are the sizes of the parameters that are passed, where they are compared with the
-/// driver's.
-fn add(into: &mut Into<'_>, spec: &LaunchSpec, params: Option<Vec<u32>>, text: &str) -> (Launchable, Texts) {
+/// Adds a kernel to a module, with the strings of its errors. `params` are the sizes in bytes of the parameters that
+/// are passed, if they are compared with the driver's.
+fn add(
+    into: &mut Into<'_>,
+    spec: &LaunchSpec,
+    api: &'static Api,
+    params: Option<Vec<u32>>,
+    text: &str,
+) -> (Launchable, Texts) {
     let Into { module, pool, drivers, .. } = into;
     let (launch, images) = (&spec.launch, spec.device_images());
     let args = launch.stated_args().unwrap_or_default();
     let to_launch = KernelToLaunch {
-        api: spec.api(),
+        api,
         entry: launch.entry(),
         images: &images,
         shared: spec.shared(),
         cooperative: launch.flags().cooperative,
         non_portable_cluster: launch.flags().non_portable_cluster,
         params,
-        tensor_maps: args.iter().any(|arg| matches!(arg, LaunchArg::TensorMap(_))),
+        tensor_maps: args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_))),
     };
     let launchable = drivers.kernel(module, &mut pool.constants, pool.data, &to_launch);
     let targets: Vec<String> = images.iter().map(|image| image.rule.to_string()).collect();
@@ -94,23 +107,25 @@ fn add(into: &mut Into<'_>, spec: &LaunchSpec, params: Option<Vec<u32>>, text: &
     (launchable, Texts { pool: pool.data, caller, images })
 }
 
-/// Kernels of a module whose first use a function does.
+/// Kernels of a module that a function does the first-use work for.
 pub(super) struct FirstUses {
     kernels: Vec<(Launchable, Texts)>,
     api: &'static Api,
     called: String,
 }
 
-/// Adds the kernels of launches to a module, for a function that does their first use. There is one at least, and all are of one API.
+/// Adds the kernels of launches to a module, for a function that does their first-use work. `specs` has at least one
+/// launch; all use one API.
 pub(super) fn first_uses(mut into: Into<'_>, specs: &[Arc<LaunchSpec>], called: &str) -> Option<FirstUses> {
-    let api = specs.first()?.api();
+    let api = specs.first()?.api()?;
     let caller =
         |spec: &LaunchSpec| format!("Cannot prepare kernel `{}` when calling: `{called}`", spec.launch.entry());
-    let kernels = specs.iter().map(|spec| add(&mut into, spec, None, &caller(spec))).collect();
+    let kernels = specs.iter().map(|spec| add(&mut into, spec, api, None, &caller(spec))).collect();
     Some(FirstUses { kernels, api, called: called.to_owned() })
 }
 
-/// Emits the first use of kernels on a device, the two halves of a `DLDevice`; gives the code of an error, or 0.
+/// Emits the first-use work of kernels on a device, passed as the two halves of a `DLDevice`. Returns an error's code
+/// or 0.
 pub(super) fn emit_first_uses(
     b: &mut FunctionBuilder<'_>,
     pool: &mut Pool,
@@ -129,7 +144,7 @@ pub(super) fn emit_first_uses(
     let (table, template) = (b.data_addr(pool.data, 0), b.iconst(Type::I32, i64::from(template)));
     let report = helpers::report(b.module());
     let none = b.iconst(Type::I32, -1);
-    // the template takes nothing from a context
+    // the template reads nothing from its context, so any address will do
     let refused = b.call(report, &[table, template, table]).unwrap_or(none);
     b.jump(exit, &[refused]);
     b.switch_to(right);
@@ -158,48 +173,49 @@ impl std::fmt::Display for ImageRule {
     }
 }
 
-/// The end of a launch that has failed.
+/// The error exit of a launch.
 pub(super) struct Failure {
-    /// The block that the caller goes on in. It has no end yet.
+    /// The block that the caller continues in. It isn't terminated yet.
     pub block: Block,
     /// The code of the error, in that block.
     pub code: Value,
 }
 
-/// Emits a launch, after which the code goes on where it has succeeded. Fails where a value isn't there, which it names.
+/// Emits a launch; the code continues after it if it succeeds. Fails if a value is missing; the error names it.
 pub(super) fn emit(
     b: &mut FunctionBuilder<'_>,
     pool: &mut Pool,
     prepared: &Prepared<'_>,
     inputs: &Inputs<'_>,
 ) -> Result<Failure, String> {
-    let exits = Exits { done: b.block(), failed: b.cold_block() };
-    let code = b.block_param(exits.failed, Type::I32);
-    let mut emitter = Emitter::new(b, pool, prepared, inputs, exits);
+    let (done, failed) = (b.block(), b.cold_block());
+    let code = b.block_param(failed, Type::I32);
+    let mut emitter = Emitter::new(b, pool, prepared, inputs, [done, failed]);
     emitter.run();
-    let Emitter { owned, missing, .. } = emitter;
-    b.switch_to(exits.failed);
-    scratch::release(b, &owned);
+    let Emitter { values, memory, .. } = emitter;
+    let missing = values.missing;
+    b.switch_to(failed);
+    scratch::release(b, &memory.owned);
     let block = b.current();
-    b.switch_to(exits.done);
-    scratch::release(b, &owned);
+    b.switch_to(done);
+    scratch::release(b, &memory.owned);
     missing.map_or(Ok(Failure { block, code }), Err)
 }
 
-/// The CPU, the two halves of a `DLDevice` as one `I64`.
+/// The CPU as one `I64`, the two halves of a `DLDevice`.
 pub(super) fn cpu(b: &mut FunctionBuilder<'_>) -> Value {
     let order = b.module().endianness;
-    b.i64(pair(order, CPU.device.0 as u32, 0))
+    b.i64(pair(order, DLDeviceType::CPU.0 as u32, 0))
 }
 
 impl Emitter<'_, '_> {
     fn run(&mut self) {
         let launch = self.prepared.launch;
         let grid = self.extents("grid", launch.grid_extents());
-        // a grid of nothing is fine, as empty tensors are
+        // an empty grid is valid, like an empty tensor
         self.leave_if_empty(&grid);
         self.limit("grid", &grid, launch.grid_extents(), 0, &MOST_BLOCKS);
-        self.blocks.clone_from(&grid);
+        self.memory.blocks.clone_from(&grid);
         let block = self.extents("block", launch.block_extents());
         self.limit("block", &block, launch.block_extents(), 1, &MOST_THREADS);
         self.limit_threads(&block);
@@ -215,23 +231,21 @@ impl Emitter<'_, '_> {
             PreparedCode::Blocks(blocks) => {
                 let params = self.params();
                 let config = self.config([&grid, &block, &cluster, &preferred, &shared]);
-                let null = self.b.ptr_const(0);
+                let null = self.values.b.ptr_const(0);
                 self.set_stream(config, null);
-                let (config, params) = (self.b.stack_addr(config), self.b.stack_addr(params));
-                blocks.launch(self.b, config, params);
-                self.b.jump(self.exits.done, &[]);
+                let (config, params) = (self.values.b.stack_addr(config), self.values.b.stack_addr(params));
+                let (done, failed) = (self.done, self.values.failed);
+                blocks.launch(self.values.b, self.values.pool.data, [config, params], done, failed);
             }
-            // there is nothing to launch, and `arguments` makes its values
-            PreparedCode::Called => self.b.jump(self.exits.done, &[]),
         }
     }
 
-    /// Launches a kernel of a device. All that is known by then is written into the frame before the environment is asked for the stream, so that hardly a
-    /// value has to outlive that call.
+    /// Launches a kernel of a device. It writes everything known by then to the stack before it queries the environment
+    /// for the stream. So hardly any value is live across that call.
     fn launch_on_device(&mut self, code: DeviceCode, extents: [&[Value]; 5]) {
         let DeviceCode { launchable, texts, .. } = code;
         let device = self.inputs.number;
-        let failures = Failures::new(self.b);
+        let failures = Failures::new(self.values.b);
         self.failures = Some(failures);
         let early = (!self.needs_driver()).then(|| self.params());
         let config = self.config(extents);
@@ -241,31 +255,31 @@ impl Emitter<'_, '_> {
             let config = b.stack_addr(config);
             b.load(Type::Ptr, config, config::STREAM, MemFlags::ALIGNED)
         };
-        let [handle, stream] = launchable.handle(self.b, device, (stream, reload), failures);
+        let [handle, stream] = launchable.handle(self.values.b, device, (stream, reload), failures);
         let [.., shared] = extents;
-        if let (Some(bytes), None) = (shared.first(), self.b.as_int_const(shared[0])) {
-            let most = launchable.most_shared(self.b, device);
+        if let (Some(bytes), None) = (shared.first(), self.values.b.as_int_const(shared[0])) {
+            let most = launchable.most_shared(self.values.b, device);
             self.refuse_unless_at_most(*bytes, most);
         }
         let params = early.unwrap_or_else(|| self.params());
         let place = config;
-        let (config, params) = (self.b.stack_addr(config), self.b.stack_addr(params));
+        let (config, params) = (self.values.b.stack_addr(config), self.values.b.stack_addr(params));
         let start = Start { config, params, stream, device };
-        launchable.launch(self.b, handle, &start, self.exits.done, failures);
-        launchable.raise(self.b, failures, (Some(place), device), texts, self.exits.failed);
+        launchable.launch(self.values.b, handle, &start, self.done, failures);
+        launchable.raise(self.values.b, failures, (Some(place), device), texts, self.values.failed);
     }
 
-    /// Whether parameters are made by the driver or the allocator, after the first use of the device.
+    /// Whether the driver or the allocator creates parameters, after the first use of the device.
     fn needs_driver(&self) -> bool {
         let args = self.prepared.launch.stated_args().unwrap_or_default();
-        args.iter().any(|arg| matches!(arg, LaunchArg::TensorMap(_) | LaunchArg::Scratch { .. }))
+        args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_) | KernelArg::Scratch { .. }))
     }
 
-    /// The stream of the environment for the device.
+    /// Queries the environment's stream for the device.
     fn stream(&mut self) -> Value {
-        let null = self.b.ptr_const(0);
+        let null = self.values.b.ptr_const(0);
         let Some(kind) = self.inputs.kind else { return null };
-        let get = capi::import(self.b.module(), capi::ENV_GET_STREAM);
-        self.b.call(get, &[kind, self.inputs.number]).unwrap_or(null)
+        let get = capi::import(self.values.b.module(), capi::ENV_GET_STREAM);
+        self.values.b.call(get, &[kind, self.inputs.number]).unwrap_or(null)
     }
 }

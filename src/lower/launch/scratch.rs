@@ -1,31 +1,46 @@
-//! Memory of the device for the time of a launch, from the environment's allocator.
+//! Device memory for the duration of a launch, from the environment's allocator.
 
-use super::emitter::Emitter;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::HEADER;
 use crate::lower::abi::fields::dtype_word;
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
+use crate::lower::args::Values;
 use crate::lower::capi;
 use crate::lower::ffi_call;
 use crate::lower::protocol::Piece;
 use crate::spec::Dim;
 use tvm_ffi_runtime::abi::{DLDataType, DLTensor};
 
-impl Emitter<'_, '_> {
-    /// The address of so many bytes for each block of the grid. The tensor that owns them is given up once the kernel is launched: allocators that
-    /// environments have for devices order uses of memory by the stream.
-    pub(super) fn scratch(&mut self, bytes: &Dim, align: u32) -> Value {
-        let each = self.extent("scratch", bytes);
-        let none = self.b.icmp_imm(IntCC::SGe, each, 0);
-        self.require(none, each, ", scratch = ", &[Piece::Text(", expected at least 0 bytes")], None);
-        // Extents of grids are below 2^31, 2^16 and 2^16. The product is told by its upper half.
+/// The memory of a launch.
+pub(super) struct Memory {
+    /// The extents of the grid, once computed.
+    pub blocks: Vec<Value>,
+    /// The `DLDevice` that the memory is on, as one `I64`.
+    device: Value,
+    /// The objects to release after the launch.
+    pub owned: Vec<StackSlot>,
+}
+
+impl Memory {
+    pub(super) fn new(device: Value) -> Self {
+        Memory { blocks: Vec::new(), device, owned: Vec::new() }
+    }
+
+    /// The address of scratch memory with `bytes` bytes for each block of the grid. The tensor that owns it is released
+    /// once the kernel is launched. This is safe because the environments' device allocators order uses of memory by
+    /// stream.
+    pub(super) fn scratch(&mut self, values: &mut Values<'_, '_>, bytes: &Dim, align: u32) -> Value {
+        let each = values.extent("scratch", bytes);
+        let none = values.b.icmp_imm(IntCC::SGe, each, 0);
+        values.require(none, each, ", scratch = ", &[Piece::Text(", expected at least 0 bytes")], None);
+        // A grid's extents are below 2^31, 2^16 and 2^16. The upper half of the product shows an overflow.
         let mut total = each;
         for extent in self.blocks.clone() {
             let (low, high) =
-                (self.b.binary(BinaryOp::Mul, total, extent), self.b.binary(BinaryOp::SMulHi, total, extent));
-            let sign = self.b.binary_imm(BinaryOp::AShr, low, 63);
-            let fits = self.b.icmp(IntCC::Eq, high, sign);
-            self.require(
+                (values.b.binary(BinaryOp::Mul, total, extent), values.b.binary(BinaryOp::SMulHi, total, extent));
+            let sign = values.b.binary_imm(BinaryOp::AShr, low, 63);
+            let fits = values.b.icmp(IntCC::Eq, high, sign);
+            values.require(
                 fits,
                 each,
                 ", scratch = ",
@@ -34,11 +49,11 @@ impl Emitter<'_, '_> {
             );
             total = low;
         }
-        let b = &mut *self.b;
+        let b = &mut *values.b;
         let order = b.module().endianness;
         let shape = b.slot(8, 8);
         let shape = b.stack_addr(shape);
-        // room to align the address, which allocators align to 64 bytes at least
+        // extra room to align the address, because allocators guarantee only an alignment of 64 bytes
         let room = b.binary_imm(BinaryOp::Add, total, i64::from(align));
         b.store(room, shape, 0, MemFlags::ALIGNED);
         let prototype = b.slot(size_of::<DLTensor>() as u32, 8);
@@ -48,7 +63,7 @@ impl Emitter<'_, '_> {
         let dtype = b.iconst(Type::I32, i64::from(dtype_word(order, bytes_of) as i32));
         let fields = [
             (DATA, null),
-            (DEVICE, self.inputs.device),
+            (DEVICE, self.device),
             (NDIM, one),
             (DTYPE, dtype),
             (SHAPE, shape),
@@ -58,13 +73,13 @@ impl Emitter<'_, '_> {
         for (offset, value) in fields {
             b.store(value, prototype, offset, MemFlags::ALIGNED);
         }
-        let owner = self.owner();
-        let b = &mut *self.b;
+        let owner = self.owner(values.b);
+        let b = &mut *values.b;
         let allocate = capi::import(b.module(), capi::ENV_TENSOR_ALLOC);
         if let Some(code) = b.call(allocate, &[prototype, owner]) {
             let next = b.block();
             let fine = b.icmp_imm(IntCC::Eq, code, 0);
-            b.branch_with(fine, (next, &[]), (self.exits.failed, &[code]), Hint::Likely);
+            b.branch_with(fine, (next, &[]), (values.failed, &[code]), Hint::Likely);
             b.switch_to(next);
         }
         let object = b.load(Type::Ptr, owner, 0, MemFlags::ALIGNED);
@@ -78,20 +93,20 @@ impl Emitter<'_, '_> {
         b.convert(ConvertOp::IntToPtr, Type::Ptr, aligned)
     }
 
-    /// A place of the frame for an object that the launch owns: NULL at first, on every way to the exit.
-    fn owner(&mut self) -> Value {
-        let slot = self.b.slot(8, 8);
-        self.b.at_entry(|b| {
+    /// A stack slot for an object that the launch owns. It starts as NULL on every path to the exit.
+    fn owner(&mut self, b: &mut FunctionBuilder<'_>) -> Value {
+        let slot = b.slot(8, 8);
+        b.at_entry(|b| {
             let (place, null) = (b.stack_addr(slot), b.ptr_const(0));
             b.store(null, place, 0, MemFlags::ALIGNED);
         });
         self.owned.push(slot);
-        self.b.stack_addr(slot)
+        b.stack_addr(slot)
     }
 }
 
-/// Gives up the objects that a launch owns, and forgets them: the code may be run again.
-pub(super) fn release(b: &mut FunctionBuilder<'_>, owned: &[crate::ir::StackSlot]) {
+/// Releases the objects that a launch owns and clears their slots, because the code may run again.
+pub(super) fn release(b: &mut FunctionBuilder<'_>, owned: &[StackSlot]) {
     for slot in owned {
         let place = b.stack_addr(*slot);
         let object = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);

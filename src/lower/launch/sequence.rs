@@ -1,14 +1,16 @@
-//! The calls of the driver that a launch is made of, as text for people.
+//! The driver calls of a launch, printed for people.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::super::convention::{Convention, KernelReturn, params};
-use super::super::device_api::{Api, Call, MOST_BLOCKS, MOST_THREADS, MOST_THREADS_OF_BLOCK, by_preference};
-use super::blocks::prototype as block_prototype;
+use super::super::device_api::{
+    Api, Call, KernelHome, MOST_BLOCKS, MOST_THREADS, MOST_THREADS_OF_BLOCK, by_preference,
+};
+use super::blocks::{PARALLEL_FOR, prototype as block_prototype};
 use super::spec::LaunchSpec;
-use crate::spec::{Dim, LaunchArg, Signature};
+use crate::spec::{Dim, KernelArg, Signature};
 
-/// A launch with the signature of its function. Shown, it is the sequence of the driver's calls.
+/// A launch with the signature of its function. `Display` prints the sequence of driver calls.
 pub(in crate::lower) struct Sequence<'a> {
     pub spec: &'a LaunchSpec,
     pub signature: &'a Signature,
@@ -18,16 +20,14 @@ impl Display for Sequence<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Sequence { spec, signature } = self;
         writeln!(f, "{signature} @ {}", spec.launch)?;
-        let api = spec.api();
-        if spec.block_function().is_some() {
-            writeln!(f, "\nonce for each library, at its first launch of several blocks:")?;
-            writeln!(f, "  get_nprocs, and a thread for each processor but one: sem_init, pthread_create")?;
+        let Some(api) = spec.api() else {
+            writeln!(f, "\nonce for each library, at its first launch:")?;
+            writeln!(f, "  {PARALLEL_FOR}: the threads' parallel-for, or a loop where nobody has registered it")?;
             writeln!(f, "\neach call:")?;
-            self.extents_and_params(f, api)?;
-            writeln!(f, "  of several blocks, the threads wake, unless another launch has them: sem_post, sem_wait")?;
+            self.extents_and_params(f, None)?;
             let prototype = block_prototype(&spec.block_params(signature));
-            return writeln!(f, "  {} for each block: {prototype}", spec.launch.entry());
-        }
+            return writeln!(f, "  the parallel-for, with {} for each block: {prototype}", spec.launch.entry());
+        };
         writeln!(f, "\nonce for each library, at its first launch:")?;
         match api.get_proc_address {
             Some(get) => writeln!(f, "  dlopen {}, {get} for the functions below", api.library)?,
@@ -51,14 +51,14 @@ impl Sequence<'_> {
         let [threads, x, y, z] = api.attributes.block;
         writeln!(f, "  {name} {threads}, {x}, {y} and {z}: the most threads of a block, and in x, y and z")?;
         writeln!(f, "  {name} {}: the most shared memory of a block", api.attributes.shared)?;
-        match api.has_contexts {
-            true => writeln!(f, "  {}", api.function_name(Call::Retain)),
-            false => Ok(()),
+        match api.function(Call::Retain) {
+            Some(retain) => writeln!(f, "  {}", retain.name),
+            None => Ok(()),
         }
     }
 
     fn images(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
-        let loaded = if api.has_contexts { "library" } else { "device" };
+        let loaded = if api.home == KernelHome::Contexts { "library" } else { "device" };
         writeln!(f, "\nonce for each {loaded}, the first image that is for the device:")?;
         let images = self.spec.device_images();
         for image in by_preference(&images) {
@@ -72,13 +72,16 @@ impl Sequence<'_> {
         let launch = &self.spec.launch;
         writeln!(f, "\nonce for each device and kernel:")?;
         writeln!(f, "  {} \"{}\"", api.function_name(Call::Kernel), launch.entry())?;
-        let untold = self.spec.untold_params(self.signature).map(|sizes| (api.function_name(Call::ParamInfo), sizes));
-        if let Some((info, sizes)) = untold.filter(|(name, _)| !name.is_empty()) {
+        if let (Some(info), Some(sizes)) = (api.function(Call::ParamInfo), self.spec.untold_params(self.signature)) {
+            let info = info.name;
             writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes")?;
         }
-        let set = api.function_name(Call::SetAttribute);
-        if let (Some(attribute), Some(most)) = (api.most_shared, self.spec.shared().asked()) {
-            writeln!(f, "  {set} {attribute}: {most} of dynamic shared memory")?;
+        let [get, set] = [Call::GetAttribute, Call::SetAttribute].map(|call| api.function_name(call));
+        if let (Some(attributes), Some(most)) = (api.kernel_shared, self.spec.shared().asked()) {
+            if most.own.is_none() {
+                writeln!(f, "  {get} {}: the kernel's own shared memory", attributes.own)?;
+            }
+            writeln!(f, "  {set} {}: {most}", attributes.most)?;
         }
         match api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
             Some(attribute) => writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks"),
@@ -89,7 +92,7 @@ impl Sequence<'_> {
     fn each_call(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
         let launch = &self.spec.launch;
         writeln!(f, "\neach call:")?;
-        self.extents_and_params(f, api)?;
+        self.extents_and_params(f, Some(api))?;
         writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?;
         let flags = launch.flags();
         let stated = [(flags.cooperative, "cooperative"), (flags.programmatic, "programmatic")];
@@ -100,24 +103,25 @@ impl Sequence<'_> {
             true => String::new(),
             false => format!(", {}", attributes.join(", ")),
         };
-        let call = if flags.cooperative && !api.has_contexts { Call::LaunchCooperative } else { Call::Launch };
-        writeln!(f, "  {}{attributes}", api.function_name(call))?;
+        let cooperative = api.function(Call::LaunchCooperative).filter(|_| flags.cooperative);
+        let launch = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
+        writeln!(f, "  {launch}{attributes}")?;
         let around = [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call));
         let [current, enter, leave] = around;
-        match api.has_contexts {
-            true => writeln!(
+        match api.home {
+            KernelHome::Contexts => writeln!(
                 f,
                 "    on a stream that is NULL or belongs to the thread: {current}, and {enter} and {leave} around the launch where another \
                  context than the device's is current"
             ),
-            false => writeln!(
+            KernelHome::CurrentDevice => writeln!(
                 f,
                 "    {current} before, and {enter} before and {leave} behind the launch where another device is current"
             ),
         }
     }
 
-    fn extents_and_params(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+    fn extents_and_params(&self, f: &mut Formatter<'_>, api: Option<&Api>) -> fmt::Result {
         let launch = &self.spec.launch;
         extents(f, "grid", launch.grid_extents(), 0, Some(MOST_BLOCKS))?;
         writeln!(f, "    where one is 0, nothing more")?;
@@ -134,7 +138,7 @@ impl Sequence<'_> {
         self.params(f, api)
     }
 
-    fn params(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+    fn params(&self, f: &mut Formatter<'_>, api: Option<&Api>) -> fmt::Result {
         writeln!(f, "  the kernel's parameters:")?;
         match self.spec.launch.stated_args() {
             None => {
@@ -142,8 +146,10 @@ impl Sequence<'_> {
                 flat.iter().try_for_each(|param| writeln!(f, "    {param}: {}", param.source))
             }
             Some(args) => args.iter().try_for_each(|arg| match arg {
-                LaunchArg::TensorMap(_) => writeln!(f, "    {arg}: {}", api.function_name(Call::TensorMap)),
-                LaunchArg::Scratch { .. } => {
+                KernelArg::TensorMap(_) => {
+                    writeln!(f, "    {arg}: {}", api.map_or("", |api| api.function_name(Call::TensorMap)))
+                }
+                KernelArg::Scratch { .. } => {
                     writeln!(f, "    {arg}: TVMFFIEnvTensorAlloc on the tensors' device, given up behind the launch")
                 }
                 _ => writeln!(f, "    {arg}"),
@@ -152,7 +158,7 @@ impl Sequence<'_> {
     }
 }
 
-/// Extents with their limits. Those of clusters are the device's.
+/// Prints extents with their limits. The device limits those of clusters.
 fn extents(f: &mut Formatter<'_>, name: &str, extents: &[Dim], least: i64, most: Option<[i64; 3]>) -> fmt::Result {
     for (number, extent) in extents.iter().enumerate() {
         write!(f, "  {name}[{number}] = {extent}")?;

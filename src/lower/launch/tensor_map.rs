@@ -2,84 +2,85 @@
 
 use super::emitter::Emitter;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::lower::args::{data_type, stride_of, tensor_of};
 use crate::lower::protocol::Piece;
 use crate::spec::{Dim, Interleave, L2Promotion, Swizzle, TensorMap};
-use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLFloat, kDLInt, kDLUInt};
 
-/// The bytes of a `CUtensorMap`, and what it is aligned to.
+/// The size of a `CUtensorMap` in bytes, and its alignment.
 const SIZE: u32 = 128;
 const ALIGN: i64 = 64;
 
 impl Emitter<'_, '_> {
-    /// The address of the descriptor of a tensor parameter.
+    /// Encodes the descriptor of a tensor parameter; returns its address.
     pub(super) fn tensor_map(&mut self, map: &TensorMap) -> Value {
         let name = &map.tensor;
-        let parts = self.tensor(name).and_then(|tensor| {
+        let tensor = tensor_of(self.prepared.signature, name);
+        let parts = tensor.and_then(|tensor| {
             let dtype = tensor.exact_dtype()?;
             Some((tensor.shape.dims()?.to_vec(), dtype, data_type(dtype)?))
         });
         let (Some((sizes, dtype, data_type)), Some((_, data)), Some(code), Some(failures)) =
-            (parts, self.named(name), self.prepared.code.on_device(), self.failures)
+            (parts, self.values.named(name), self.prepared.code.on_device(), self.failures)
         else {
-            return self.missing_value(format!("the tensor map of {name}"), Type::Ptr);
+            return self.values.missing_value(format!("the tensor map of {name}"), Type::Ptr);
         };
         let bytes = i64::from(dtype.bits) * i64::from(dtype.lanes) / 8;
-        let address = self.b.convert(ConvertOp::PtrToInt, Type::I64, data);
+        let address = self.values.b.convert(ConvertOp::PtrToInt, Type::I64, data);
         let align = if map.interleave == Interleave::Bytes32 { 32 } else { 16 };
-        let rest = self.b.binary_imm(BinaryOp::And, address, align - 1);
-        let aligned = self.b.icmp_imm(IntCC::Eq, rest, 0);
+        let rest = self.values.b.binary_imm(BinaryOp::And, address, align - 1);
+        let aligned = self.values.b.icmp_imm(IntCC::Eq, rest, 0);
         let expected = format!(", expected a multiple of {align}, as its tensor map demands");
-        self.require(aligned, address, &format!(", the address of {name} = "), &[Piece::Text(&expected)], None);
+        self.values.require(aligned, address, &format!(", the address of {name} = "), &[Piece::Text(&expected)], None);
         let rank = sizes.len();
         let words = |emitter: &mut Self, count: usize, bytes: u32| {
-            let slot = emitter.b.slot(bytes * count.max(1) as u32, 8);
-            emitter.b.stack_addr(slot)
+            let slot = emitter.values.b.slot(bytes * count.max(1) as u32, 8);
+            emitter.values.b.stack_addr(slot)
         };
         let (dims, strides) = (words(self, rank, 8), words(self, rank, 8));
         let (boxes, steps) = (words(self, rank, 4), words(self, rank, 4));
         for (d, size) in sizes.iter().enumerate() {
-            // the driver's first dimension is the fastest
+            // the driver's first dimension is the fastest-varying one
             let at = (rank - 1 - d) as i32;
             let what = format!("{name}.shape[{d}]");
-            let value = self.extent(&what, size);
+            let value = self.values.extent(&what, size);
             self.require_range(value, &what, size, [1, 1 << 32]);
-            self.b.store(value, dims, 8 * at, MemFlags::ALIGNED);
+            self.values.b.store(value, dims, 8 * at, MemFlags::ALIGNED);
             let what = format!("{name}.strides[{d}]");
-            let Some(stride) = self.stride(name, d) else {
-                return self.missing_value(what, Type::Ptr);
+            let Some(stride) = tensor.and_then(|tensor| stride_of(tensor, d)) else {
+                return self.values.missing_value(what, Type::Ptr);
             };
-            let value = self.extent(&what, &stride);
+            let value = self.values.extent(&what, &stride);
             if d + 1 == rank {
                 self.require_range(value, &what, &stride, [1, 1]);
             } else {
                 self.require_range(value, &what, &stride, [0, (1 << 40) / bytes - 1]);
-                let value = self.b.binary_imm(BinaryOp::Mul, value, bytes);
-                let rest = self.b.binary_imm(BinaryOp::And, value, align - 1);
-                let aligned = self.b.icmp_imm(IntCC::Eq, rest, 0);
+                let value = self.values.b.binary_imm(BinaryOp::Mul, value, bytes);
+                let rest = self.values.b.binary_imm(BinaryOp::And, value, align - 1);
+                let aligned = self.values.b.icmp_imm(IntCC::Eq, rest, 0);
                 let expected = format!(" bytes, expected a multiple of {align}, as its tensor map demands");
-                self.require(aligned, value, &format!(", {what} = "), &[Piece::Text(&expected)], None);
-                self.b.store(value, strides, 8 * (at - 1), MemFlags::ALIGNED);
+                self.values.require(aligned, value, &format!(", {what} = "), &[Piece::Text(&expected)], None);
+                self.values.b.store(value, strides, 8 * (at - 1), MemFlags::ALIGNED);
             }
             let what = format!("box[{d}] of {name}");
             let size = map.box_dims.get(d).cloned().unwrap_or(Dim::Const(1));
-            let value = self.extent(&what, &size);
+            let value = self.values.extent(&what, &size);
             self.require_range(value, &what, &size, [1, 256]);
             if d + 1 == rank && map.interleave == Interleave::None {
                 self.require_inner_box(value, &what, bytes, map.swizzle);
             }
-            let value = self.b.convert(ConvertOp::Truncate, Type::I32, value);
-            self.b.store(value, boxes, 4 * at, MemFlags::ALIGNED);
+            let value = self.values.b.convert(ConvertOp::Truncate, Type::I32, value);
+            self.values.b.store(value, boxes, 4 * at, MemFlags::ALIGNED);
             let step = map.element_strides.get(d).copied().unwrap_or(1);
-            let step = self.b.iconst(Type::I32, i64::from(step));
-            self.b.store(step, steps, 4 * at, MemFlags::ALIGNED);
+            let step = self.values.b.iconst(Type::I32, i64::from(step));
+            self.values.b.store(step, steps, 4 * at, MemFlags::ALIGNED);
         }
-        // a frame is aligned to 16 bytes
-        let slot = self.b.slot(SIZE + ALIGN as u32, 16);
-        let start = self.b.stack_addr(slot);
-        let start = self.b.convert(ConvertOp::PtrToInt, Type::I64, start);
-        let up = self.b.binary_imm(BinaryOp::Add, start, ALIGN - 1);
-        let aligned = self.b.binary_imm(BinaryOp::And, up, -ALIGN);
-        let descriptor = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, aligned);
+        // stack slots are aligned to at most 16 bytes
+        let slot = self.values.b.slot(SIZE + ALIGN as u32, 16);
+        let start = self.values.b.stack_addr(slot);
+        let start = self.values.b.convert(ConvertOp::PtrToInt, Type::I64, start);
+        let up = self.values.b.binary_imm(BinaryOp::Add, start, ALIGN - 1);
+        let aligned = self.values.b.binary_imm(BinaryOp::And, up, -ALIGN);
+        let descriptor = self.values.b.convert(ConvertOp::IntToPtr, Type::Ptr, aligned);
         let interleave = match map.interleave {
             Interleave::None => 0,
             Interleave::Bytes16 => 1,
@@ -99,19 +100,19 @@ impl Emitter<'_, '_> {
         };
         let [data_type, rank, interleave, swizzle, l2, fill] =
             [data_type, rank as i64, interleave, swizzle, l2, i64::from(map.nan_fill)]
-                .map(|number| self.b.iconst(Type::I32, number));
+                .map(|number| self.values.b.iconst(Type::I32, number));
         let args = [descriptor, data_type, rank, data, dims, strides, boxes, steps, interleave, swizzle, l2, fill];
         let device = self.inputs.number;
-        code.launchable.encode_tensor_map(self.b, &args, device, failures);
+        code.launchable.encode_tensor_map(self.values.b, &args, device, failures);
         descriptor
     }
 
-    /// Requires the bytes of a box's innermost dimension to be what the swizzling takes.
+    /// Requires the innermost dimension of a box to have a byte size that the swizzling mode supports.
     fn require_inner_box(&mut self, value: Value, what: &str, bytes: i64, swizzle: Swizzle) {
-        let inner = self.b.binary_imm(BinaryOp::Mul, value, bytes);
-        let rest = self.b.binary_imm(BinaryOp::And, inner, 15);
-        let aligned = self.b.icmp_imm(IntCC::Eq, rest, 0);
-        self.require(
+        let inner = self.values.b.binary_imm(BinaryOp::Mul, value, bytes);
+        let rest = self.values.b.binary_imm(BinaryOp::And, inner, 15);
+        let aligned = self.values.b.icmp_imm(IntCC::Eq, rest, 0);
+        self.values.require(
             aligned,
             inner,
             &format!(", {what} = "),
@@ -124,38 +125,19 @@ impl Emitter<'_, '_> {
             Swizzle::Bytes64 => 64,
             Swizzle::Bytes128 => 128,
         };
-        let fits = self.b.icmp_imm(IntCC::ULe, inner, most);
+        let fits = self.values.b.icmp_imm(IntCC::ULe, inner, most);
         let expected = format!(" bytes, expected at most the {most} of its swizzling");
-        self.require(fits, inner, &format!(", {what} = "), &[Piece::Text(&expected)], None);
+        self.values.require(fits, inner, &format!(", {what} = "), &[Piece::Text(&expected)], None);
     }
 
     /// Requires a value to be in a range, both ends included.
     fn require_range(&mut self, value: Value, what: &str, dim: &Dim, [least, most]: [i64; 2]) {
-        if self.b.as_int_const(value).is_some_and(|value| (least..=most).contains(&value)) {
+        if self.values.b.as_int_const(value).is_some_and(|value| (least..=most).contains(&value)) {
             return;
         }
-        let above = self.b.binary_imm(BinaryOp::Sub, value, least);
-        let holds = self.b.icmp_imm(IntCC::ULe, above, most - least);
-        let behind = format!(" ({}), expected {least} to {most}, as a tensor map demands", self.shown(dim));
-        self.require(holds, value, &format!(", {what} = "), &[Piece::Text(&behind)], None);
-    }
-}
-
-/// The `CUtensorMapDataType` of elements; `None` where there is none.
-pub(super) fn data_type(dtype: DLDataType) -> Option<i64> {
-    match (dtype.code, dtype.bits, dtype.lanes) {
-        (code, 8, 1) if code == kDLUInt || code == kDLInt => Some(0),
-        (code, 16, 1) if code == kDLUInt || code == kDLInt => Some(1),
-        (code, 32, 1) if code == kDLUInt => Some(2),
-        (code, 32, 1) if code == kDLInt => Some(3),
-        (code, 64, 1) if code == kDLUInt => Some(4),
-        (code, 64, 1) if code == kDLInt => Some(5),
-        (code, 16, 1) if code == kDLFloat => Some(6),
-        (code, 32, 1) if code == kDLFloat => Some(7),
-        (code, 64, 1) if code == kDLFloat => Some(8),
-        (code, 16, 1) if code == kDLBfloat => Some(9),
-        // floats of 8 bits are copied as bytes
-        (_, 8, 1) => Some(0),
-        _ => None,
+        let above = self.values.b.binary_imm(BinaryOp::Sub, value, least);
+        let holds = self.values.b.icmp_imm(IntCC::ULe, above, most - least);
+        let behind = format!(" ({}), expected {least} to {most}, as a tensor map demands", self.values.shown(dim));
+        self.values.require(holds, value, &format!(", {what} = "), &[Piece::Text(&behind)], None);
     }
 }

@@ -1,10 +1,10 @@
-//! The capabilities that descriptors and message templates ask of the runtime helpers, so that an object has only those parts of the
-//! helpers that it needs.
+//! The capabilities that descriptors and message templates require of the runtime helpers. An object contains only
+//! those parts of the helpers that it needs.
 
 use super::descriptor::TypeKind;
 use super::template::Directive;
 
-/// A capability: the kind of a type, a directive of a template, or any other.
+/// A capability: the kind of a type, a directive of a template, or another feature.
 pub(in crate::lower) trait CapabilityBit: Copy {
     /// Its number among all capabilities.
     fn bit(self) -> u32;
@@ -13,7 +13,7 @@ pub(in crate::lower) trait CapabilityBit: Copy {
 /// Declares capabilities, with the list of all of them.
 macro_rules! capabilities {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A capability that fields of descriptors ask for.
+        /// A capability that fields of descriptors require.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
         pub(in crate::lower) enum Capability {
@@ -21,7 +21,7 @@ macro_rules! capabilities {
         }
 
         impl Capability {
-            /// All of them, by their numbers.
+            /// All of them, in the order of their numbers.
             pub(in crate::lower) const ALL: &'static [Self] = &[$(Self::$name),*];
         }
     };
@@ -30,18 +30,18 @@ macro_rules! capabilities {
 capabilities! {
     /// The key of a result's type has to be looked up.
     ResultKey,
-    /// Defaults; texts among them; byte strings among them.
+    /// Defaults; strings among them; byte strings among them.
     Default,
     DefaultStr,
     DefaultBytes,
-    /// The caller's own arguments are passed on.
+    /// Pass on the caller's own arguments.
     ForwardArgs,
     Constraint,
     /// Sizes of a returned tensor.
     ResultDim,
     /// Elements of containers are checked.
     Elements,
-    /// Dimensions that are numbers, symbols, expressions.
+    /// Dimensions that are numbers; symbols; expressions.
     Const,
     Symbol,
     Expr,
@@ -51,20 +51,20 @@ capabilities! {
     Float32,
     /// A shape's length is stated.
     ShapeRank,
-    /// An object's type is known by its index; by its key alone.
+    /// Objects with a known type index; with only a type key.
     ObjectIndex,
     ObjectKey,
-    /// Tensors: of a stated rank or of any; strides that are stated, any, or compact.
+    /// Tensors: of a stated rank; of any rank; with strides that are stated, arbitrary, or contiguous.
     Ranked,
     AnyRank,
     Strided,
     AnyStrides,
     Compact,
-    /// Other dtypes that are taken for a stated one, or any.
+    /// Other dtypes accepted in place of a stated one; any dtype.
     DTypeCodes,
     SameStorage,
     AnyDType,
-    /// A stated kind of device, or any; a stated id, any, or the id of another tensor.
+    /// A stated kind of device; any kind; a stated id; any id; the id of another tensor.
     DeviceType,
     AnyDevice,
     DeviceId,
@@ -76,7 +76,7 @@ capabilities! {
     Fold,
     /// Values that aren't arguments.
     Values,
-    /// The subject of a check that failed is told by its number, for the place that the error ends in.
+    /// Report the subject of a failed check by its number, for the source location of the error.
     Places,
     /// Functions among the operations of expressions.
     DimFunction,
@@ -104,12 +104,13 @@ impl CapabilityBit for Capability {
     }
 }
 
-/// A set of capabilities that wrappers need of the runtime helpers. Helpers that were compiled for a set serve every smaller one.
+/// The set of capabilities that wrappers need of the runtime helpers. Helpers compiled for a set also support every
+/// subset.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities(u128);
 
 impl Capabilities {
-    /// Every capability: for helpers that serve wrappers which nobody has seen yet.
+    /// All capabilities, for helpers that support wrappers still to come.
     pub const ALL: Self = Capabilities(u128::MAX);
 
     /// The set of one capability.
@@ -121,7 +122,7 @@ impl Capabilities {
         self.0 |= 1 << capability.bit();
     }
 
-    /// Adds a capability where `asked` holds.
+    /// Adds a capability if `asked` holds.
     pub(in crate::lower) fn add_if(&mut self, asked: bool, capability: impl CapabilityBit) {
         if asked {
             self.add(capability);
@@ -132,12 +133,12 @@ impl Capabilities {
         self.0 |= others.0;
     }
 
-    /// Whether helpers with these capabilities serve wrappers that need the others.
+    /// Whether helpers with these capabilities support wrappers that need the others.
     pub fn covers(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
 
-    /// The set as a number, for names that tell it.
+    /// The set as a number, for names that encode it.
     #[cfg(feature = "_engine")]
     pub(in crate::lower) fn bits(self) -> u128 {
         self.0
@@ -150,6 +151,7 @@ impl Capabilities {
     }
 
     /// The capabilities of both sets.
+    #[must_use]
     pub fn union(self, others: Self) -> Self {
         Capabilities(self.0 | others.0)
     }

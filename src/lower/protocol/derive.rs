@@ -1,5 +1,5 @@
-//! The capabilities that finished descriptors and message templates ask for: read from the constant pool, as the runtime helpers read
-//! them.
+//! Derives the capabilities that finished descriptors and message templates require. Reads them from the constant pool
+//! in the same way as the runtime helpers.
 
 use super::capability::{Capabilities, Capability};
 use super::descriptor::{
@@ -11,17 +11,17 @@ use super::layout::{Descriptors, Encode, offset};
 use super::template::{Directive, TEXT};
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// The capabilities that the signature's descriptor at an offset asks of `bind`.
+/// The capabilities that the signature's descriptor at an offset requires of `bind`.
 ///
 /// # Errors
-/// A descriptor is missing; the text says which.
+/// A descriptor is missing; the message says which.
 pub(in crate::lower) fn of_signature(pool: Descriptors<'_>, offset: u32) -> Result<Capabilities, String> {
     let mut walk = Walk { pool, found: Capabilities::default() };
     walk.signature(offset)?;
     Ok(walk.found)
 }
 
-/// The capabilities that the result's descriptor at an offset asks of `take_result`.
+/// The capabilities that the result's descriptor at an offset requires of `take_result`.
 ///
 /// # Errors
 /// As [`of_signature`].
@@ -32,7 +32,7 @@ pub(in crate::lower) fn of_result(pool: Descriptors<'_>, offset: u32) -> Result<
     Ok(found)
 }
 
-/// The directives of a finished template, each of which asks `report` for the capability to print it.
+/// The directives of a finished template. Each requires the capability of `report` to print it.
 pub(in crate::lower) fn of_template(template: &[u8]) -> Capabilities {
     let mut found = Capabilities::default();
     let mut rest = template;

@@ -1,7 +1,8 @@
 //! A signature as data: the descriptors that the [binder](crate::lower::binder) reads on the slow path.
 //!
-//! Descriptors are in the module's constant pool, aligned to words; equal ones are stored once. A descriptor refers to another, or to a
-//! text, by its offset in the pool. A [`SignatureDescriptor`] is followed by a [`ParamDescriptor`] for each parameter that is passed.
+//! Descriptors are in the module's constant pool, aligned to words; equal ones are stored once. A descriptor refers to
+//! another one, or to a string, by its offset in the pool. A [`SignatureDescriptor`] is followed by a
+//! [`ParamDescriptor`] for each parameter that is passed.
 
 use super::layout::{Descriptor, Encode, POOL_ALIGN, descriptors};
 use bitflags::bitflags;
@@ -9,78 +10,82 @@ use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::DLDataType;
 
 descriptors! {
-    /// A 64-bit number: in two words, since the pool aligns to words. The lower half is first for every target.
+    /// A 64-bit number as two words, because the pool aligns only to words. The lower half is first on every target.
     SplitI64 {
         low: u32,
         high: u32,
     }
 
-    /// A text that generated code hands on with its length in bytes.
+    /// A string that generated code passes on with its length in bytes.
     SizedText {
         text: u32,
         len: u32,
     }
 
-    /// A signature; behind it are the [`ParamDescriptor`]s. A signature with defaults, constraints or a returned tensor has a
-    /// [`SignatureExtension`] before it.
+    /// A signature, followed by the [`ParamDescriptor`]s. A signature with defaults, constraints or a returned tensor
+    /// has a [`SignatureExtension`] before it.
     SignatureDescriptor {
         /// Number of parameters that are passed.
         params: u16,
-        /// How many of the arguments a call can't leave out.
+        /// The number of arguments that a call can't omit.
         least: u16,
         /// Number of symbols.
         symbols: u16,
-        /// How many dimensions may be deferred.
+        /// The max number of deferred dimensions.
         deferred: u16,
         /// Number of device slots.
         devices: u8,
-        /// Bytes of a [`Binding`](super::state::Binding) with the steps of its path.
+        /// Size of a [`Binding`](super::state::Binding) in bytes, including the steps of its path.
         binding_size: u8,
-        /// Not 0 where the caller's own arguments are passed on.
+        /// Nonzero if the caller's own arguments are passed on.
         forward_args: u8,
-        /// Not 0 where there is a [`SignatureExtension`].
+        /// Nonzero if there is a [`SignatureExtension`].
         has_extension: u8,
-        /// The text `` when calling: `...`, expected ``, or the template of a long signature ([`Directive::Calling`](super::Directive::Calling)); of values that aren't arguments the text that says in its place where they are.
+        /// The string `` when calling: `...`, expected ``, or the template of a long signature
+        /// ([`Directive::Calling`](super::Directive::Calling)). For values that aren't arguments, a string that says
+        /// where they are instead.
         calling: u32,
-        /// How many arguments there may be, as text. 0 for values that aren't arguments, which are always as many as there are types.
+        /// The accepted number of arguments, as a string. 0 for values that aren't arguments: their number always
+        /// equals the number of types.
         arity: u32,
     }
 
-    /// The parts that few signatures have. It ends where the [`SignatureDescriptor`] begins.
+    /// The parts that few signatures have. It ends where the [`SignatureDescriptor`] starts.
     SignatureExtension {
-        /// The first [`DefaultDescriptor`]: one for each parameter from number `least` on. 0 where there is none.
+        /// The first [`DefaultDescriptor`]: one for each parameter from number `least` on. 0 without defaults.
         defaults: u32,
-        /// Number of [`ConstraintDescriptor`]s, and the first.
+        /// Number of [`ConstraintDescriptor`]s, then the offset of the first.
         constraints: u32,
         first_constraint: u32,
-        /// Number of dimensions of returned tensors, and the first [`ResultDimDescriptor`].
+        /// Number of dimensions of returned tensors, then the offset of the first [`ResultDimDescriptor`].
         result_dims: u32,
         first_result_dim: u32,
     }
 
     /// A parameter, an item of a tuple, or the elements of a container.
     ParamDescriptor {
-        /// The parameter's name; of elements the text is empty, as their path is the steps into the container.
+        /// The parameter's name. It is empty for elements, because their path consists of steps into the container.
         name: u32,
-        /// The descriptor of the type, which other parameters may share.
+        /// The descriptor of the type. Parameters can share one.
         ty: u32,
     }
 
-    /// The beginning that the descriptors of all types have; the whole descriptor of a type that has nothing of its own.
+    /// The header of all type descriptors, and the whole descriptor of a type without further fields.
     TypeDescriptor {
         /// [`TypeKind`].
         kind: u8,
         unused: [u8; 3],
-        /// The expected type, as text.
+        /// The expected type, as a string.
         expected: u32,
     }
 
-    /// A scalar. Behind it are an [`IntRange`], if the integer is narrow or a symbol, and a [`SymbolDim`], if it is a symbol.
+    /// A scalar. It is followed by an [`IntRange`] if the integer is narrow or a symbol, then by a [`SymbolDim`] if it
+    /// is a symbol.
     ScalarDescriptor {
         kind: u8,
-        /// 64 less its width in bits.
+        /// 64 minus its width in bits.
         unused_bits: u8,
-        /// Not 0 for an integer that is a symbol.
+        /// Nonzero for an integer that is a symbol.
         has_symbol: u8,
         unused: [u8; 1],
         expected: u32,
@@ -88,7 +93,7 @@ descriptors! {
 
     /// The range of a narrow integer.
     IntRange {
-        /// The type and its range as text; 0 for an integer of 64 bits.
+        /// The type and its range as a string; 0 for an integer of 64 bits.
         range: u32,
     }
 
@@ -100,7 +105,7 @@ descriptors! {
         value: SplitI64,
     }
 
-    /// An `ffi.Shape`; behind it is a dimension for each entry.
+    /// An `ffi.Shape`, followed by a dimension for each entry.
     ShapeDescriptor {
         kind: u8,
         /// The number of entries, or -1 for any.
@@ -109,10 +114,10 @@ descriptors! {
         expected: u32,
     }
 
-    /// An object; behind it is the [`SizedText`] of the type key where the type index is -1.
+    /// An object. If the type index is -1, the [`SizedText`] of the type key follows.
     ObjectDescriptor {
         kind: u8,
-        /// The type index, or -1 where only the type key is known.
+        /// The type index, or -1 if only the type key is known.
         type_index: i8,
         unused: [u8; 2],
         expected: u32,
@@ -126,7 +131,7 @@ descriptors! {
         inner: ParamDescriptor,
     }
 
-    /// A tuple; behind it is a [`ParamDescriptor`] for each item.
+    /// A tuple, followed by a [`ParamDescriptor`] for each item.
     TupleDescriptor {
         kind: u8,
         unused: [u8; 3],
@@ -137,7 +142,7 @@ descriptors! {
     /// An Array or List.
     SequenceDescriptor {
         kind: u8,
-        /// Not 0 where a List will do for an Array.
+        /// Nonzero if a List is accepted for an Array.
         or_list: u8,
         type_index: u8,
         unused: [u8; 1],
@@ -151,14 +156,14 @@ descriptors! {
         type_index: u8,
         unused: [u8; 2],
         expected: u32,
-        /// Names of the runtime's global functions that tell the size and make an iterator.
+        /// Names of the runtime's global functions that return the size and create an iterator.
         size_function: SizedText,
         iter_function: SizedText,
         keys: ParamDescriptor,
         values: ParamDescriptor,
     }
 
-    /// A tensor; behind it is a dimension for each size, then one for each stated stride.
+    /// A tensor, followed by a dimension for each size, then one for each stated stride.
     TensorDescriptor {
         kind: u8,
         /// [`TensorFlags`].
@@ -170,16 +175,16 @@ descriptors! {
         expected: u32,
         dtype: DLDataType,
         dtype_text: u32,
-        /// A bit for each other code that will do.
+        /// One bit for each other type code that is accepted.
         dtype_codes: u32,
-        /// The device's id, [`ANY_ID`], or, less than that by the slot's number and 1, the id of the first tensor in the same device
-        /// slot.
+        /// The device's id, [`ANY_ID`], or [`ANY_ID`] - 1 - slot. The last one means the id of the first tensor in that
+        /// device slot.
         device_id: i32,
         device_text: u32,
         align: u32,
     }
 
-    /// The beginning of a size or stride, and the size of all of them.
+    /// The header of a size or stride. All of them have this size.
     DimDescriptor {
         /// [`DimKind`].
         kind: u32,
@@ -208,7 +213,7 @@ descriptors! {
         unused: [u8; 4],
     }
 
-    /// An expression; behind it is a [`TermDescriptor`] for each symbol in it.
+    /// An expression, followed by a [`TermDescriptor`] for each symbol in it.
     ExprDescriptor {
         text: u32,
         /// The code that computes it.
@@ -221,13 +226,13 @@ descriptors! {
     TermDescriptor {
         symbol: u32,
         name: u32,
-        /// The code that computes the symbol from the expression's value; 0 where the expression can't be solved for it.
+        /// The code that computes the symbol from the expression's value; 0 if the expression can't be solved for it.
         solve: u32,
     }
 
     /// A constraint.
     ConstraintDescriptor {
-        /// An [`ExprDescriptor`] with the text and the symbols of both sides, and the code of the left side.
+        /// An [`ExprDescriptor`] with the string and the symbols of both sides, and the code of the left side.
         expr: u32,
         /// The code of the right side.
         right: u32,
@@ -239,26 +244,26 @@ descriptors! {
     ResultDimDescriptor {
         /// The [`ExprDescriptor`].
         expr: u32,
-        /// The path of the tensor, a text. No other tensor has the same.
+        /// The path of the tensor, a string. It is unique to the tensor.
         tensor: u32,
         /// The number of the dimension.
         number: u32,
     }
 
-    /// A default: the `TVMFFIAny` that stands for an argument that was left out.
+    /// A default: the `TVMFFIAny` that replaces an omitted argument.
     DefaultDescriptor {
         type_index: u32,
-        /// The payload; of a text its offset and its length.
+        /// The payload; for a string its offset and its length.
         payload: SplitI64,
     }
 
-    /// The value that a kernel writes as its result: [`crate::lower::binder`]'s `take_result` reads it.
+    /// The value that a kernel writes as its result. `take_result` of [`crate::lower::binder`] reads the descriptor.
     ResultDescriptor {
         /// [`ResultKind`].
         kind: u32,
-        /// The expected type, as text.
+        /// The expected type, as a string.
         expected: u32,
-        /// The text `` when calling: `...`, expected ``.
+        /// The string `` when calling: `...`, expected ``.
         calling: u32,
         /// The type indices that the result may have.
         index: i32,
@@ -267,7 +272,7 @@ descriptors! {
     }
 }
 
-/// Checks that a field is where the beginning has it.
+/// Asserts that a field has the same offset as in the header.
 macro_rules! begin_alike {
     ($first:ident, $field:ident: $($name:ident)*) => {$(
         const _: () = assert!(std::mem::offset_of!($name, $field) == std::mem::offset_of!($first, $field));
@@ -282,7 +287,7 @@ begin_alike!(DimDescriptor, kind: ConstantDim SymbolDim ExprDim);
 const _: () = assert!(ConstantDim::SIZE == DimDescriptor::SIZE);
 const _: () = assert!(SymbolDim::SIZE == DimDescriptor::SIZE && ExprDim::SIZE == DimDescriptor::SIZE);
 
-/// A tensor's device id where any will do.
+/// A tensor's device id if any device is accepted.
 pub(in crate::lower) const ANY_ID: i32 = -1;
 
 impl SplitI64 {
@@ -299,13 +304,13 @@ bitflags! {
         const OPAQUE = 1;
         /// Strides are stated.
         const STRIDED = 2;
-        /// Any strides will do.
+        /// Any strides are accepted.
         const ANY_STRIDES = 4;
-        /// Any dtype will do.
+        /// Any dtype is accepted.
         const ANY_DTYPE = 8;
-        /// Any dtype of as many bits will do.
+        /// Any dtype with the same number of bits is accepted.
         const SAME_STORAGE = 16;
-        /// The kernel gets the `DLTensor`, so that its `byte_offset` has to be 0.
+        /// The kernel receives the `DLTensor`, so its `byte_offset` has to be 0.
         const FOLD = 32;
     }
 }
@@ -320,7 +325,7 @@ bitflags! {
     }
 }
 
-/// Declares the kinds that a field of descriptors tells, numbered from 0.
+/// Declares the kinds that a field of descriptors encodes, numbered from 0.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident { $($(#[$kind_doc:meta])* $kind:ident,)* })*) => {$(
         $(#[$doc])*
@@ -331,13 +336,13 @@ macro_rules! kinds {
         }
 
         impl $name {
-            /// All kinds, by their numbers.
+            /// All kinds, in the order of their numbers.
             pub(in crate::lower) const ALL: &'static [Self] = &[$(Self::$kind),*];
 
-            /// The kind that a descriptor tells.
+            /// The kind with a number.
             ///
             /// # Errors
-            /// No kind has the number; the text says which number it is.
+            /// The number is unknown; the message has the number.
             pub(in crate::lower) fn of_number(number: u32) -> Result<Self, String> {
                 let kind = Self::ALL.get(number as usize);
                 kind.copied().ok_or_else(|| format!("the {} of number {number}", stringify!($name)))
@@ -379,9 +384,9 @@ kinds! {
         Expr,
     }
 
-    /// How the type of a result is told.
+    /// How the type of a result is stated.
     ResultKind {
-        /// Every type will do.
+        /// Any type is accepted.
         Any,
         /// By two type indices.
         OneOf,

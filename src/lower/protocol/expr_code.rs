@@ -1,15 +1,15 @@
-//! Expressions as code for a stack machine.
+//! The code of expressions, for a stack machine.
 
 /// An instruction of the stack machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(in crate::lower) enum Opcode {
     End,
-    /// Pushes the number in the two words behind.
+    /// Pushes the number in the two words that follow.
     Const,
-    /// Pushes the value of the symbol whose number is behind.
+    /// Pushes the value of the symbol with the number in the word that follows.
     Symbol,
-    /// Pushes the value that the expression has to have.
+    /// Pushes the value that the expression must have.
     Target,
     Add,
     Sub,
@@ -22,10 +22,10 @@ pub(in crate::lower) enum Opcode {
 }
 
 impl Opcode {
-    /// The most values on the stack: expressions are at most [`MAX_DIM_DEPTH`](crate::spec::MAX_DIM_DEPTH) deep, and no more than twice as deep once solved for
-    /// a symbol.
+    /// The max stack depth. Expressions have a depth of at most [`MAX_DIM_DEPTH`](crate::spec::MAX_DIM_DEPTH), and at
+    /// most twice that when solved for a symbol.
     pub(in crate::lower) const STACK: u32 = 2 * crate::spec::MAX_DIM_DEPTH as u32 + 2;
 }
 
-/// The name that stands for the value that the expression has to have.
+/// The placeholder name of the value that the expression must have.
 pub(in crate::lower) const TARGET: &str = "";

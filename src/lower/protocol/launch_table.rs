@@ -1,15 +1,17 @@
-//! The table of a module's launches on the devices of one API: what the helpers of launches have to know of each kernel and image.
+//! The table of a module's launches on the devices of one API: what the launch helpers need to know about each kernel
+//! and image.
 //!
-//! It begins with a [`LaunchTable`], behind which stand the [`KernelRecord`]s. Records name each other, and texts, by their offsets from the table's
-//! beginning. Cells are in the module's state for the API, and are named by their offsets there.
+//! It begins with a [`LaunchTable`], followed by the [`KernelRecord`]s. Records refer to each other, and to strings, by
+//! offsets from the table's start. Cells are in the module's state for the API; records refer to them by offsets in the
+//! state.
 
 use super::layout::{Descriptor, Encode, POOL_ALIGN, descriptors};
 use target_lexicon::Endianness;
 
 descriptors! {
-    /// The beginning of a table.
+    /// The header of a table.
     LaunchTable {
-        /// Number of images, and the first [`ImageRecord`].
+        /// Number of images, then the offset of the first [`ImageRecord`].
         images: u32,
         first_image: u32,
     }
@@ -18,24 +20,27 @@ descriptors! {
     KernelRecord {
         /// The name in the images, a C string.
         entry: u32,
-        /// The cells of the kernel's handles, one for each device.
+        /// The cells of the kernel's handles, one per device.
         cells: u32,
-        /// Number of images that the kernel may be loaded from, and the first [`ImageChoice`]. The one that is preferred comes first.
+        /// Number of images that the kernel may be loaded from, then the offset of the first [`ImageChoice`]. Choices
+        /// are in order of preference.
         choices: u32,
         first_choice: u32,
-        /// The dynamic shared memory that the kernel asks for, a [`SharedKind`], and bytes.
+        /// The max dynamic shared memory of its launches, in bytes: 0 if the kernel needn't request it, [`ALL_SHARED`]
+        /// for all that the device has.
         shared: u32,
-        shared_bytes: u32,
-        /// Not 0 where the kernel may have clusters of more than 8 blocks.
+        /// The static shared memory in bytes, or [`ASK_DRIVER`].
+        own_shared: u32,
+        /// Nonzero if the kernel may have clusters of more than 8 blocks.
         non_portable: u32,
-        /// Number of [`ParamSizes`], and the first.
+        /// Number of [`ParamSizes`], then the offset of the first.
         params: u32,
         first_params: u32,
     }
 
     /// An image that a kernel may be loaded from.
     ImageChoice {
-        /// The compute capabilities that it is for: the least, and the one behind the last.
+        /// The range of compute capabilities that the image supports: the first, and one past the last.
         least: u32,
         end: u32,
         /// The [`ImageRecord`].
@@ -44,7 +49,7 @@ descriptors! {
 
     /// An image.
     ImageRecord {
-        /// The offset of the bytes among the module's images, by [`IMAGE_ALIGN`].
+        /// The offset of the bytes among the module's images, in units of [`IMAGE_ALIGN`].
         bytes: u32,
         /// The cells of the loaded image's handles.
         cells: u32,
@@ -52,7 +57,7 @@ descriptors! {
 
     /// The sizes of the parameters that a launch passes.
     ParamSizes {
-        /// How many they are, and the first, an unsigned word.
+        /// The number of sizes, then the offset of the first, an unsigned word.
         count: u32,
         first: u32,
     }
@@ -61,14 +66,7 @@ descriptors! {
 /// The alignment of images in bytes.
 pub(in crate::lower) const IMAGE_ALIGN: usize = 64;
 
-/// How the dynamic shared memory is stated that a kernel asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub(in crate::lower) enum SharedKind {
-    /// The kernel asks for none.
-    None,
-    /// So many bytes.
-    Bytes,
-    /// All that a block of the device may have but so many bytes.
-    AllBut,
-}
+/// All dynamic shared memory that a block of the device may have in addition to the kernel's static one.
+pub(in crate::lower) const ALL_SHARED: u32 = u32::MAX;
+/// The images don't state the static shared memory, so the driver is queried.
+pub(in crate::lower) const ASK_DRIVER: u32 = u32::MAX;

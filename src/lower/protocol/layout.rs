@@ -1,11 +1,11 @@
-//! How a descriptor lies in memory: the encoder writes a `#[repr(C)]` struct field by field in the byte order of the module's target, and
-//! generated code loads a field by the offset and the type that the struct gives it.
+//! The memory layout of descriptors. The encoder writes a `#[repr(C)]` struct field by field, in the byte order of the
+//! module's target. Generated code loads a field with the struct's offset and type for it.
 
 use crate::ir::Type;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// A part of a descriptor, which has the same size for every target.
+/// A part of a descriptor. Its size is the same on every target.
 pub(in crate::lower) trait Encode: Copy {
     /// Its size in bytes.
     const SIZE: usize;
@@ -13,13 +13,13 @@ pub(in crate::lower) trait Encode: Copy {
     /// Appends its bytes.
     fn write(&self, order: Endianness, bytes: &mut Vec<u8>);
 
-    /// Reads it from the beginning of `bytes`; `None` where there are too few.
+    /// Reads it from the start of `bytes`; `None` if they are too few.
     fn read(order: Endianness, bytes: &[u8]) -> Option<Self>;
 }
 
 /// A whole descriptor.
 pub(in crate::lower) trait Descriptor: Encode {
-    /// The struct's name, for the error that tells of a missing descriptor.
+    /// The struct's name, for the error about a missing descriptor.
     const NAME: &'static str;
     /// The name, offset and size of each field.
     #[cfg(test)]
@@ -30,7 +30,7 @@ pub(in crate::lower) trait Descriptor: Encode {
 pub(in crate::lower) trait Scalar: Encode {
     /// The type of the load.
     const TYPE: Type;
-    /// Whether a wider integer has the same sign.
+    /// Whether loads sign-extend it to a wider integer.
     const SIGNED: bool;
 }
 
@@ -70,7 +70,7 @@ integers! {
     i32: I32, true;
 }
 
-/// Bytes without a meaning.
+/// Padding.
 impl<const N: usize> Encode for [u8; N] {
     const SIZE: usize = N;
 
@@ -103,7 +103,8 @@ impl Scalar for DLDataType {
     const SIGNED: bool = false;
 }
 
-/// A field of a descriptor: where it is behind the descriptor's address, and what a load of it gives. [`field!`] makes it.
+/// A field of a descriptor: its offset from the descriptor's address, and the type of a load. Create it with
+/// [`field!`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct DescriptorField {
     pub offset: i32,
@@ -112,17 +113,17 @@ pub(in crate::lower) struct DescriptorField {
 }
 
 impl DescriptorField {
-    /// The field at an offset of `D`; the function gives the field's type.
+    /// The field at an offset of `D`. The function determines the field's type.
     pub(in crate::lower) const fn new<D, T: Scalar>(offset: usize, _: fn(&D) -> T) -> Self {
         DescriptorField { offset: offset as i32, ty: T::TYPE, signed: T::SIGNED }
     }
 
-    /// The same field, of a `D` that ends at the address instead of beginning there.
+    /// The same field, relative to the end of a `D` instead of its start.
     pub(in crate::lower) const fn of_ending<D: Descriptor>(self) -> Self {
         DescriptorField { offset: self.offset - D::SIZE as i32, ..self }
     }
 
-    /// The same field, of a struct behind a `D` that begins at the address.
+    /// The same field, of a struct that follows a `D`; relative to the start of the `D`.
     pub(in crate::lower) const fn behind<D: Descriptor>(self) -> Self {
         DescriptorField { offset: self.offset + D::SIZE as i32, ..self }
     }
@@ -141,7 +142,7 @@ macro_rules! field {
 }
 pub(in crate::lower) use field;
 
-/// The offset of a struct's field, or the size of the struct, as IR takes it.
+/// The offset of a struct's field, or the size of the struct, in the type that IR takes.
 macro_rules! offset {
     ($layout:ident, $($field:ident).+) => {
         const { std::mem::offset_of!($layout, $($field).+) as i32 }
@@ -149,7 +150,7 @@ macro_rules! offset {
 }
 pub(in crate::lower) use offset;
 
-/// Declares descriptors. Their fields fill them, so that writing one field after the other writes the struct.
+/// Declares descriptors. Their fields leave no padding, so writing one field after the other writes the struct.
 macro_rules! descriptors {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {$(
         $(#[$doc])*
@@ -198,7 +199,7 @@ impl Descriptors<'_> {
     /// The descriptor at an offset.
     ///
     /// # Errors
-    /// The pool ends before it; the text says which descriptor was looked for.
+    /// The pool is too short; the message says which descriptor is missing.
     pub(in crate::lower) fn read<D: Descriptor>(&self, offset: u32) -> Result<D, String> {
         let bytes = self.bytes.get(offset as usize..);
         let missing = || format!("the {} at byte {offset} of the constant pool", D::NAME);
@@ -234,7 +235,7 @@ mod tests {
         align: 8,
     };
 
-    /// Each field is where `offset_of` says, in the target's byte order.
+    /// Each field is at its `offset_of`, in the target's byte order.
     #[test]
     fn fields_are_written_by_their_own_width() {
         for (order, lanes, expected) in
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(least.of_ending::<SignatureDescriptor>().offset, 2 - SignatureDescriptor::SIZE as i32);
     }
 
-    /// A descriptor that the pool ends before is told by its name.
+    /// The error about a descriptor after the pool's end names it.
     #[test]
     fn a_descriptor_that_is_cut_short_is_missing() {
         let mut bytes = vec![0; 8];

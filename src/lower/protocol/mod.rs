@@ -1,5 +1,5 @@
-//! What the encoder and the binder share: layouts of descriptors, the expression code, message templates, the state of one call, and
-//! the capabilities that all of these ask of the runtime helpers.
+//! Definitions that the encoder and the binder share: layouts of descriptors, the expression code, message templates,
+//! the state of one call, and the capabilities that these require of the runtime helpers.
 
 mod capability;
 pub(super) mod derive;

@@ -1,21 +1,21 @@
-//! Message templates: error messages with places for values, as bytes.
+//! Message templates: error messages with placeholders for values, as bytes.
 //!
-//! The first piece of a template is the error's kind, the other pieces are the message. A byte stands for:
+//! The first piece of a template is the error's kind; the others form the message. A byte encodes:
 //!
 //! | byte | stands for |
 //! | --- | --- |
 //! | `00` | the end |
-//! | `01` to `1f`, `80` to `9f` | a [`Directive`] with the number of its field in the context, plus 1, in the lower four bits |
-//! | `20` to `7f` | the text that begins with the byte and ends with a NUL |
-//! | `a0` to `af` | a [`Directive`] whose field is always the same |
-//! | from `b0` on | the text that is so many bytes into the shared texts ([`SHARED`]) |
+//! | `01` to `1f`, `80` to `9f` | a [`Directive`]; the lower four bits are its field's number in the context, plus 1 |
+//! | `20` to `7f` | the string that begins with the byte and ends with a NUL |
+//! | `a0` to `af` | a [`Directive`] with a fixed field |
+//! | from `b0` on | a shared string: the byte minus `b0` is its offset in [`SHARED`] |
 //!
-//! So each piece is one byte, but for a text, which stands in the template as a C string. [`report`](crate::lower::binder::report) reads
-//! templates.
+//! So each piece is one byte, except for a string, which is stored in the template as a C string.
+//! [`report`](crate::lower::binder::report) reads templates.
 
 use super::state::Field;
 
-/// An instruction of a template: which value is printed, and how.
+/// An instruction of a template: which value to print, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(in crate::lower) enum Directive {
@@ -35,44 +35,47 @@ pub(in crate::lower) enum Directive {
     Device,
     /// A `DLDevice`, always with its number.
     NumberedDevice,
-    /// Characters in quotes; the next field is how many bytes they are.
+    /// Characters in quotes; the next field is their number in bytes.
     Quoted,
-    /// The symbols of the [expression](super::descriptor::ExprDescriptor) at this address that have a value, with the value and its path.
+    /// The symbols of the [expression](super::descriptor::ExprDescriptor) at this address that have a value. Each is
+    /// printed with its value and path.
     Bindings,
     /// The symbols of the expression that have no value.
     Unknown,
-    /// The text behind the byte, which begins with a byte that no other text begins with.
+    /// The string after the byte. It begins with a byte that no other string begins with.
     Text,
     // In `report`'s own templates.
-    /// The template's end, unless field 1 is something.
+    /// The template's end, unless field 1 is nonzero.
     Unless,
-    /// The steps of the path that the context is.
+    /// The steps of the path that is the context.
     Steps,
-    /// The key of a registered type, and the template's end; nothing where the type isn't registered.
+    /// The key of a registered type, and the template's end; nothing if the type isn't registered.
     TypeKey,
-    /// ` on argument #` and the number of the argument; nothing for a value that isn't an argument, whose number is negative.
+    /// ` on argument #` and the number of the argument. Nothing for a value that isn't an argument; its number is
+    /// negative.
     Argument,
-    /// The text `` when calling: `...`, expected ``, a C string; of a long signature the template that begins with [`Stated`](Self::Stated).
+    /// The string `` when calling: `...`, expected ``, a C string. For a long signature, the template that begins with
+    /// [`Stated`](Self::Stated).
     Calling,
-    /// In the template of a long signature: the text behind the byte, where the subject of the message is that of so many `Stated` before it,
-    /// counted from -1, which is the call itself.
+    /// In the template of a long signature: the string after the byte, printed only for one subject. The number of
+    /// earlier `Stated` pieces, minus 1, is the subject's number; -1 is the call itself.
     Stated,
 }
 
-/// Directives from this one on have codes of their own.
+/// Directives from this one on have their own codes.
 pub(in crate::lower) const FIRST_FIXED: Directive = Directive::Type;
 const FIXED: u8 = 0xa0;
-/// Bytes that texts begin with.
+/// The bytes that begin a string.
 pub(in crate::lower) const TEXT: std::ops::RangeInclusive<u8> = 0x20..=0x7f;
-/// Shared texts from here on.
+/// The first byte for shared strings.
 pub(in crate::lower) const SHARED_TEXT: u8 = 0xb0;
 const _: () = assert!(FIXED + Directive::Stated as u8 - (FIRST_FIXED as u8) < SHARED_TEXT);
 
-/// Fields of a context that a directive may name.
+/// The number of fields of a context that directives can refer to.
 pub(in crate::lower) const MAX_FIELDS: u32 = 15;
 
 impl Directive {
-    /// All directives, by their numbers.
+    /// All directives, in the order of their numbers.
     pub(in crate::lower) const ALL: [Self; 18] = [
         Directive::Number,
         Directive::String,
@@ -107,12 +110,12 @@ impl Directive {
         base | (field as u8 + 1)
     }
 
-    /// The byte of a directive whose field is always the same.
+    /// The byte of a directive with a fixed field.
     pub(in crate::lower) const fn own_code(self) -> u8 {
         FIXED + self as u8 - FIRST_FIXED as u8
     }
 
-    /// The directive that a byte stands for; `None` for the end, a text and a shared text.
+    /// The directive that a byte encodes; `None` for the end, a string and a shared string.
     pub(in crate::lower) fn of_code(code: u8) -> Option<Self> {
         match code {
             0x01..=0x0f => Some(Directive::Number),
@@ -124,7 +127,7 @@ impl Directive {
         }
     }
 
-    /// How many C strings it makes at most, but for lists of symbols and steps into containers.
+    /// The max number of C strings that it prints, not counting lists of symbols and steps into containers.
     pub(in crate::lower) const fn strings(self) -> usize {
         match self {
             // `code 99, 8 bits, x4`
@@ -136,12 +139,12 @@ impl Directive {
             Directive::Type | Directive::Argument => 2,
             Directive::Unless | Directive::Steps | Directive::Bindings | Directive::Unknown => 0,
             Directive::Number | Directive::String | Directive::ValuePath | Directive::Text | Directive::TypeKey => 1,
-            // of a long signature they are [`CALLING_STRINGS`]
+            // a long signature has [`CALLING_STRINGS`]
             Directive::Calling | Directive::Stated => 1,
         }
     }
 
-    /// The field, where it is always the same.
+    /// The field, for a directive with a fixed one.
     pub(in crate::lower) const fn field(self) -> Option<Field> {
         match self {
             Directive::Type | Directive::DType | Directive::Device | Directive::Quoted => Some(Field::Got),
@@ -157,23 +160,24 @@ impl Directive {
 /// A piece of a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum Piece<'a> {
-    /// A fixed text.
+    /// A fixed string.
     Text(&'a str),
-    /// A value: how it is printed, and which field of the context it is.
+    /// A value: how to print it, and the number of its field in the context.
     Value(Directive, u32),
-    /// A text that only messages about its subject show: [`Directive::Stated`].
+    /// A string that is printed only in messages about its subject: [`Directive::Stated`].
     Stated(&'a str),
 }
 
-/// Texts that the templates of the runtime helpers have in common. The last begins less than 80 bytes behind the first.
+/// Strings that the templates of the runtime helpers share. The last one begins less than 80 bytes after the first.
 pub(in crate::lower) const SHARED: [&str; 6] =
     ["ValueError", "TypeError", "Mismatched ", " on argument #", ", got ", "type of "];
 
-/// The most C strings that a template makes, but for lists of symbols and steps into containers;
-/// [`report`](crate::lower::binder::report) has room for them.
+/// The max number of C strings that a template prints, not counting lists of symbols and steps into containers.
+/// [`report`](crate::lower::binder::report) reserves room for them.
 pub(in crate::lower) const MAX_STRINGS: usize = 40;
 
-/// The most names of parameters that a message shows of a long signature.
+/// The max number of parameter names that a message shows of a long signature.
 pub(in crate::lower) const MOST_NAMES: usize = 100;
-/// The most C strings that the template of a long signature makes: names, and the texts before, between and behind them.
+/// The max number of C strings that the template of a long signature prints: names, and the strings before, between and
+/// after them.
 pub(in crate::lower) const CALLING_STRINGS: usize = MOST_NAMES + 6;

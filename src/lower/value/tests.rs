@@ -1,4 +1,5 @@
-//! Values that a function checks and takes apart, on the interpreter and on every backend. All of them have to see the same.
+//! Values that a function checks and takes apart, on the interpreter and on every backend. All must produce the same
+//! results.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,21 +20,21 @@ use tvm_ffi_runtime::{Any, AnyView, Array, Function, List, Shape, Tensor};
 const CALLER: &str = "f(x: Tensor([n, m], float32))";
 const ORIGINS: [(&str, i64); 2] = [("n", 3), ("m", 4)];
 
-/// What the function returns where it refuses a value, with the code of the error.
+/// Added to the error code that the function returns when it rejects a value.
 const REFUSED: i64 = 100;
 
-/// How the words of a value are looked at, while the function runs.
+/// How to display the words of a value while the function runs.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     /// Numbers and pointers.
     Word,
-    /// The address of characters, and how many they are.
+    /// The address of characters, and their number.
     Text,
-    /// The address of integers, and how many they are.
+    /// The address of integers, and their number.
     Numbers,
     /// The address of a `TVMFFIAny`.
     Any,
-    /// The address of `TVMFFIAny`s, and how many they are.
+    /// The address of `TVMFFIAny`s, and their number.
     Anys,
     /// A `DLTensor*`: its sizes and strides.
     Descriptor,
@@ -41,7 +42,7 @@ enum Look {
     Data,
 }
 
-/// How the words of a type are looked at.
+/// How to display the words of a type.
 fn looks(ty: &ParamType) -> Vec<Look> {
     match ty {
         ParamType::Str | ParamType::Bytes => vec![Look::Text],
@@ -63,9 +64,9 @@ thread_local! {
     static SEEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Looks at words that the function has written; those beyond the values are the symbols that it bound.
+/// Reads words that the function has written; words after those of the values are the symbols that it bound.
 extern "C" fn see(words: *const u64, count: i64) {
-    // SAFETY: the function has written so many.
+    // SAFETY: the function has written `count` words at `words`.
     let mut words = unsafe { std::slice::from_raw_parts(words, count as usize) }.iter().copied();
     let mut next = || words.next();
     let pointer = |word: u64| std::ptr::with_exposed_provenance::<c_void>(word as usize);
@@ -84,7 +85,7 @@ extern "C" fn see(words: *const u64, count: i64) {
             }
             continue;
         }
-        // SAFETY: (all below) the checks vouch for what the words of the type are.
+        // SAFETY: (all below) the checks guarantee that the words match the type.
         seen.push(unsafe {
             match look {
                 Look::Word => format!("{:#x}", first),
@@ -118,12 +119,12 @@ extern "C" fn see(words: *const u64, count: i64) {
     SEEN.set(seen);
 }
 
-/// The types of a row, as one text: `int64; str`.
+/// Parses the types of a row, separated by semicolons: `int64; str`.
 fn types(text: &str) -> Vec<ParamType> {
     text.split("; ").map(|ty| ty.parse().unwrap()).collect()
 }
 
-/// What a result of these types is called, or captured values where there are several.
+/// Names a single value as a call's result, and several values as captured values.
 fn expected(types: Vec<ParamType>) -> Expected<'static> {
     let (place, name): (_, fn(usize) -> String) = match types.len() {
         1 => ("called by", |_| "result of `callee`".to_owned()),
@@ -138,7 +139,7 @@ fn expected(types: Vec<ParamType>) -> Expected<'static> {
     }
 }
 
-/// `int32_t f(const TVMFFIAny* values)`: checks the values, and calls `see` with what is inside of them.
+/// `int32_t f(const TVMFFIAny* values)`: checks the values, and calls `see` with their contents.
 fn module(types: &[ParamType]) -> Result<VerifiedModule, String> {
     let mut unit = Unit::new(HOST_ENDIANNESS);
     let Unit { module, pool, .. } = &mut unit;
@@ -198,7 +199,7 @@ fn jits() -> Vec<Jit> {
     jits
 }
 
-/// What came of a call: what `see` saw, or the error.
+/// The outcome of a call: what `see` has displayed, or the error.
 fn outcome(code: i32) -> Result<String, String> {
     match (code, take_raised()) {
         (0, None) => Ok(SEEN.take().join("; ")),
@@ -210,7 +211,7 @@ fn outcome(code: i32) -> Result<String, String> {
     }
 }
 
-/// What comes of values of these types, which is the same everywhere.
+/// Runs on the interpreter and every backend, and returns the common outcome.
 fn run(text: &str, values: &[TVMFFIAny]) -> Result<String, String> {
     let types = types(text);
     let module = module(&types).unwrap();
@@ -219,21 +220,21 @@ fn run(text: &str, values: &[TVMFFIAny]) -> Result<String, String> {
     LOOKS.set(looks.clone());
     let mut interpreter = Interpreter::new(&module, NativeHost::new(jits[0].clone())).unwrap();
     let args = [Datum::Ptr(values.as_ptr().expose_provenance() as u64)];
-    // SAFETY: the values are as many as the types.
+    // SAFETY: there is one value for each type.
     let code = unsafe { interpreter.run("f", &args) }.unwrap();
     let Some(Datum::I32(code)) = code else { panic!("{code:?}") };
     let first = outcome(code as i32);
     for jit in jits {
         LOOKS.set(looks.clone());
         let code = jit.load(&module).unwrap();
-        // SAFETY: that is the function's type.
+        // SAFETY: this is the function's type.
         let f: extern "C" fn(*const TVMFFIAny) -> i32 = unsafe { std::mem::transmute(code.function("f").unwrap()) };
         assert_eq!(outcome(f(values.as_ptr())), first, "{text} on {:?}", jit.backend());
     }
     first
 }
 
-/// Runs with values that stay alive.
+/// Runs with values that stay alive during the call.
 fn check(text: &str, values: &[Any], expected: Result<&str, &str>) {
     // SAFETY: an `Any` is a `TVMFFIAny`; these are borrowed.
     let raw: Vec<TVMFFIAny> = values.iter().map(|value| unsafe { std::mem::transmute_copy(value) }).collect();
@@ -261,7 +262,7 @@ fn plain_values_are_taken_as_they_are() {
     check("Function", &[function], Ok(&address));
 }
 
-/// As for arguments (C8).
+/// The rules are those for arguments (contract C8).
 #[test]
 fn values_are_converted_as_arguments_are() {
     check("float64", &[1i64.into()], Ok("0x3ff0000000000000"));
@@ -270,7 +271,7 @@ fn values_are_converted_as_arguments_are() {
     check("bool", &[2i64.into()], Ok("0x1"));
     check("handle", &[().into()], Ok("0x0"));
     check("dtype", &["float16".into()], Ok("0x11002"));
-    // a mismatch of one converts it, and keeps the others
+    // a mismatch of one value converts that value and keeps the others
     check(
         "float64; str; Any",
         &[1i64.into(), "abc".into(), "defg".into()],
@@ -355,7 +356,7 @@ fn structures_are_taken_apart() {
     );
 }
 
-/// What the binder makes is in the function's frame.
+/// The binder's conversions are stored in the function's frame.
 #[test]
 fn borrowed_forms_are_taken_too() {
     let any = |index: TypeIndex, address: u64| TVMFFIAny {
@@ -381,11 +382,11 @@ fn borrowed_forms_are_taken_too() {
     assert_eq!(run("Tensor([k, 1], float32)", &raw).as_deref(), Ok("4.5; symbols [2]"));
 }
 
-/// The texts are problems of a body.
+/// These errors are reported as errors in a body.
 #[test]
 fn types_that_no_value_has_are_refused() {
     for (text, problem) in [
-        ("EnvStream", "result of `callee`: EnvStream is no type of a value"),
+        ("EnvStream", "result of `callee`: a value can't have type EnvStream; only a parameter can"),
         (
             "Tensor([i * k], float32)",
             "result of `callee`.shape[0]: nothing says the value of `i`: expected a dimension that is it alone, or that can be solved for it; result of `callee`.shape[0]: nothing says the value of `k`: expected a dimension that is it alone, or that can be solved for it",
@@ -399,7 +400,7 @@ fn types_that_no_value_has_are_refused() {
     }
 }
 
-/// Checks whose values point nowhere share their scratch memory, up to the most that a function may have.
+/// Checks whose results don't point into scratch memory share it, up to the maximum for a function.
 #[test]
 fn scratch_memory_is_shared_where_it_can_be() {
     let bytes = |text: &str, times: usize| {

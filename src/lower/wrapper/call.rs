@@ -1,7 +1,8 @@
-//! The call of a kernel: how control gets there, and the environment's part in it.
+//! Calling a kernel: the transfer of control, and the environment's streams.
 
 use super::places;
 use crate::ir::{Hint, IntCC, Type, Value};
+use crate::lower::args;
 use crate::lower::body::Code;
 use crate::lower::capi;
 use crate::lower::convention::{KernelReturn, params};
@@ -11,20 +12,20 @@ use crate::lower::kernel::{Kernel, Target};
 use crate::lower::launch;
 use crate::lower::protocol::{Piece, helpers};
 use crate::lower::unit::{Pool, Unit};
-use crate::spec::{ParamType, Part, Signature};
+use crate::spec::{KernelArg, ParamType, Part, Signature};
 
-/// The work of a wrapper on kernels of devices.
+/// A wrapper's work for device kernels.
 pub(super) enum OnDevice<'a> {
     Launch(launch::Prepared<'a>),
     FirstUses(launch::FirstUses),
 }
 
 impl<'a> OnDevice<'a> {
-    /// Adds the kernels to the module; `None` for a kernel of the host.
+    /// Adds the kernels to the module; `None` for a host kernel.
     pub(super) fn new(into: &mut Unit, signature: &'a Signature, kernel: &'a Kernel) -> Option<Self> {
         let called = encode::shown(signature, Subject::Call);
-        let Unit { module, pool, drivers, launches, .. } = into;
-        let into = launch::Into { module, pool, drivers, launches };
+        let Unit { module, pool, drivers, handles, prefix, launches, .. } = into;
+        let into = launch::Into { module, pool, drivers, handles, prefix, launches };
         match kernel.target()? {
             Target::Launch(spec) => Some(OnDevice::Launch(launch::prepare(into, spec, signature, &called))),
             Target::FirstUses(specs) => launch::first_uses(into, specs, &called).map(OnDevice::FirstUses),
@@ -33,8 +34,13 @@ impl<'a> OnDevice<'a> {
     }
 }
 
-/// The number of the device that a tensor parameter is on.
-pub(super) fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
+/// The ids of devices that are passed as kernel arguments, by tensor name.
+pub(super) fn device_ids(cx: &mut Context<'_, '_, '_>, args: &[KernelArg]) -> Vec<(String, Value)> {
+    args::tensors_with_device_id(args).into_iter().map(|name| (name.to_owned(), device_id(cx, name))).collect()
+}
+
+/// The id of the device that a tensor parameter is on.
+fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
     let param = cx.plan.signature.params().iter().find(|param| param.name == name);
     let tensor = param.and_then(|param| param.ty.as_tensor());
     let order = tensor.and_then(|tensor| cx.plan.tensors.iter().position(|known| std::ptr::eq(*known, tensor)));
@@ -45,7 +51,7 @@ pub(super) fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
     number
 }
 
-/// Launches a kernel, after which the code goes on where the launch has succeeded; gives the end of one that has failed.
+/// Launches a kernel and continues if it succeeds; returns the block and the code that a failed launch ends with.
 pub(super) fn launch(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
@@ -65,10 +71,10 @@ pub(super) fn launch(
         }
     };
     let params = params.iter().zip(args.iter().copied()).collect();
-    let asked = kernel.launch_spec().into_iter().flat_map(|spec| spec.tensors_with_device_id());
-    let device_ids = asked.map(|name| (name.to_owned(), device_id(cx, name))).collect();
+    let stated = kernel.launch_spec().and_then(|spec| spec.launch.stated_args());
+    let device_ids = device_ids(cx, stated.unwrap_or_default());
     let c = &mut cx.checks;
-    let inputs = launch::Inputs { params, device, kind, number, device_ids };
+    let inputs = launch::Inputs { args: args::Inputs { params, device_ids }, device, kind, number };
     match launch::emit(c.b, pool, prepared, &inputs) {
         Ok(failure) => Some(failure),
         Err(missing) => {
@@ -78,7 +84,7 @@ pub(super) fn launch(
     }
 }
 
-/// Calls a native kernel by its target, or does the first uses of kernels; gives its C result.
+/// Calls a native kernel through its target, or does the first-use work of kernels; returns its C result.
 pub(super) fn native(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
@@ -106,12 +112,12 @@ pub(super) fn native(
     }
 }
 
-/// What a native kernel returns; nothing for a kernel that has no C prototype.
+/// The C return type of a native kernel; nothing for a kernel without a C prototype.
 pub(super) fn returns(signature: &Signature, kernel: &Kernel) -> KernelReturn {
     kernel.returns(signature).unwrap_or(KernelReturn::Nothing)
 }
 
-/// Calls a body, or inlines a straight one; gives its status.
+/// Calls a body, or inlines a branch-free one; returns its status.
 pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option<Value> {
     match body {
         Code::Function { func, .. } => c.b.call(func, args),
@@ -119,7 +125,7 @@ pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option
     }
 }
 
-/// Puts the streams in their places among the values.
+/// Inserts the streams at their positions among the values.
 pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
     for (number, (param, values)) in cx.plan.signature.params().iter().zip(values).enumerate() {
         if param.ty == ParamType::EnvStream {
@@ -143,7 +149,7 @@ fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, number: usize, name: &s
     }
 }
 
-/// Raises where no tensor is present whose device has a stream.
+/// Raises an error if no tensor is present that determines the stream's device.
 fn require_stream(
     c: &mut Checks<'_, '_>,
     pool: &mut Pool,
@@ -161,7 +167,7 @@ fn require_stream(
     c.b.switch_to(bad);
     let table = c.b.data_addr(pool.data, 0);
     let template = c.b.iconst(Type::I32, i64::from(template));
-    // the template takes nothing from a context
+    // the template uses no values, so any address serves as context
     let report = helpers::report(c.b.module());
     if let Some(code) = c.b.call(report, &[table, template, table]) {
         places::append(c.b, pool, signature, Part::Param(number), code);

@@ -4,28 +4,29 @@ use super::places;
 use crate::ir::{FunctionBuilder, Value};
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Context;
-use crate::lower::once::{self, State};
+use crate::lower::once::{self, Source, State};
 use crate::lower::unit::{Pool, Unit};
 use crate::spec::{ParamType, Part, Signature};
 
-/// The states, each with the number of its parameter.
+/// The states, each with the index of its parameter.
 #[derive(Default)]
 pub(super) struct States(Vec<(usize, State)>);
 
 impl States {
-    /// Those of a signature.
+    /// Finds the states of a signature.
     pub(super) fn new(into: &mut Unit, signature: &Signature) -> Self {
         let Unit { module, pool, handles, prefix, .. } = into;
         let mut states = Vec::new();
         for (number, param) in signature.params().iter().enumerate() {
             if let ParamType::EnvState(name) = &param.ty {
-                states.push((number, handles.state(module, prefix, name, &mut pool.constants, pool.data)));
+                let source = Source::of_state(name);
+                states.push((number, handles.state(module, prefix, source, &mut pool.constants, pool.data)));
             }
         }
         States(states)
     }
 
-    /// Puts the states in their places among the values.
+    /// Loads the states and inserts them at their positions among the values.
     pub(super) fn take(&self, cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
         let (b, signature) = (&mut *cx.checks.b, cx.plan.signature);
         for (number, state) in &self.0 {

@@ -1,7 +1,7 @@
-//! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
+//! The wrapper of one function: the fast path, the route to the slow path, the kernel call, and the result.
 //!
-//! The files stand on one another: `places` ← `call`, `status` ← `result` ← `stated`; `places` ← `env_state`, `slow_path`; this file puts them together, with the
-//! [fast path](super::fast_path).
+//! Dependencies of the files: `places` ← `call`, `status` ← `result` ← `stated`; `places` ← `env_state`, `slow_path`.
+//! This file combines them with the [fast path](super::fast_path).
 
 mod call;
 mod env_state;
@@ -12,6 +12,7 @@ mod slow_path;
 mod stated;
 mod status;
 
+use super::args;
 use super::body::{self, Closure, Code, Extra, Place};
 use super::convention::params::beside_status;
 use super::convention::{Convention, KernelReturn, writes_result};
@@ -20,7 +21,7 @@ use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::ffi_call;
 use super::kernel::{Kernel, KernelCode};
-use super::launch::{Failure, Prepared};
+use super::launch::Failure;
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
@@ -34,9 +35,9 @@ use places::PlaceTable;
 use result::{BoundScratch, Owned, Packer, Status};
 use slow_path::{Prologue, Route, SlowPath};
 
-/// Lowers a wrapper into the unit, and the closures that its body makes.
+/// Lowers a wrapper into the unit, with the closures that its body creates.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
-    let asks_for_device = kernel.stated_args().is_some_and(|args| args.tensors_with_device_id().next().is_some());
+    let asks_for_device = kernel.stated_args().is_some_and(|args| !args::tensors_with_device_id(args).is_empty());
     let needs_devices = kernel.launch_spec().is_some() || asks_for_device;
     let plan = Plan::new(signature, kernel.stated_convention(), needs_devices);
     let descriptor = describe(into, &plan)?;
@@ -44,7 +45,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let mut closures = Vec::new();
     let body = match &kernel.code {
         KernelCode::Body(build) => {
-            // parts of a system library's functions have no prefix
+            // symbols of parts don't get the prefix of a system library
             let place = Place { wrapper: &signature.symbol(), is_c: false, captured: &[] };
             let lowered = body::lower(into, signature, place, &**build)?;
             closures = lowered.closures;
@@ -58,14 +59,15 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     Ok(func)
 }
 
-/// Lowers a body into the unit as a C function, and the closures that it makes.
+/// Lowers a body into the unit as a C function, with the closures that it creates.
 pub(super) fn lower_c_function(into: &mut Unit, signature: &Signature, body: &Kernel) -> Result<FuncRef, LowerError> {
     let function = || signature.name().to_owned();
     let KernelCode::Body(build) = &body.code else {
         let problem = "is no body, of which C functions are made".to_owned();
         return Err(LowerError::KernelReturn { function: function(), problem });
     };
-    let place = Place { wrapper: signature.name(), is_c: true, captured: &[] };
+    let symbol = into.c_symbol(signature);
+    let place = Place { wrapper: &symbol, is_c: true, captured: &[] };
     let lowered = body::lower(into, signature, place, &**build)?;
     lower_closures(into, lowered.closures)?;
     match lowered.code {
@@ -74,15 +76,15 @@ pub(super) fn lower_c_function(into: &mut Unit, signature: &Signature, body: &Ke
     }
 }
 
-/// Lowers the closures that a body makes.
+/// Lowers the closures that a body creates.
 fn lower_closures(into: &mut Unit, mut closures: Vec<Closure>) -> Result<(), LowerError> {
-    // closures may make closures
+    // a closure's body may create more closures
     while let Some(closure) = closures.pop() {
         let Closure { func, symbol, signature, build, captured } = closure;
         let kernel = Kernel::of_body(build);
         kernel.check(&signature)?;
         let KernelCode::Body(build) = &kernel.code else { continue };
-        // the handle is the closure's own, in which the slow path can't pass anything
+        // bind first: the handle is the closure's own, so the slow path can't use it to pass the caller's arguments
         let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention(), false) };
         let descriptor = describe(into, &plan)?;
         let place = Place { wrapper: &symbol, is_c: false, captured: &captured };
@@ -93,7 +95,7 @@ fn lower_closures(into: &mut Unit, mut closures: Vec<Closure>) -> Result<(), Low
     Ok(())
 }
 
-/// Writes the descriptor of a signature.
+/// Encodes the descriptor of a signature.
 fn describe(into: &mut Unit, plan: &Plan<'_>) -> Result<Encoded, LowerError> {
     let signature = plan.signature;
     let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
@@ -106,7 +108,7 @@ fn describe(into: &mut Unit, plan: &Plan<'_>) -> Result<Encoded, LowerError> {
     Ok(descriptor)
 }
 
-/// Defines a wrapper that is declared.
+/// Defines a declared wrapper.
 fn define(
     into: &mut Unit,
     func: FuncRef,
@@ -164,9 +166,9 @@ fn define(
     finished.map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
 }
 
-/// A wrapper whose kernel takes the argument array.
+/// Writes a wrapper whose kernel takes the argument array.
 fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
-    // where the binder has made the checks, nobody needs the values of the arguments
+    // if the binder has made the checks, the values of the arguments aren't needed
     if prologue.bound.is_none() {
         require_arity(cx, prologue);
         fast_path::lower(cx, prologue.given.args, false);
@@ -177,13 +179,13 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prolo
     call_native(cx, pool, NativeKernel { kernel, on_device: None, stated: None }, args, Owned::default());
 }
 
-/// The things outside of its module that a wrapper needs, besides its kernel.
+/// What a wrapper needs from outside its module, besides its kernel.
 struct Outside<'a> {
     states: &'a States,
     packer: Option<Packer>,
 }
 
-/// A wrapper that takes the arguments apart.
+/// Writes a wrapper that passes the arguments' values to its kernel.
 fn unpack(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
@@ -221,7 +223,7 @@ fn unpack(
     }
 }
 
-/// Requires as many arguments as there are once defaults are filled in, and an array that has them.
+/// Requires the number of arguments after defaults are filled in, and a non-null array unless that number is 0.
 fn require_arity(cx: &mut Context<'_, '_, '_>, prologue: &Prologue) {
     let (c, passed) = (&mut cx.checks, cx.plan.passed);
     let count = c.b.iconst(Type::I32, passed as i64);
@@ -231,12 +233,12 @@ fn require_arity(cx: &mut Context<'_, '_, '_>, prologue: &Prologue) {
     }
 }
 
-/// A kernel that isn't a body, what is done with kernels of devices, and the C parameters that a kernel states.
+/// A kernel that isn't a body, with its work for device kernels and its stated C parameters.
 #[derive(Clone, Copy)]
 struct NativeKernel<'a> {
     kernel: &'a Kernel,
     on_device: Option<&'a OnDevice<'a>>,
-    stated: Option<&'a Prepared<'a>>,
+    stated: Option<&'a args::Call<'a>>,
 }
 
 /// Calls a native kernel and passes its result on.
@@ -270,7 +272,7 @@ fn call_native(
     let c = &mut cx.checks;
     match (returns, result) {
         (KernelReturn::Status, Some(status)) => {
-            // the error of a first use's code is raised
+            // the code of the first-use work has raised its error already
             let status = Status { kernel: Some(kernel).filter(|kernel| !kernel.is_on_device()), code: status };
             result::unless_failed(c, pool, signature, status, &owned);
             match beside {
@@ -286,7 +288,8 @@ fn call_native(
     }
 }
 
-/// Returns what a launch's kernel fills, or the code of the launch's error, which is raised.
+/// Returns what the launched kernel fills. If the launch failed, returns the code of its error, which is already
+/// raised.
 fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, failure: Option<Failure>, owned: Owned<'_>) {
     let c = &mut cx.checks;
     if let Some(Failure { block, code }) = failure {
@@ -298,13 +301,14 @@ fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, failure: Option<Failu
     result::written(c, pool, cx.plan.signature, owned);
 }
 
-/// A body, and the caller's own arguments if it takes them.
+/// A body, and the caller's own arguments if the body needs them.
 struct BodyCall<'a> {
     code: Code,
     originals: Option<&'a Originals>,
 }
 
-/// Calls a body and passes its status up. It writes a scalar result itself; any other that it writes is checked.
+/// Calls a body and returns its status. The body writes a scalar result itself; any other result that it writes is
+/// checked.
 fn call_body(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,

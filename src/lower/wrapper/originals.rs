@@ -1,4 +1,4 @@
-//! The caller's own arguments, for a body that passes some of them on: as the caller has them, and not as the checks have made them.
+//! The caller's own arguments, for a body that passes some of them on unchanged, without the conversions of the checks.
 
 use crate::ir::{DataRef, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{dtype_word, pair};
@@ -7,15 +7,15 @@ use crate::lower::unit::Pool;
 use crate::spec::{DefaultValue, ParamType, Signature};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
-/// The type index of the result with which a wrapper gets arguments that the binder has made. A caller passes a result that is None
-/// (contract C1.2), so that no caller passes this one.
+/// Type index that marks the result when the slow path calls a wrapper with the binder's arguments. Callers pass a
+/// result that is None (contract C1.2), so no caller passes this index.
 pub(super) const MARK: i64 = i32::MIN as i64;
 
-/// What stands for the arguments that a call leaves out.
+/// The default values for arguments that a call leaves out.
 pub(super) struct Originals {
-    /// The constant pool that has the texts of defaults.
+    /// The constant pool that contains the strings of defaults.
     table: DataRef,
-    /// Number of arguments that each call has.
+    /// The minimum number of arguments of a call.
     least: usize,
     defaults: Vec<Default>,
 }
@@ -55,7 +55,8 @@ impl Originals {
         Originals { table: pool.data, least: signature.arity().0, defaults }
     }
 
-    /// The address of the caller's arguments, with defaults behind them: the caller's own array where there are no defaults.
+    /// The address of the caller's arguments followed by defaults. If there are no defaults, it is the caller's own
+    /// array.
     pub(super) fn array(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value) -> Value {
         if self.defaults.is_empty() {
             return args;
@@ -110,12 +111,13 @@ fn copy(b: &mut FunctionBuilder<'_>, from: Value, to: Value, offset: i32) {
     }
 }
 
-/// The caller's arguments in a wrapper that its slow path may have called: then the slow path has passed them in place of the handle.
+/// The caller's arguments, in a wrapper that its slow path may have called. In that case the slow path has passed them
+/// instead of the handle.
 pub(super) fn of_this_call(b: &mut FunctionBuilder<'_>, has_result: bool) -> Value {
     let [handle, args, result] = [0, 1, 3].map(|i| b.param(i));
     let marked = match has_result {
         true => result,
-        // the caller of a function that returns nothing may pass no result; an argument is never marked
+        // the caller may pass no result to a function that returns nothing; the arguments are never marked
         false => {
             let null = b.icmp_imm(IntCC::Eq, result, 0);
             b.select(null, args, result)

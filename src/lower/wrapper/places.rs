@@ -1,4 +1,4 @@
-//! The places that errors of a wrapper end in.
+//! The source locations (`Place`s) added to the errors of a wrapper.
 
 use crate::ir::{BinaryOp, ConvertOp, DataRef, FunctionBuilder, MemFlags, Type, Value};
 use crate::lower::abi::ANY_SIZE;
@@ -7,14 +7,16 @@ use crate::lower::trace;
 use crate::lower::unit::Pool;
 use crate::spec::{Part, Place, Signature};
 
-/// Appends the place of a part of the signature, if it has one, to the backtrace of the error that is raised with `code`.
+/// Appends the place of a part of the signature to the backtrace of the error raised with `code`; does nothing if the
+/// part has no place.
 pub(super) fn append(b: &mut FunctionBuilder<'_>, pool: &mut Pool, signature: &Signature, part: Part, code: Value) {
     if let Some([line, wrapper]) = texts(b, pool, signature, part) {
         trace::append_texts(b, line, wrapper, code);
     }
 }
 
-/// The texts of [`append_texts`](trace::append_texts) in the wrapper that is being written, for a part that has a place.
+/// The arguments of [`append_texts`](trace::append_texts) for a part of the signature, in the current wrapper; `None`
+/// if the part has no place.
 pub(super) fn texts(
     b: &mut FunctionBuilder<'_>,
     pool: &mut Pool,
@@ -31,24 +33,24 @@ fn line(place: &Place) -> String {
     trace::line(&place.file, place.line, &place.function)
 }
 
-/// The places of a signature by the numbers that `bind` gives to the subjects of its checks: the parameters that are passed, the constraints,
-/// the result; the call itself, whose number is -1, comes last.
+/// The places of a signature, indexed by the numbers that `bind` assigns to the subjects of its checks: the passed
+/// parameters, the constraints, the result. The call itself has number -1 and comes last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlaceTable {
-    /// The data that has it.
+    /// The data that contains the table.
     data: DataRef,
     /// The offset and the length of the end of the wrapper's line.
     wrapper: (u32, usize),
-    /// The offset of a [`SizedText`] for each.
+    /// The offset of an array with a [`SizedText`] for each subject.
     offset: u32,
-    /// The number of the call itself.
+    /// The index of the call itself.
     last: i64,
-    /// Offset in the scratch memory of the subject's number.
+    /// Offset of the subject's number in the scratch memory.
     number: i32,
 }
 
 impl PlaceTable {
-    /// The table of a signature, written into the pool; `None` where the signature has no place.
+    /// Writes the table of a signature into the pool; `None` if the signature has no place.
     pub(super) fn new(pool: &mut Pool, signature: &Signature, wrapper: &str) -> Option<Self> {
         if !signature.has_places() {
             return None;
@@ -60,7 +62,7 @@ impl PlaceTable {
         let parts: Vec<_> = passed.into_iter().chain(constraints).chain([Part::Result, Part::Signature]).collect();
         let mut bytes = Vec::new();
         for part in &parts {
-            // a part without a place adds nothing to the backtrace
+            // a part without a place has an empty string, which adds nothing to the backtrace
             let line = signature.place(*part).map_or_else(String::new, line);
             let text = SizedText { text: pool.constants.text(&line), len: line.len() as u32 };
             bytes.extend(pool.constants.encoded(&text));
@@ -71,7 +73,8 @@ impl PlaceTable {
         Some(PlaceTable { data: pool.data, wrapper, offset, last: parts.len() as i64 - 1, number })
     }
 
-    /// Appends the place of the subject whose check has failed to the backtrace of the error that `bind` has raised with `code`.
+    /// Appends the place of the subject that failed its check to the backtrace of the error that `bind` has raised with
+    /// `code`.
     pub(super) fn append(&self, b: &mut FunctionBuilder<'_>, scratch: Value, code: Value) {
         let number = b.load(Type::I64, scratch, self.number, MemFlags::ALIGNED);
         let last = b.i64(self.last);

@@ -1,4 +1,4 @@
-//! Results: scalars, tensors that the wrapper allocates, and what a kernel writes.
+//! Results: scalars, tensors allocated by the wrapper, and results written by a kernel.
 
 use super::{places, status};
 use crate::ir::{BinaryOp, DataRef, Hint, IntCC, MemFlags, StackSlot, Type, Value};
@@ -18,30 +18,30 @@ use crate::lower::unit::{Pool, Unit};
 use crate::spec::{DType, Device, ParamType, Part, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
 
-/// Index of the wrapper's parameter that is the address of its result.
+/// Index of the wrapper's parameter for the address of its result.
 const RESULT: usize = 3;
 
-/// Returned tensors before the kernel fills them.
+/// Returned tensors, before the kernel fills them.
 pub(super) struct Allocated {
     /// The objects, in order.
     objects: Vec<Value>,
-    /// The values that the kernel takes for them.
+    /// The values passed to the kernel for them.
     pub passed: Vec<Value>,
-    /// The function that makes an Array of them; `None` for one tensor, which is returned as it is.
+    /// The function that packs them into an Array; `None` for a single tensor, which is returned directly.
     pub packer: Option<Packer>,
 }
 
-/// The runtime's function that makes an Array.
+/// The runtime function that creates an Array.
 #[derive(Clone, Copy)]
 pub(super) struct Packer {
     make: once::Handle,
-    /// The error where the runtime has none.
+    /// The error to raise if the runtime doesn't have it.
     template: u32,
     pool: DataRef,
 }
 
 impl Packer {
-    /// Of a signature; `None` where it returns no `Tuple`.
+    /// The packer for a signature; `None` if it doesn't return a `Tuple`.
     pub(super) fn new(into: &mut Unit, signature: &Signature) -> Option<Self> {
         const MAKE: &str = "ffi.Array";
         let Some(ParamType::Tuple(_)) = signature.ret() else { return None };
@@ -53,7 +53,8 @@ impl Packer {
         Some(Packer { make, template, pool: pool.data })
     }
 
-    /// Writes an Array of tensors, which it takes, to the result, and returns 0; or returns the code of the error.
+    /// Packs tensors into an Array and takes them over, writes the Array to the result and returns 0. On failure,
+    /// returns the error's code.
     fn returns(self, c: &mut Checks<'_, '_>, tensors: &[Value]) {
         let b = &mut c.b;
         let args = b.slot(ANY_SIZE as u32 * tensors.len() as u32, 8);
@@ -70,7 +71,7 @@ impl Packer {
         let called = called.unwrap_or_else(|| b.iconst(Type::I32, 0));
         b.jump(done, &[called]);
         b.switch_to(done);
-        // the Array has references of its own
+        // the Array holds its own references
         for tensor in tensors {
             ffi_call::release(b, *tensor);
         }
@@ -78,24 +79,24 @@ impl Packer {
     }
 }
 
-/// What a kernel gives besides its C result.
+/// What a kernel returns besides its C result.
 #[derive(Default)]
 pub(super) struct Owned<'a> {
-    /// The tensors that the wrapper has allocated.
+    /// The tensors allocated by the wrapper.
     pub allocated: Option<Allocated>,
-    /// The type of what the kernel writes, and where it does.
+    /// The type and the address of the result that the kernel writes.
     pub written: Option<(&'a ParamType, Value)>,
 }
 
-/// The binder's scratch memory, where the binder has made all checks.
+/// The binder's scratch memory, if the binder has made all checks.
 #[derive(Clone, Copy)]
 pub(super) struct BoundScratch {
     pub slot: StackSlot,
-    /// Bytes of a binding.
+    /// Size of a binding in bytes.
     pub binding_size: i64,
 }
 
-/// The sizes of each returned tensor, under the condition that none is negative and that their products fit.
+/// Computes the sizes of each returned tensor. Requires that none is negative and that their products don't overflow.
 pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Vec<Vec<Value>> {
     let tensors = cx.plan.signature.returned_tensors();
     let sizes: Vec<_> = tensors.into_iter().map(|tensor| sizes_of(cx, tensor)).collect();
@@ -121,7 +122,7 @@ fn sizes_of(cx: &mut Context<'_, '_, '_>, tensor: &TensorType) -> Vec<Value> {
     sizes
 }
 
-/// Allocates the returned tensors; `None` where the signature has none.
+/// Allocates the returned tensors; `None` if the signature has none.
 pub(super) fn allocate(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
@@ -140,7 +141,8 @@ pub(super) fn allocate(
     Some(allocated).filter(|allocated| !allocated.objects.is_empty())
 }
 
-/// Allocates a tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h). Where that fails, the tensors before it are released.
+/// Allocates a tensor with `TVMFFIEnvTensorAlloc` (extra/c_env_api.h). On failure, releases the previously allocated
+/// tensors.
 fn allocate_one(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
@@ -205,7 +207,7 @@ fn allocate_one(
     b.load(Type::Ptr, out, 0, MemFlags::ALIGNED)
 }
 
-/// The device of a returned tensor: the stated one, or that of the tensors that it shares one with.
+/// The device of a returned tensor: the stated device, or the device of the tensors that must share it.
 fn device(
     cx: &mut Context<'_, '_, '_>,
     bound: Option<BoundScratch>,
@@ -225,7 +227,7 @@ fn device(
     let order = c.b.module().endianness;
     let otherwise = c.b.i64(pair(order, kind.0 as u32, number as u32));
     match id {
-        // the devices of tensors in containers are known to the binder alone
+        // only the binder knows the devices of tensors in containers
         SharedId::OfSlot if let Some(BoundScratch { slot: scratch, binding_size }) = bound => {
             let bindings = protocol::bindings_offset(plan.passed);
             let number = plan.signature.names_in_dims().len() + slot;
@@ -244,7 +246,7 @@ fn pass_allocated(cx: &mut Context<'_, '_, '_>, tensor: &TensorType, object: Val
     let c = &mut cx.checks;
     let descriptor = c.b.ptr_add_imm(object, i64::from(HEADER));
     let form = match cx.plan.convention.form(tensor) {
-        // the prototype of a result with an open dtype is that of any data pointer
+        // convention `dltensor`, or an open type in convention `flat`: the kernel takes a `DLTensor*`
         TensorForm::Descriptor => return vec![descriptor],
         form => form,
     };
@@ -262,7 +264,7 @@ fn pass_allocated(cx: &mut Context<'_, '_, '_>, tensor: &TensorType, object: Val
     [start, start, zero].into_iter().chain(sizes.iter().copied()).chain(strides).collect()
 }
 
-/// A place for what the kernel writes, None at first.
+/// A slot for the kernel's result, initially None.
 pub(super) fn owned_slot(c: &mut Checks<'_, '_>) -> Value {
     let slot = c.b.slot(ANY_SIZE as u32, 8);
     let slot = c.b.stack_addr(slot);
@@ -271,7 +273,7 @@ pub(super) fn owned_slot(c: &mut Checks<'_, '_>) -> Value {
     slot
 }
 
-/// The place for a plain value that a kernel writes beside its status, 0 at first; with its type.
+/// A slot for a plain value that a kernel writes in addition to its status, initially 0; with its type.
 pub(super) fn plain_slot(c: &mut Checks<'_, '_>, ty: Type) -> (Type, Value) {
     let slot = c.b.slot(8, 8);
     let slot = c.b.stack_addr(slot);
@@ -280,13 +282,13 @@ pub(super) fn plain_slot(c: &mut Checks<'_, '_>, ty: Type) -> (Type, Value) {
     (ty, slot)
 }
 
-/// A status, and the native kernel that it is from; a body raises the errors of its codes itself.
+/// A status, with the native kernel that returned it; a body raises the errors for its codes itself.
 pub(super) struct Status<'a> {
     pub kernel: Option<&'a Kernel>,
     pub code: Value,
 }
 
-/// Goes on where a status is 0. Otherwise everything that is owned is released, and the [code](status::code) returned.
+/// Continues if a status is 0. Otherwise releases everything owned and returns the [code](status::code).
 pub(super) fn unless_failed(
     c: &mut Checks<'_, '_>,
     pool: &mut Pool,
@@ -304,7 +306,7 @@ pub(super) fn unless_failed(
     c.b.switch_to(ok);
 }
 
-/// Releases everything that is owned, and returns the code of an error that is raised.
+/// Releases everything owned, and returns the code of an error that is already raised.
 pub(super) fn leave(c: &mut Checks<'_, '_>, code: Value, owned: &Owned<'_>) {
     for object in owned.allocated.iter().flat_map(|allocated| &allocated.objects) {
         ffi_call::release(c.b, *object);
@@ -315,7 +317,7 @@ pub(super) fn leave(c: &mut Checks<'_, '_>, code: Value, owned: &Owned<'_>) {
     c.b.ret(Some(code));
 }
 
-/// Returns 0, and what the kernel has written or filled.
+/// Returns 0, with the result that the kernel has written or filled.
 pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signature, owned: Owned<'_>) {
     let Owned { allocated, written } = owned;
     match written {
@@ -326,7 +328,7 @@ pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signa
                 Ok(offset) => c.b.iconst(Type::I32, i64::from(offset)),
                 Err(missing) => c.missing(missing, Type::I32),
             };
-            // a function that returns nothing leaves the caller's None as it was
+            // a function that returns nothing leaves the caller's None unchanged
             let result = if *ret == ParamType::None { slot } else { c.b.param(RESULT) };
             let take_result = helpers::take_result(c.b.module());
             let code = c.b.call(take_result, &[table, descriptor, slot, result]);
@@ -345,7 +347,7 @@ pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signa
     }
 }
 
-/// Returns 0, and the tensors that were allocated.
+/// Returns 0, with the allocated tensors.
 pub(super) fn success(c: &mut Checks<'_, '_>, allocated: Option<Allocated>) {
     if let Some(Allocated { objects, packer, .. }) = allocated {
         match (packer, objects.as_slice()) {
@@ -360,7 +362,7 @@ pub(super) fn success(c: &mut Checks<'_, '_>, allocated: Option<Allocated>) {
     succeed(c.b);
 }
 
-/// Returns 0, and the C value that the kernel has returned.
+/// Returns 0, with the kernel's C result.
 pub(super) fn value(c: &mut Checks<'_, '_>, signature: &Signature, value: Value) {
     let result = c.b.param(RESULT);
     match signature.ret() {
@@ -374,13 +376,13 @@ pub(super) fn value(c: &mut Checks<'_, '_>, signature: &Signature, value: Value)
             store_any(c.b, result, TypeIndex::DATA_TYPE, value);
         }
         Some(ParamType::Device) => store_any(c.b, result, TypeIndex::DEVICE, value),
-        // a kernel returns no other type as a C value
+        // kernels don't return other types as C values
         _ => {}
     }
     succeed(c.b);
 }
 
-/// Releases what a kernel has written before it failed, if that is an object.
+/// Releases an object that a kernel has written before it failed.
 fn release_written(c: &mut Checks<'_, '_>, slot: Value) {
     let index = c.b.load(Type::I32, slot, TYPE_INDEX, MemFlags::ALIGNED);
     let payload = c.b.load(Type::Ptr, slot, PAYLOAD, MemFlags::ALIGNED);

@@ -1,31 +1,32 @@
-//! The slow path: the binder raises the first check that fails, or makes arguments that the fast path accepts.
+//! The slow path: the binder raises the first failed check, or converts the arguments to some that the fast path
+//! accepts.
 
 use super::originals::{MARK, Originals};
 use super::places::PlaceTable;
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot,
-    Type, UnaryOp, Value,
+    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, Module, StackSlot, Type,
+    UnaryOp, Value,
 };
 use crate::lower::abi::{ANY_SIZE, TYPE_INDEX};
 use crate::lower::encode::Encoded;
 use crate::lower::plan::Plan;
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// The binder's view of a signature.
+/// What the binder needs from a signature.
 #[derive(Clone, Copy)]
 pub(super) struct SlowPath<'a> {
     /// The signature's descriptor.
     pub descriptor: Encoded,
-    /// The table that the descriptor is in.
+    /// The table that contains the descriptor.
     pub table: DataRef,
     pub bind: FuncRef,
-    /// Number of arguments once defaults are filled in.
+    /// Number of arguments after defaults are filled in.
     pub passed: usize,
-    /// The function returns something.
+    /// Whether the function returns something.
     pub has_result: bool,
-    /// The body passes on arguments of the caller's.
+    /// The defaults for the caller's own arguments, if the body passes some of them on.
     pub originals: Option<&'a Originals>,
-    /// The places that the errors of checks end in.
+    /// The places to append to the errors of checks.
     pub places: Option<PlaceTable>,
 }
 
@@ -37,24 +38,24 @@ pub(super) struct PackedArgs {
 }
 
 impl SlowPath<'_> {
-    /// The memory that the binder writes to.
+    /// The scratch memory that the binder writes to.
     fn scratch(&self, b: &mut FunctionBuilder<'_>) -> StackSlot {
         b.slot(self.descriptor.scratch.bytes.max(1), 8)
     }
 
-    /// Calls `bind`, which gives 0 where it accepts the arguments.
+    /// Calls `bind`; it returns 0 if it accepts the arguments.
     fn call_bind(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value, scratch: Value) -> Option<Value> {
         let table = b.data_addr(self.table, 0);
         let descriptor = b.iconst(Type::I32, i64::from(self.descriptor.offset));
         b.call(self.bind, &[table, descriptor, args, num_args, scratch])
     }
 
-    /// The arguments that the binder has made.
+    /// The arguments converted by the binder.
     fn bound(&self, b: &mut FunctionBuilder<'_>, scratch: Value) -> PackedArgs {
         PackedArgs { args: scratch, num_args: b.iconst(Type::I32, self.passed as i64) }
     }
 
-    /// Binds arguments: goes on with those that the binder has made, and returns its code where it refuses.
+    /// Binds arguments: continues with the converted arguments, or returns the binder's code if it rejects them.
     fn bind(&self, b: &mut FunctionBuilder<'_>, given: PackedArgs, scratch: StackSlot) -> PackedArgs {
         let scratch = b.stack_addr(scratch);
         let num_args = b.convert(ConvertOp::SExt, Type::I64, given.num_args);
@@ -72,18 +73,18 @@ impl SlowPath<'_> {
         self.bound(b, scratch)
     }
 
-    /// Defines the function that a fast path leaves to, of the wrapper's own prototype: it binds the arguments and calls the wrapper again.
-    /// So the wrapper needs no frame for the slow path.
+    /// Defines the function that a fast path jumps to, with the wrapper's prototype. It binds the arguments and calls
+    /// the wrapper again, so the wrapper needs no frame for the slow path.
     fn define(&self, module: &mut Module, wrapper: FuncRef) -> FuncRef {
         let decl = &module.functions[wrapper];
         let (name, signature) = (format!("{}-slow-path", decl.name), decl.signature.clone());
-        let func = module.declare(name, signature, Linkage::Local);
-        module.functions[func].cold = true;
+        let func = module.declare_cold(name, signature);
         let mut b = FunctionBuilder::new(module, func);
         let [args, num_args, result] = [1, 2, 3].map(|i| b.param(i));
         let scratch = self.scratch(&mut b);
         let scratch = b.stack_addr(scratch);
-        // The result that the wrapper gets the second time, which is marked. A function without a result gets one of this frame.
+        // The result passed to the wrapper in the second call, to be marked. A function without a result uses a slot in
+        // this frame.
         let (result, given) = match self.has_result {
             true => (result, result),
             false => {
@@ -95,8 +96,8 @@ impl SlowPath<'_> {
                 (own, b.select(is_null, own, result))
             }
         };
-        // Where the wrapper has refused arguments that the binder made, which is a bug, the call has to end in an error all the same:
-        // `bind` raises one for a negative number of arguments.
+        // A mark before the first call means that the wrapper has rejected the binder's arguments, which is a bug. The
+        // call must still end in an error: `bind` raises one for a negative number of arguments.
         let before = b.load(Type::I32, given, TYPE_INDEX, MemFlags::ALIGNED);
         let again = b.icmp_imm(IntCC::Eq, before, MARK);
         let again = b.convert(ConvertOp::ZExt, Type::I64, again);
@@ -131,7 +132,7 @@ impl SlowPath<'_> {
         };
         if let Some(code) = b.call(wrapper, &[handle, bound.args, bound.num_args, result]) {
             if self.has_result {
-                // a wrapper that writes no result leaves it as it was
+                // if the wrapper wrote no result, restore the caller's type index
                 let after = b.load(Type::I32, result, TYPE_INDEX, MemFlags::ALIGNED);
                 let untouched = b.icmp_imm(IntCC::Eq, after, MARK);
                 let index = b.select(untouched, before, after);
@@ -145,19 +146,19 @@ impl SlowPath<'_> {
     }
 }
 
-/// The way from a wrapper to the binder.
+/// How a wrapper calls the binder.
 #[derive(Clone, Copy)]
 pub(super) enum Route {
-    /// The wrapper calls the binder before all else, which makes all checks.
+    /// The wrapper calls the binder first, and the binder makes all checks.
     BindFirst,
-    /// The fast path leaves to code of the wrapper itself. What the binder makes goes to the kernel as it is.
+    /// The slow path is code in the wrapper. The kernel receives the binder's arguments without another check.
     BindInline,
-    /// The fast path leaves to a [function](SlowPath::define) of its own. The fast path takes what the binder makes.
+    /// The slow path is a [function](SlowPath::define) of its own. The fast path checks the binder's arguments again.
     Leave(FuncRef),
 }
 
 impl Route {
-    /// The route of a wrapper, whose slow path it defines if it has a function of its own.
+    /// Chooses the route of a wrapper, and defines the slow path's function if the route needs one.
     pub(super) fn new(slow_path: &SlowPath<'_>, plan: &Plan<'_>, module: &mut Module, wrapper: FuncRef) -> Self {
         match (plan.binds_first, plan.forward_args) {
             (true, _) => Route::BindFirst,
@@ -167,20 +168,20 @@ impl Route {
     }
 }
 
-/// The beginning of a wrapper.
+/// The start of a wrapper.
 pub(super) struct Prologue {
-    /// The arguments that the fast path takes.
+    /// The arguments that the fast path reads.
     pub given: PackedArgs,
-    /// Where failed conditions lead.
+    /// The target of failed checks.
     pub slow_path: Block,
-    /// The scratch memory of the binder, where it has made all checks.
+    /// The scratch memory of the binder, if it has made all checks.
     pub bound: Option<StackSlot>,
-    /// Where the binder has accepted arguments that the fast path refused, with the arguments that it has made.
+    /// The block where the binder has accepted arguments that the fast path rejected, with the converted arguments.
     accepted: Option<(Block, PackedArgs)>,
 }
 
 impl Prologue {
-    /// Begins a wrapper; the fast path goes on in the current block.
+    /// Starts a wrapper; the fast path continues in the current block.
     pub(super) fn new(b: &mut FunctionBuilder<'_>, slow_path: &SlowPath<'_>, route: Route) -> Self {
         let entry = b.current();
         let [args, num_args] = [1, 2].map(|i| b.param(i));
@@ -204,7 +205,7 @@ impl Prologue {
             Route::Leave(function) => {
                 let block = b.cold_block();
                 b.switch_to(block);
-                // nobody looks at the handle, which needn't be kept for this call
+                // pass a null handle, because the function doesn't use it: no register has to keep the handle
                 let (handle, result) = (b.ptr_const(0), b.param(3));
                 let code = b.call(function, &[handle, args, num_args, result]);
                 b.ret(code);
@@ -214,7 +215,8 @@ impl Prologue {
         }
     }
 
-    /// The arguments for a kernel that takes the array itself: those of the fast path, or those that the binder has made.
+    /// The arguments for a kernel that takes the array itself: those that the fast path accepted, or those converted by
+    /// the binder.
     pub(super) fn join(&self, b: &mut FunctionBuilder<'_>) -> PackedArgs {
         let Some((accepted, bound)) = self.accepted else { return self.given };
         let join = b.block();

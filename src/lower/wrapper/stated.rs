@@ -1,52 +1,46 @@
-//! The C parameters that a native kernel states, in place of those of its convention.
+//! The C parameters that a native kernel states, instead of those of its convention.
 
-use super::call::{device_id, returns};
+use super::call::{device_ids, returns};
 use super::result::{self, Owned};
 use crate::ir::{Type, Value};
+use crate::lower::args;
 use crate::lower::convention::params;
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Context;
 use crate::lower::kernel::{Kernel, Target};
-use crate::lower::launch;
 use crate::lower::unit::{Pool, Unit};
 use crate::spec::Signature;
 
-/// Readies the C parameters that a kernel states; `None` for one whose convention lays them out.
-pub(super) fn prepare<'a>(
-    into: &mut Unit,
-    signature: &'a Signature,
-    kernel: &'a Kernel,
-) -> Option<launch::Prepared<'a>> {
-    let spec = kernel.stated_args()?;
+/// Prepares the C parameters that a kernel states; `None` for a kernel that uses its convention's parameters.
+pub(super) fn prepare<'a>(into: &mut Unit, signature: &'a Signature, kernel: &'a Kernel) -> Option<args::Call<'a>> {
+    let args = kernel.stated_args()?;
     let called = encode::shown(signature, Subject::Call);
     let name = match kernel.target() {
         Some(Target::Symbol(name)) => name,
         _ => signature.name(),
     };
-    Some(launch::prepare_call(&mut into.pool, spec, signature, &called, name))
+    let caller = into.pool.constants.text(&format!("Cannot call kernel `{name}` when calling: `{called}`"));
+    Some(args::Call { args, signature, caller })
 }
 
-/// The values of the C parameters that a kernel states, of those of convention `flat`. Where one can't be passed, everything that is owned is
-/// released, and the error's code returned.
+/// Computes the stated C parameters from those of convention `flat`. If a parameter can't be passed, the wrapper
+/// releases everything owned and returns the error's code.
 pub(super) fn arguments(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
-    (kernel, prepared): (&Kernel, &launch::Prepared<'_>),
+    (kernel, call): (&Kernel, &args::Call<'_>),
     flat: &[Value],
     owned: &Owned<'_>,
 ) -> Vec<Value> {
     let signature = cx.plan.signature;
     let params = params::params(signature, kernel.stated_convention(), returns(signature, kernel));
-    let asked = kernel.stated_args().into_iter().flat_map(|args| args.tensors_with_device_id());
-    let device_ids = asked.map(|name| (name.to_owned(), device_id(cx, name))).collect();
+    let device_ids = device_ids(cx, call.args);
     let c = &mut cx.checks;
-    let (device, number) = (c.b.i64(0), c.b.iconst(Type::I32, 0));
     let params: Vec<_> = params.iter().zip(flat.iter().copied()).collect();
     let written: Vec<Value> =
-        params.iter().filter(|(param, _)| launch::is_written(param)).map(|(_, value)| *value).collect();
-    let inputs = launch::Inputs { params, device, kind: None, number, device_ids };
-    match launch::arguments(c.b, pool, prepared, &inputs) {
-        Ok(launch::Arguments { mut values, failed, code }) => {
+        params.iter().filter(|(param, _)| args::is_written(param)).map(|(_, value)| *value).collect();
+    match args::arguments(c.b, pool, call, &args::Inputs { params, device_ids }) {
+        Ok(args::Arguments { mut values, failed, code }) => {
             let here = c.b.current();
             c.b.switch_to(failed);
             result::leave(c, code, owned);

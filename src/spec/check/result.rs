@@ -1,4 +1,4 @@
-//! Mistakes of results.
+//! Checks results.
 
 use super::super::mistake::Problem;
 use super::super::param::ParamType;
@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A tensor that the wrapper allocates, so that all of it has to be known.
+    /// Checks a tensor that the wrapper allocates. Everything about it has to be known.
     fn returned_tensor(&mut self, at: Way<'_>, tensor: &'a TensorType) {
         let plain = TensorType {
             dtype: DLDataType::FLOAT32.into(),
@@ -55,7 +55,7 @@ impl<'a> Checker<'a> {
         match &tensor.dtype {
             DType::Exact(dtype) => self.dtype(at, *dtype),
             DType::Any => self.mistake(at.then(Step::DType), "expected a dtype, or the name of a dtype parameter"),
-            // the text form would read it as what it says itself
+            // the text form would be parsed as a dtype, not as a parameter's name
             DType::Param(name) if name == "any" || name.parse::<DLDataType>().is_ok() => {
                 let expected = "the name of a dtype parameter that is no dtype itself";
                 self.mistake(at.then(Step::DType), Problem::mismatch(expected, format_args!("`{name}`")));

@@ -1,4 +1,4 @@
-//! Mistakes of constraints and symbols.
+//! Checks constraints and symbols.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,8 +23,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Every symbol needs something that says its value: a dimension that is it alone, or one that can be solved for it once the
-    /// others are known.
+    /// Checks that the value of every symbol can be determined: some dimension must be the symbol itself, or be
+    /// solvable for it once the other symbols are known.
     pub(super) fn determined(&mut self) {
         let signature = self.signature;
         let mut dims = Vec::new();
@@ -32,7 +32,7 @@ impl Checker<'_> {
             param.ty.for_each_dim(&mut |dim| dims.push(dim));
         }
         let mut known: HashSet<&str> = self.params.keys().copied().collect();
-        // of each dimension, how many unknown symbols occur in it; of each of those, where
+        // per dimension, the number of its unknown symbols; per unknown symbol, the dimensions that contain it
         let mut unknown = vec![0; dims.len()];
         let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
         for (d, dim) in dims.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The mistake of a symbol that has no value, where it stands first.
+    /// Reports a symbol without a value at its first occurrence.
     fn undetermined(&mut self, symbol: &str) {
         let problem = format!(
             "nothing says the value of `{symbol}`: expected a dimension that is it alone, or that can be solved for it"
@@ -91,7 +91,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether `is` holds for a size or stride of the type; those behind the first that it holds for aren't looked at.
+/// Whether `is` holds for a size or stride of the type. Stops at the first one for which it holds.
 fn any_dim(at: Way<'_>, ty: &ParamType, is: &mut dyn FnMut(Way<'_>, &Dim) -> bool) -> bool {
     let mut any = |dims: &[Dim], step: fn(usize) -> Step| (0..).zip(dims).any(|(d, dim)| is(at.then(step(d)), dim));
     match ty {

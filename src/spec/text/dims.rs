@@ -1,7 +1,7 @@
-//! Sizes, strides and constraints, read.
+//! Parses sizes, strides and constraints.
 
+use super::parser::{Parsed, Parser};
 use super::recovery::List;
-use super::{Parsed, Parser};
 use crate::spec::builder::SignatureBuilder;
 use crate::spec::check::MAX_DIM_DEPTH;
 use crate::spec::dim::{Constraint, Dim, DimOp};
@@ -11,7 +11,7 @@ use crate::spec::token::{Pos, Token};
 pub(super) const OPERAND: &str = "an integer, a name or `(`";
 
 impl Parser<'_> {
-    /// The constraints behind `where`.
+    /// The constraints after `where`.
     pub(super) fn constraints(&mut self, mut signature: SignatureBuilder, launched: bool) -> Parsed<SignatureBuilder> {
         for number in 0.. {
             let start = self.tokens.mark();
@@ -58,7 +58,7 @@ impl Parser<'_> {
         self.rest_of_dims(step)
     }
 
-    /// What follows the `[`.
+    /// The rest of a list after the `[`.
     pub(super) fn rest_of_dims(&mut self, step: fn(usize) -> Step) -> Parsed<Vec<Dim>> {
         let mut dims = Vec::new();
         while !self.eat(Token::CloseList) {
@@ -73,8 +73,8 @@ impl Parser<'_> {
         Ok(self.operations(what, false, 0)?.0)
     }
 
-    /// Operations of one rank, from left to right; factors bind first. With them comes how deep they are nested: what is
-    /// deeper than the builder takes isn't made, as nothing could walk or even free it.
+    /// Operations of equal precedence, left-associative; factors bind tighter. Also returns the nesting depth.
+    /// Expressions deeper than the builder accepts aren't created, because even freeing them recurses.
     fn operations(&mut self, what: &str, factors: bool, parentheses: usize) -> Parsed<(Dim, usize)> {
         let mut left = self.operand(what, factors, parentheses)?;
         while let (pos, Token::Op(op)) = self.tokens.peek()
@@ -96,8 +96,9 @@ impl Parser<'_> {
             Token::Name(name) => {
                 self.tokens.next();
                 match DimOp::FUNCTIONS.into_iter().find(|op| op.sign() == name) {
-                    // without a parenthesis the name is a symbol's
+                    // without parentheses, the name is a symbol
                     Some(op) if self.tokens.peek().1 == Token::Open => self.function(op, parentheses),
+                    _ if name.ends_with(".shape") || name.ends_with(".strides") => Ok((self.extent_of(name)?, 0)),
                     _ => Ok((Dim::from(name), 0)),
                 }
             }
@@ -112,7 +113,17 @@ impl Parser<'_> {
         }
     }
 
-    /// A `(` inside of so many others. None that the text form needs is deeper than operations are.
+    /// The rest of `x.shape[0]`, which launches and kernel arguments treat as a single name.
+    fn extent_of(&mut self, name: &str) -> Parsed<Dim> {
+        if !self.eat(Token::OpenList) {
+            return Ok(Dim::from(name));
+        }
+        let number = self.small::<usize>("a dimension's number")?;
+        self.expect(Token::CloseList)?;
+        Ok(Dim::from(format!("{name}[{number}]")))
+    }
+
+    /// A `(` inside `parentheses` others. The text form never needs more than the maximum depth of operations.
     fn open(&mut self, parentheses: usize) -> Parsed<()> {
         let (pos, _) = self.tokens.peek();
         if parentheses == MAX_DIM_DEPTH {
@@ -133,7 +144,7 @@ impl Parser<'_> {
         self.binary(pos, op, (x, of_x), (y, of_y))
     }
 
-    /// An operation, with the depth that it has then.
+    /// An operation, with its nesting depth.
     fn binary(&self, pos: Pos, op: DimOp, (x, of_x): (Dim, usize), (y, of_y): (Dim, usize)) -> Parsed<(Dim, usize)> {
         let depth = 1 + of_x.max(of_y);
         if depth > MAX_DIM_DEPTH {

@@ -1,37 +1,40 @@
-//! How reading goes on behind a mistake, so that a text's mistakes of grammar come all at once.
+//! Continues parsing after an error, so all grammar errors of a source are reported together.
 //!
-//! No mistake may be the consequence of another. So reading goes on only where the next piece of a list certainly begins:
+//! No error may be a consequence of another. Parsing therefore only continues where the next item of a list certainly
+//! begins:
 //!
-//! - All brackets of the part (the signature, or its launch) are paired. Where one is missing nobody knows which list a comma belongs to.
-//! - A comma ends the piece with the mistake, unless it could be one of the mistake's own: `x: Map str, int8` lacks brackets, and `int8` is no parameter. Behind such a
-//!   comma reading goes on with the first piece that begins as no other thing does.
+//! - All brackets of the part (the signature, or its launch) are paired. If one is missing, it is unknown which list
+//!   a comma belongs to.
+//! - A comma ends the item with the error, unless it could belong to the erroneous item itself: `x: Map str, int8`
+//!   lacks brackets, and `int8` isn't a parameter. After such a comma, parsing continues at the first item that
+//!   begins unambiguously.
 //!
-//! Elsewhere it ends, and the mistakes that were found are all that is told.
+//! Otherwise parsing ends, and only the errors found so far are reported.
 
-use super::launch::{ARG_FORMS, FLAGS, VALUES};
+use super::parser::{Parsed, Parser, STAR};
 use super::suggestion::suggestion;
-use super::types::bracket_of;
-use super::{Parsed, Parser, STAR, SyntaxError};
+use super::words::{ARG_FORMS, FLAGS, VALUES, bracket_of};
 use crate::spec::dim::{CompareOp, DimOp};
-use crate::spec::scalar::ScalarType;
+use crate::spec::element;
+use crate::spec::parse_error::SyntaxError;
 use crate::spec::token::Token;
 
-/// The most mistakes that are told of one text. Each has a copy of its line, and a text may be one long line.
+/// The maximum number of reported errors per source. Each has a copy of its line, and a source may be one long line.
 const MAX_MISTAKES: usize = 32;
 
-/// A list whose pieces have commas between them.
+/// A comma-separated list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum List {
     /// A signature's parameters.
     Parameters,
-    /// The constraints behind `where`.
+    /// The constraints after `where`.
     Constraints,
     /// The parameters of a launch's kernel.
     Args,
 }
 
 impl List {
-    /// Whether a token outside of the pieces' brackets ends the list.
+    /// Whether a token outside the items' brackets ends the list.
     fn ends(self, token: Token<'_>) -> bool {
         match self {
             List::Parameters => token == Token::Close,
@@ -40,7 +43,8 @@ impl List {
         }
     }
 
-    /// The token that closes a bracket. Parameters compare nothing, so that `<` in them is another language's bracket.
+    /// The token that closes a bracket. Parameters contain no comparisons, so `<` is treated as another language's
+    /// bracket.
     fn closing(self, open: Token<'_>) -> Option<Token<'static>> {
         match open {
             Token::Compare(CompareOp::Lt) if self == List::Parameters => Some(ANGLE),
@@ -68,11 +72,11 @@ fn closes(token: Token<'_>) -> bool {
     matches!(token, Token::Close | Token::CloseList)
 }
 
-/// The token that closes a bracket of other languages.
+/// The token that closes an angle bracket of other languages.
 const ANGLE: Token<'static> = Token::Compare(CompareOp::Gt);
 
 impl Parser<'_> {
-    /// The result of reading to the text's end, unless there are mistakes: then all of them.
+    /// The result of parsing to the end of the source or, if there are errors, all of them.
     pub(super) fn finish<T>(self, read: Parsed<T>) -> Parsed<T> {
         let mut mistakes = self.mistakes.into_iter();
         match mistakes.next() {
@@ -81,19 +85,20 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes from a mistake in a list's piece, which begins at the token `start`, to the piece where reading goes on, or to the list's end.
+    /// Moves from an error in a list's item, which begins at the token `start`, to the item where parsing continues,
+    /// or to the list's end.
     ///
     /// # Errors
-    /// The mistake, where reading can't go on.
+    /// The error, if parsing can't continue.
     pub(super) fn recover(&mut self, mistake: SyntaxError, start: usize, list: List) -> Parsed<()> {
         let to = self.next_piece(&mistake, start, list);
         self.go_on(mistake, to)
     }
 
-    /// Goes from a mistake in what stands behind the parameters, which begins at the token `start`, to the constraints.
+    /// Moves from an error after the parameters, in a part that begins at the token `start`, to the constraints.
     ///
     /// # Errors
-    /// The mistake, where reading can't go on.
+    /// The error, if parsing can't continue.
     pub(super) fn recover_at_where(&mut self, mistake: SyntaxError, start: usize) -> Parsed<()> {
         let from = self.tokens.number_at(mistake.span.start);
         let mut words = self.outside(start).filter(|at| self.tokens.at(*at) == Token::Name("where"));
@@ -104,26 +109,26 @@ impl Parser<'_> {
         self.go_on(mistake, to)
     }
 
-    /// Goes from a mistake in a launch's item, which begins at the token `start`, to the next item.
+    /// Moves from an error in a launch's item, which begins at the token `start`, to the next item.
     ///
     /// # Errors
-    /// The mistake, where reading can't go on.
+    /// The error, if parsing can't continue.
     pub(super) fn recover_at_item(&mut self, mistake: SyntaxError, start: usize) -> Parsed<()> {
         let from = self.tokens.number_at(mistake.span.start).max(start + 1);
         let to = self.outside(start).find(|at| *at >= from && self.item_begins(*at));
         self.go_on(mistake, to)
     }
 
-    /// Goes from a mistake in a signature, behind which nothing of the signature can be read, to the `@` of its launch.
+    /// Moves from an error after which the rest of the signature can't be parsed to the `@` of its launch.
     ///
     /// # Errors
-    /// The mistake, where reading can't go on.
+    /// The error, if parsing can't continue.
     pub(super) fn recover_at_launch(&mut self, mistake: SyntaxError) -> Parsed<()> {
         let to = self.launch_sign().flatten();
         self.go_on(mistake, to)
     }
 
-    /// Notes the mistake and goes to a token.
+    /// Records the error and moves to a token.
     fn go_on(&mut self, mistake: SyntaxError, to: Option<usize>) -> Parsed<()> {
         match to {
             Some(to) if self.mistakes.len() + 1 < MAX_MISTAKES => {
@@ -135,7 +140,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The `@` before the launch, inside of another `Some`, as a text may have none; `None` where an `@` stands in place of something else.
+    /// The `@` before the launch: `Some(None)` if the source has no `@`, and `None` if an `@` is in an unexpected
+    /// position.
     fn launch_sign(&self) -> Option<Option<usize>> {
         let all = (0..).take_while(|at| self.tokens.at(*at) != Token::End);
         let mut signs = all.filter(|at| self.tokens.at(*at) == Token::At);
@@ -146,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The first piece of a list that can be read behind a mistake, or the list's end.
+    /// The first item of a list that can be parsed after an error, or the list's end.
     fn next_piece(&self, mistake: &SyntaxError, start: usize, list: List) -> Option<usize> {
         if !self.is_paired(start) {
             return None;
@@ -155,7 +161,7 @@ impl Parser<'_> {
         let mut end = self.end_of_piece(start, found, list)?;
         let is_sure = found != end && !self.is_split(mistake, found) && !self.leaves_commas(start, end, list);
         if found == end && list == List::Constraints && self.tokens.at(end) == Token::Comma {
-            // the comma may stand one operand too early, and the next piece begins with that
+            // the comma may be one operand too early; then the next item begins with that operand
             end = self.end_of_piece(end + 1, end + 1, list)?;
         }
         while self.tokens.at(end) == Token::Comma {
@@ -172,7 +178,8 @@ impl Parser<'_> {
         self.may_follow(end + 1, list).then_some(end)
     }
 
-    /// Whether a token may stand behind a list. The token that closes the list may be in the wrong place, as its last piece has a mistake: `f(x: ) int8`.
+    /// Whether a token may follow a list. The closing token itself may be misplaced, because the list's last item has
+    /// an error: `f(x: ) int8`.
     fn may_follow(&self, at: usize, list: List) -> bool {
         let token = self.tokens.at(at);
         match list {
@@ -182,7 +189,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The comma behind the piece that begins at the token `start`, or the list's end: the first one from the token `from` on.
+    /// The comma after the item that begins at the token `start`, or the list's end: the first of these at or after
+    /// the token `from`.
     fn end_of_piece(&self, start: usize, from: usize, list: List) -> Option<usize> {
         let mut open = Vec::new();
         for at in start.. {
@@ -201,12 +209,13 @@ impl Parser<'_> {
         None
     }
 
-    /// Whether a token is no mere sign, which may stand where it does by a slip of the hand.
+    /// Whether a token is a word. Other signs may be typos.
     fn is_word(&self, at: usize) -> bool {
         matches!(self.tokens.at(at), Token::Name(_) | Token::Integer(_) | Token::Float(_) | Token::Text(_) | STAR)
     }
 
-    /// Whether a piece's brackets end too early, so that what should stand inside follows behind them: `x: Tensor([n]), float32`, or a keyword such as `align=16`.
+    /// Whether an item's brackets end too early, so the rest of their contents follows them: `x: Tensor([n]),
+    /// float32`, or a keyword such as `align=16`.
     fn is_split(&self, mistake: &SyntaxError, found: usize) -> bool {
         match self.tokens.at(found) {
             Token::Close | Token::CloseList => mistake.expected().is_some_and(|expected| expected.starts_with("`,`")),
@@ -215,17 +224,17 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a piece has a word that lacks its brackets, so that the commas of what belongs in there stand outside.
+    /// Whether an item has a word without its brackets, so the commas of their contents are outside.
     fn leaves_commas(&self, start: usize, end: usize, list: List) -> bool {
         (start..end).any(|at| {
             let (Token::Name(name), next) = (self.tokens.at(at), self.tokens.at(at + 1)) else { return false };
             match list {
                 List::Parameters => match bracket_of(name) {
                     Some(bracket) => next != bracket,
-                    // an unknown type's arguments
+                    // the arguments of an unknown type
                     None => at > start && matches!(next, Token::OpenList | Token::Name(_) | Token::Integer(_)),
                 },
-                // what is no comparison is never taken for a constraint
+                // an item without a comparison is never taken for a constraint
                 List::Constraints => true,
                 List::Args => {
                     let functions = DimOp::FUNCTIONS.into_iter().map(DimOp::sign);
@@ -236,7 +245,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether a piece of the list begins at a token, and nothing else could.
+    /// Whether a token certainly begins an item of the list.
     fn piece_begins(&self, at: usize, list: List) -> bool {
         let next = self.tokens.at(at + 1);
         match (list, self.tokens.at(at)) {
@@ -251,14 +260,15 @@ impl Parser<'_> {
             }
             (List::Args, Token::Name(name)) => match next {
                 Token::Comma | Token::CloseList => true,
-                Token::Open => ARG_FORMS.contains(&name) || ScalarType::ALL.iter().any(|ty| ty.name() == name),
+                Token::Open => ARG_FORMS.contains(&name) || element::scalar(name).is_some(),
                 _ => false,
             },
             (List::Args, _) => false,
         }
     }
 
-    /// Whether an item of a launch begins at a token: one with a value, maybe misspelt, or a flag that is no symbol of a dimension.
+    /// Whether an item of a launch begins at a token: one with a value, possibly misspelt, or a flag that isn't a
+    /// symbol in a dimension.
     fn item_begins(&self, at: usize) -> bool {
         let (Token::Name(name), next) = (self.tokens.at(at), self.tokens.at(at + 1)) else { return false };
         if next == Token::Equals {
@@ -269,13 +279,14 @@ impl Parser<'_> {
         FLAGS.contains(&name) && !is_operand && matches!(next, Token::Name(_) | Token::End)
     }
 
-    /// The tokens outside of brackets from the token `start` on, to the end of its part; none where its brackets aren't paired.
+    /// The tokens outside brackets from the token `start` to the end of its part; none if the part's brackets aren't
+    /// paired.
     fn outside(&self, start: usize) -> impl Iterator<Item = usize> {
         let end = if self.is_paired(start) { self.end_of_part(start) } else { start };
         self.outside_in(start, end)
     }
 
-    /// The tokens outside of brackets, of some that have no bracket without its other one.
+    /// The tokens outside brackets in a range whose brackets are paired.
     fn outside_in(&self, start: usize, end: usize) -> impl Iterator<Item = usize> {
         let mut depth = 0_usize;
         (start..end).filter(move |at| {
@@ -285,12 +296,12 @@ impl Parser<'_> {
         })
     }
 
-    /// The end of a token's part: of the signature, or of the launch behind `@`.
+    /// The end of the part that contains a token: the signature, or the launch after `@`.
     fn end_of_part(&self, of: usize) -> usize {
         (of..).find(|at| matches!(self.tokens.at(*at), Token::At | Token::End)).unwrap_or(of)
     }
 
-    /// Whether each bracket of a token's part is closed by its own, and nobody takes one part for the other.
+    /// Whether all brackets of the token's part are paired, and it is certain which part the token belongs to.
     fn is_paired(&self, of: usize) -> bool {
         let Some(sign) = self.launch_sign() else { return false };
         let start = sign.filter(|sign| *sign < of).map_or(0, |sign| sign + 1);

@@ -1,6 +1,8 @@
-//! Names that were meant by other names: those of other languages, and misspelt ones.
+//! Suggests the intended name for a misspelt name or a name from another language.
 
-/// Names of other languages and packages, and those of the same things here.
+use crate::spec::element;
+
+/// Names from other languages and packages, with the names used here.
 const OTHERS: &[(&str, &str)] = &[
     ("callable", "Function"),
     ("double", "float64"),
@@ -16,10 +18,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("string", "str"),
 ];
 
-/// Short forms of numbers' types, as in `f32`.
+/// Short forms of numeric types, as in `f32`.
 const SHORT: &[(&str, &str)] = &[("bf", "bfloat"), ("fp", "float"), ("f", "float"), ("i", "int"), ("u", "uint")];
 
-/// The name that was most likely meant, of those that there are.
+/// The name that was most likely meant, out of `names`.
 pub(super) fn suggestion<'n>(found: &str, names: &[&'n str]) -> Option<&'n str> {
     let named = |name: &str| names.iter().copied().find(|known| *known == name);
     let lower = found.to_ascii_lowercase();
@@ -33,7 +35,7 @@ pub(super) fn suggestion<'n>(found: &str, names: &[&'n str]) -> Option<&'n str> 
         let bits = lower.strip_prefix(short).filter(|bits| bits.starts_with(|c: char| c.is_ascii_digit()))?;
         named(&format!("{long}{bits}"))
     });
-    // a word of three letters is a change away from many others
+    // a word of three letters is one edit away from many others
     let allowed = match found.chars().count() {
         0..4 => 0,
         4..8 => 1,
@@ -44,9 +46,12 @@ pub(super) fn suggestion<'n>(found: &str, names: &[&'n str]) -> Option<&'n str> 
     long.or_else(|| nearest().map(|(_, name)| name))
 }
 
-/// The words that put a suggestion behind the name that was found.
+/// The suggestion to append to the name that was found.
 pub(super) fn did_you_mean(found: &str, names: &[&str]) -> String {
-    suggestion(found, names).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+    match element::without_bits(found) {
+        Some([one, other]) => format!(" (did you mean `{one}` or `{other}`?)"),
+        None => suggestion(found, names).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)")),
+    }
 }
 
 #[cfg(test)]

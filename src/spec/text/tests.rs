@@ -1,15 +1,15 @@
-//! Reading the text form.
+//! Tests of parsing the text form.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
 use crate::spec::{
-    CompareOp, DType, Device, DeviceId, Dim, Launch, LaunchedSignature, Layout, MAX_DIM_DEPTH, MAX_TYPE_DEPTH,
-    ScalarType, TensorShape, TensorType,
+    CompareOp, DType, DefaultValue, Device, DeviceId, Dim, DimOp, Launch, LaunchedSignature, Layout, MAX_DIM_DEPTH,
+    MAX_TYPE_DEPTH, ScalarType, TensorShape, TensorType,
 };
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 
-/// What the text form can say, each as it is shown.
+/// Everything that the text form can express, as `Display` writes it.
 const CANONICAL: [&str; 17] = [
     "add_one(x: Tensor([n], float32), y: Tensor([n], float32))",
     "gemm(a: Tensor([m, k], float16, device=\"cuda\"), b: Tensor([k, n], float16, device=\"cuda\"), \
@@ -155,7 +155,7 @@ fn defaults_have_their_parameters_types() {
     for value in [1e300, 1e-7, 0.1, 5e-324, f64::MAX, 1e15, 1e16, 123_456_789.0, -1e-300, f64::MIN_POSITIVE] {
         assert_eq!(default(&format!("float64 = {value:?}")), DefaultValue::Float(value));
     }
-    // not every NaN has a text of its own
+    // not every NaN has its own text form
     let signature = Signature::builder("f").param_or("x", ParamType::Any, -f64::NAN).build().unwrap();
     assert_eq!(signature.to_string().parse(), Ok(signature));
 }
@@ -183,7 +183,7 @@ fn operations_bind_as_in_python() {
     assert_eq!(dim("-3 % 4 - -2 * (1 + 2)").eval(&|_| None), Some(7));
 }
 
-/// All dims of two operations, in both groupings, with operands of all kinds.
+/// All dimensions with two operations, in both groupings, with operands of all kinds.
 #[test]
 fn each_grouping_of_operations_is_read_back() {
     let ops = [DimOp::Add, DimOp::Sub, DimOp::Mul, DimOp::FloorDiv, DimOp::Mod];
@@ -280,7 +280,7 @@ fn errors_say_what_was_expected_and_found() {
             30,
             "expected a device in quotes, such as `\"cuda:1\"`, or `any`, found `cuda`",
         ),
-        ("f(x: Tensor([n], f32, device=\"tpu\"))", 30, "\"tpu\" is no kind of device"),
+        ("f(x: Tensor([n], f32, device=\"tpu\"))", 30, "unknown device \"tpu\""),
         ("f(x: Tensor([n], f32, device=\"cuda:\"))", 30, "expected a device number, found \"\""),
         ("f(x: Tensor([n], f32, device=\"cuda:+1\"))", 30, "expected a device number, found \"+1\""),
         ("f(x: Tensor([99999999999999999999], f32))", 14, "`99999999999999999999` doesn't fit in 64 bits"),
@@ -290,10 +290,22 @@ fn errors_say_what_was_expected_and_found() {
         ("f() int8", 5, "expected `->`, `where` or the end, found `int8`"),
         ("f(x: int64) -", 13, "expected `->`, `where` or the end, found `-`"),
         ("f(x: Tensr([n], f32))", 6, "expected a type, found `Tensr` (did you mean `Tensor`?); types are int8, "),
-        ("f(x: i32)", 6, "expected a type, found `i32` (did you mean `int32`?); types are int8, "),
+        ("f(x: fp32)", 6, "expected a type, found `fp32` (did you mean `float32`?); types are int8, "),
+        ("f(x: float)", 6, "expected a type, found `float` (did you mean `float32` or `float64`?); types are int8, "),
+        ("f(x: int)", 6, "expected a type, found `int` (did you mean `int32` or `int64`?); types are int8, "),
+        (
+            "f(x: Tensor([n], float))",
+            18,
+            "expected a dtype, found `float` (did you mean `float32` or `float64`?): `float` states no number of bits",
+        ),
+        (
+            "f() -> Tensor([4], intx4)",
+            20,
+            "expected a dtype, found `intx4` (did you mean `int32` or `int64`?): `intx4` states no",
+        ),
         ("f(x: Tensor([n], fp16))", 18, "expected a dtype, found `fp16` (did you mean `float16`?): "),
-        ("f(x: Tensor([n], f32, device=\"gpu\"))", 30, "\"gpu\" is no kind of device; kinds are cpu, cuda, "),
-        ("f(x: device = \"cude\")", 15, "\"cude\" is no kind of device (did you mean `cuda`?); kinds are cpu, "),
+        ("f(x: Tensor([n], f32, device=\"gpu\"))", 30, "unknown device \"gpu\"; known devices: cpu, cuda, "),
+        ("f(x: device = \"cude\")", 15, "unknown device \"cude\" (did you mean `cuda`?); known devices: cpu, "),
         ("f(x: Optional)", 14, "expected `[`, found `)`"),
         ("f(x: Optional[])", 15, "expected a type, found `]`"),
         ("f(x: Array[int8, int8])", 18, "expected `]`, found `int8`"),
@@ -328,7 +340,7 @@ fn errors_say_what_was_expected_and_found() {
         ("f(x: float32 = 1e)", 16, "`1e` is neither a number nor a name"),
         ("f(x: int64 = 9223372036854775808)", 14, "`9223372036854775808` doesn't fit in 64 bits"),
         ("f(x: int64 = 1 + 1)", 16, "expected `,` or `)`, found `+`"),
-        ("f(x: device = \"tpu\")", 15, "\"tpu\" is no kind of device"),
+        ("f(x: device = \"tpu\")", 15, "unknown device \"tpu\""),
         ("f(x: Optional[device] = \"cuda:any\")", 25, "expected one device, such as `\"cuda:1\"`, found any"),
         ("f(x = 1)", 5, "expected `:`, found `=`"),
         ("f(dtype_policy)", 15, "expected `:`, found `)`"),
@@ -355,7 +367,7 @@ fn errors_say_what_was_expected_and_found() {
     }
 }
 
-/// All mistakes of a text: the bytes of each in angle quotes, behind what is expected there.
+/// All errors of a source: the bytes of each in angle quotes, after what is expected there.
 fn all(error: &SyntaxError, text: &str) -> Vec<String> {
     let shown = |mistake: &SyntaxError| {
         let what = mistake.expected().unwrap_or(&mistake.message);
@@ -364,7 +376,8 @@ fn all(error: &SyntaxError, text: &str) -> Vec<String> {
     [error].into_iter().chain(error.more()).map(shown).collect()
 }
 
-/// The mistakes of a text that is read as a signature with a launch where it has `@`, and as a launch where it begins with one.
+/// The errors of a source. It is parsed as a launch if it begins with `launch`, as a signature with a launch if it
+/// contains `@`, and otherwise as a signature.
 fn found(text: &str) -> Vec<String> {
     let error = match (text.starts_with("launch"), text.contains('@')) {
         (true, _) => text.parse::<Launch>().unwrap_err(),
@@ -387,12 +400,12 @@ const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 #[test]
 fn all_mistakes_come_at_once() {
     let cases: &[(&str, &[&str])] = &[
-        ("f(x: fp16, y: int8, z: i32)", &["5 a type: \u{ab}fp16\u{bb}", "23 a type: \u{ab}i32\u{bb}"]),
+        ("f(x: fp16, y: int8, z: k32)", &["5 a type: \u{ab}fp16\u{bb}", "23 a type: \u{ab}k32\u{bb}"]),
         (
             "f(x int8, y Tensor([n], f32), z, w: int8)",
             &["4 `:`: \u{ab}int8\u{bb}", "12 `:`: \u{ab}Tensor\u{bb}", "31 `:`: \u{ab},\u{bb}"],
         ),
-        // inside of brackets, and behind a comma that is missing
+        // inside brackets, and after a missing comma
         (
             "f(x: Tensor([n +], f32), y: Tensor([n], f32, align=n), z: Map[str], a: int8 b: int8, c: Int(n))",
             &[
@@ -410,36 +423,36 @@ fn all_mistakes_come_at_once() {
                 "29 a number, `True`, `False`, `None` or a text in quotes: \u{ab}yes\u{bb}",
             ],
         ),
-        ("f(x=1, y=2, z: i32)", &["3 `:`: \u{ab}=\u{bb}", "15 a type: \u{ab}i32\u{bb}"]),
+        ("f(x=1, y=2, z: k32)", &["3 `:`: \u{ab}=\u{bb}", "15 a type: \u{ab}k32\u{bb}"]),
         (
-            "f(*, x: i32, *, y: int8, *)",
+            "f(*, x: k32, *, y: int8, *)",
             &[
-                "8 a type: \u{ab}i32\u{bb}",
+                "8 a type: \u{ab}k32\u{bb}",
                 "13 `*` is given twice: \u{ab}*\u{bb}",
                 "25 `*` is given twice: \u{ab}*\u{bb}",
             ],
         ),
         (
-            "f(dtype_policy=1, x: i32, dtype_policy=\"sign\")",
+            "f(dtype_policy=1, x: k32, dtype_policy=\"sign\")",
             &[
                 "15 policies in quotes, such as `\"sign+bool\"` (they are sign, bool, fp8, storage; or exact): \u{ab}1\u{bb}",
-                "21 a type: \u{ab}i32\u{bb}",
+                "21 a type: \u{ab}k32\u{bb}",
                 "26 `dtype_policy` is given twice: \u{ab}dtype_policy\u{bb}",
             ],
         ),
-        // a mistake behind which a comma could be its own
+        // an error followed by a comma that could belong to it
         (
-            "f(x: Map str, int8, y: i32, z)",
-            &["9 `[`: \u{ab}str\u{bb}", "23 a type: \u{ab}i32\u{bb}", "29 `:`: \u{ab})\u{bb}"],
+            "f(x: Map str, int8, y: k32, z)",
+            &["9 `[`: \u{ab}str\u{bb}", "23 a type: \u{ab}k32\u{bb}", "29 `:`: \u{ab})\u{bb}"],
         ),
-        ("f(x: Map<str, int8>, y: i32)", &["8 `[`: \u{ab}<\u{bb}", "24 a type: \u{ab}i32\u{bb}"]),
-        ("f(x: Optional, y: i32)", &["13 `[`: \u{ab},\u{bb}", "18 a type: \u{ab}i32\u{bb}"]),
-        ("f(x: int8,, y: i32,)", &[&format!("10 {NAME}: \u{ab},\u{bb}"), "15 a type: \u{ab}i32\u{bb}"]),
-        // behind the parameters
+        ("f(x: Map<str, int8>, y: k32)", &["8 `[`: \u{ab}<\u{bb}", "24 a type: \u{ab}k32\u{bb}"]),
+        ("f(x: Optional, y: k32)", &["13 `[`: \u{ab},\u{bb}", "18 a type: \u{ab}k32\u{bb}"]),
+        ("f(x: int8,, y: k32,)", &[&format!("10 {NAME}: \u{ab},\u{bb}"), "15 a type: \u{ab}k32\u{bb}"]),
+        // after the parameters
         (
-            "f(x: i32) -> Tensr([n], f32) where n = 1, m > 0, 2 k < 1",
+            "f(x: k32) -> Tensr([n], f32) where n = 1, m > 0, 2 k < 1",
             &[
-                "5 a type: \u{ab}i32\u{bb}",
+                "5 a type: \u{ab}k32\u{bb}",
                 "13 a type: \u{ab}Tensr\u{bb}",
                 &format!("37 {COMPARISON}: \u{ab}=\u{bb}"),
                 &format!("51 {COMPARISON}: \u{ab}k\u{bb}"),
@@ -454,7 +467,7 @@ fn all_mistakes_come_at_once() {
             ],
         ),
         ("f() -> where n = 1", &["7 a type: \u{ab}where\u{bb}", &format!("15 {COMPARISON}: \u{ab}=\u{bb}")]),
-        ("f(x: i32) -> float", &["5 a type: \u{ab}i32\u{bb}", "13 a type: \u{ab}float\u{bb}"]),
+        ("f(x: k32) -> float", &["5 a type: \u{ab}k32\u{bb}", "13 a type: \u{ab}float\u{bb}"]),
         // launches
         (
             "launch k gird=1 blokc=2",
@@ -498,9 +511,9 @@ fn all_mistakes_come_at_once() {
         ),
         // both parts
         (
-            "f(x: i32) where n = 1 @ launch k grid=+ args=[x y]",
+            "f(x: k32) where n = 1 @ launch k grid=+ args=[x y]",
             &[
-                "5 a type: \u{ab}i32\u{bb}",
+                "5 a type: \u{ab}k32\u{bb}",
                 &format!("18 {COMPARISON}: \u{ab}=\u{bb}"),
                 "38 an integer, a name or `(`: \u{ab}+\u{bb}",
                 "48 `,` or `]`: \u{ab}y\u{bb}",
@@ -511,25 +524,25 @@ fn all_mistakes_come_at_once() {
             &["17 `,` or `]`: \u{ab}:\u{bb}", "41 an integer, a name or `(`: \u{ab}+\u{bb}"],
         ),
         (
-            "f(x: i32) int8 @ launch k grid=+ args=[(]",
-            &["5 a type: \u{ab}i32\u{bb}", "31 an integer, a name or `(`: \u{ab}+\u{bb}"],
+            "f(x: k32) int8 @ launch k grid=+ args=[(]",
+            &["5 a type: \u{ab}k32\u{bb}", "31 an integer, a name or `(`: \u{ab}+\u{bb}"],
         ),
-        ("f(x: i32) @ launch", &["5 a type: \u{ab}i32\u{bb}", "18 the name of the kernel's entry: \u{ab}\u{bb}"]),
+        ("f(x: k32) @ launch", &["5 a type: \u{ab}k32\u{bb}", "18 the name of the kernel's entry: \u{ab}\u{bb}"]),
     ];
     for (text, want) in cases {
         assert_eq!(found(text), *want, "{text}");
     }
 }
 
-/// The text behind a mistake may only look like another mistake.
+/// Text after an error may look like another error without being one.
 #[test]
 fn a_mistake_has_no_bogus_ones_behind_it() {
     let texts = [
-        // brackets that are missing, too many, or others
-        "f(x: Tensor([n], f32, y: i32, z)",
+        // missing, superfluous or different brackets
+        "f(x: Tensor([n], f32, y: k32, z)",
         "f(x: Tensor([n], f32, y: int8) where n % 2 == 0, m",
-        "f(x: Tensor([n, f32), y: i32)",
-        "f(x: Tensor[n], f32), y: i32)",
+        "f(x: Tensor([n, f32), y: k32)",
+        "f(x: Tensor[n], f32), y: k32)",
         "f(x: Tensor [n], f32, align=16, out=True)",
         "f(x: Tensor [n], f32, y: int8)",
         "f(x: Tensr [n], f32, align=16)",
@@ -540,15 +553,15 @@ fn a_mistake_has_no_bogus_ones_behind_it() {
         "f(x: Map<str, int8>)",
         "f(x: dict<k: str, v: int>)",
         "f(x: map<string, vector<int, 3>>)",
-        "f(x: Tensor<[n], f32, y: i32)",
+        "f(x: Tensor<[n], f32, y: k32)",
         "f(x: Tuple int8, int8)",
         "f(s: Shape n, 4)",
         "f(s: Shape [n, 4], y: int8)",
         "f(x: int8",
-        "f(x: i32",
-        "f(x: i32, y: i32",
-        "f(x: i32] , y: i32)",
-        // commas in place of other signs
+        "f(x: k32",
+        "f(x: k32, y: k32",
+        "f(x: k32] , y: k32)",
+        // commas instead of other characters
         "f(x:, int8, y: int8)",
         "f(x, int8, y: int8)",
         "f(x,: int8)",
@@ -559,7 +572,7 @@ fn a_mistake_has_no_bogus_ones_behind_it() {
         "f(*)",
         "f(* x: int8)",
         "f(x: int64 y: int64)",
-        // behind the parameters
+        // after the parameters
         "f() -> int8, int8",
         "f() -> Tensor [n], f32",
         "f() -> Tensor[n], f32 where n > 0",
@@ -604,7 +617,7 @@ fn a_mistake_has_no_bogus_ones_behind_it() {
         // both parts
         "f(x: @ int8) @ launch k",
         "f(x: @ int8)",
-        "f(x: i32) @ symbol",
+        "f(x: k32) @ symbol",
         "f() where n @ 4 == 0",
         "f() where , % 16 == 0",
         "f() -> where int8",
@@ -615,7 +628,7 @@ fn a_mistake_has_no_bogus_ones_behind_it() {
         "launch k args=[x y] z",
         "f(x: ) int8",
         "f(x: int8 -> ) int8",
-        "f(x: i32) int8",
+        "f(x: k32) int8",
         "f() where n == , 0 m > 0",
         "f() -> where Array[Any] where n > 0",
         "f(where: int64) -> int8, where > 0, 1 < where",
@@ -631,8 +644,8 @@ fn a_mistake_has_no_bogus_ones_behind_it() {
         let found = found(text);
         assert_eq!(found.len(), 1, "{text}: {found:#?}");
     }
-    // the tokens end where there is none
-    assert_eq!(found("f(x: i32, y: $, z: i32)").len(), 1);
+    // an invalid character ends the tokens
+    assert_eq!(found("f(x: k32, y: $, z: k32)").len(), 1);
 }
 
 const LAUNCHED: [&str; 2] = [
@@ -645,7 +658,7 @@ const LAUNCHED: [&str; 2] = [
     "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, x.device_id]",
 ];
 
-/// The tokens of a text, as they stand in it.
+/// The tokens of a source, as written.
 fn words(text: &str) -> Vec<&str> {
     let mut tokens = Tokens::new(text).unwrap();
     let mut words = Vec::new();
@@ -658,7 +671,7 @@ fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// The number of the bracket that closes the one at `open`.
+/// The index of the bracket that closes the one at `open`.
 fn closing(words: &[&str], open: usize) -> usize {
     let mut depth = 0;
     let close = words.iter().skip(open).position(|word| {
@@ -668,7 +681,8 @@ fn closing(words: &[&str], open: usize) -> usize {
     open + close.unwrap()
 }
 
-/// One slip of the hand is at most one mistake: a token that is missing, another one, twice or too many, two in the wrong order, brackets that are missing or others.
+/// One typo gives at most one error: a missing, replaced, duplicated or extra token, two tokens swapped, or brackets
+/// missing or replaced.
 #[test]
 fn a_slip_of_the_hand_is_one_mistake() {
     const OTHERS: [&str; 19] = [
@@ -717,15 +731,15 @@ fn a_slip_of_the_hand_is_one_mistake() {
     assert!(wrong > 10_000, "{wrong}");
 }
 
-/// The mistakes that are told of a text are bounded in number, as each has a copy of its line.
+/// The number of errors per source is bounded, as each has a copy of its line.
 #[test]
 fn mistakes_of_a_text_are_not_endless() {
-    let error = syntax(&format!("f({})", "x: i32, ".repeat(20_000)));
+    let error = syntax(&format!("f({})", "x: k32, ".repeat(20_000)));
     assert_eq!(error.more().len(), 31);
-    let launched = format!("f({}) @ launch k grid=+ block=+", "x: i32, ".repeat(40));
+    let launched = format!("f({}) @ launch k grid=+ block=+", "x: k32, ".repeat(40));
     assert_eq!(found(&launched).len(), 32);
     let nested = "x: Tuple[(".repeat(20_000);
-    syntax(&format!("f(x: i32, {nested}"));
+    syntax(&format!("f(x: k32, {nested}"));
 }
 
 #[test]
@@ -755,7 +769,7 @@ fn mistakes_come_from_the_builder() {
     assert_eq!(paths, expected);
 }
 
-/// Texts near those that are signatures: each is read to what it shows as, or has an error that can be shown.
+/// Mutated signatures: each either parses to what `Display` writes, or has an error that can be shown.
 #[test]
 fn no_text_panics() {
     let mut state = 1u64;

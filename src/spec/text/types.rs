@@ -1,47 +1,20 @@
-//! Types, read.
+//! Parses types.
 
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType};
 
-use super::suggestion::{did_you_mean, suggestion};
-use super::{Parsed, Parser, SyntaxError};
+use super::parser::{Parsed, Parser};
+use super::suggestion::did_you_mean;
+use super::words::{FORMS, WORDS, word};
 use crate::spec::check::MAX_TYPE_DEPTH;
+use crate::spec::element;
 use crate::spec::param::ParamType;
+use crate::spec::parse_error::SyntaxError;
 use crate::spec::path::Step;
 use crate::spec::scalar::ScalarType;
 use crate::spec::tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
 use crate::spec::token::{Pos, Token};
 
-/// Types of one word, scalars apart.
-const WORDS: [(&str, ParamType); 9] = [
-    ("str", ParamType::Str),
-    ("bytes", ParamType::Bytes),
-    ("dtype", ParamType::DType),
-    ("device", ParamType::Device),
-    ("Any", ParamType::Any),
-    ("None", ParamType::None),
-    ("Function", ParamType::Function),
-    ("Module", ParamType::Module),
-    ("EnvStream", ParamType::EnvStream),
-];
-
-/// Types of more than a word, with what follows their names.
-const FORMS: [(&str, &str); 13] = [
-    ("Tensor", "(...)"),
-    ("Shape", ""),
-    ("Shape", "([...])"),
-    ("Int", "(...)"),
-    ("Bool", "(...)"),
-    ("Object", "(\"...\")"),
-    ("Optional", "[...]"),
-    ("Tuple", "[...]"),
-    ("Array", "[...]"),
-    ("List", "[...]"),
-    ("Map", "[..., ...]"),
-    ("Dict", "[..., ...]"),
-    ("EnvState", "(\"...\")"),
-];
-
-/// The dtypes that kernels mostly have, which a misspelt name may mean.
+/// The most common dtypes, as suggestions for misspelt names.
 const DTYPES: &[&str] = &[
     "bool",
     "int8",
@@ -84,7 +57,7 @@ impl Parser<'_> {
             self.tokens.next();
             return Ok(ty);
         }
-        // what follows the name of a type, with the depth of the types inside
+        // parses what follows the type's name, given the depth of the inner types
         let rest: fn(&mut Self, usize) -> Parsed<ParamType> = match name {
             "Tensor" => |parser, _| parser.tensor().map(ParamType::Tensor),
             "Shape" => |parser, _| parser.shape(),
@@ -174,7 +147,7 @@ impl Parser<'_> {
         self.in_parentheses(|parser| parser.dims(SIZES, Step::Item)).map(|dims| ParamType::Shape(Some(dims)))
     }
 
-    /// A tensor, after its first word.
+    /// A tensor type, after its first word.
     pub(super) fn tensor(&mut self) -> Parsed<TensorType> {
         self.expect(Token::Open)?;
         let shape = self.spanned_alone(Step::Shape, Self::tensor_shape)?;
@@ -226,18 +199,18 @@ impl Parser<'_> {
         self.rest_of_dims(Step::Size).map(TensorShape::Ranked)
     }
 
-    /// A dtype's name; in a result one that is none is a parameter's.
+    /// A dtype's name; in a result, any other name is a parameter's.
     fn dtype(&mut self) -> Parsed<DType> {
         let (pos, name) = (self.tokens.peek().0, self.name("a dtype")?);
         if name == "any" {
             return Ok(DType::Any);
         }
-        match name.parse() {
+        match element::dtype(name) {
             Ok(dtype) => Ok(DType::Exact(dtype)),
-            Err(_) if self.in_result => Ok(DType::Param(name.to_owned())),
-            Err(error) => {
+            Err(_) if self.in_result && element::without_bits(name).is_none() => Ok(DType::Param(name.to_owned())),
+            Err(problem) => {
                 let meant = did_you_mean(name, DTYPES);
-                Err(self.mismatch(pos, "a dtype", Token::Name(name), &format!("{meant}: {error}")))
+                Err(self.mismatch(pos, "a dtype", Token::Name(name), &format!("{meant}: {problem}")))
             }
         }
     }
@@ -271,7 +244,7 @@ impl Parser<'_> {
         let kind = kind.parse().map_err(|_| {
             let kinds: Vec<_> = DLDeviceType::ALL.iter().filter_map(|kind| kind.name()).collect();
             let (meant, kinds) = (did_you_mean(kind, &kinds), kinds.join(", "));
-            self.error(pos, format!("{kind:?} is no kind of device{meant}; kinds are {kinds}"))
+            self.error(pos, format!("unknown device {kind:?}{meant}; known devices: {kinds}"))
         })?;
         let id = match id {
             None => DeviceId::Shared,
@@ -286,7 +259,7 @@ impl Parser<'_> {
         number.ok_or_else(|| self.mismatch(pos, "a device number", format_args!("{id:?}"), ""))
     }
 
-    /// The one device that a text names: number 0, unless it says which.
+    /// The single device that a string names, number 0 by default.
     pub(super) fn one_device(&self, pos: Pos, text: &str) -> Parsed<DLDevice> {
         match self.kind_and_id(pos, text)? {
             (kind, DeviceId::Shared) => Ok(DLDevice::new(kind, 0)),
@@ -304,19 +277,4 @@ impl Parser<'_> {
         self.tokens.next();
         Ok(align)
     }
-}
-
-/// The bracket that has to follow a type's name, or a name that is most likely a misspelt one.
-pub(super) fn bracket_of(name: &str) -> Option<Token<'static>> {
-    if word(name).is_some() {
-        return None;
-    }
-    let name = suggestion(name, &FORMS.map(|(name, _)| name))?;
-    let (_, rest) = FORMS.into_iter().find(|(form, rest)| *form == name && !rest.is_empty())?;
-    Some(if rest.starts_with('(') { Token::Open } else { Token::OpenList })
-}
-
-fn word(name: &str) -> Option<ParamType> {
-    let scalar = name.parse().ok().map(ParamType::Scalar);
-    scalar.or_else(|| WORDS.into_iter().find(|(word, _)| *word == name).map(|(_, ty)| ty))
 }

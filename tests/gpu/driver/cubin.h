@@ -14,6 +14,8 @@ struct facts {
   // The parameters' sizes, ended by 0, and their places in the parameters of a launch.
   uint32_t sizes[MOST_PARAMS + 1], offsets[MOST_PARAMS + 1];
   uint32_t static_shared;
+  // A tile kernel, whose launches state a block of one thread.
+  int is_tile;
   // The block and the cluster that the kernel was compiled for; 0 for any.
   uint32_t required_block[3], required_cluster[3];
 };
@@ -99,9 +101,12 @@ static inline int cubin_facts(const uint8_t* elf, const char* name, struct facts
       facts->sizes[ordinal] = (uint32_t)cubin_number(value, 8, 4) >> 18;
     } else if ((at[1] == 0x10 || at[1] == 0x3d) && size == 12) {  // EIATTR_REQNTID, EIATTR_CTA_PER_CLUSTER
       memcpy(at[1] == 0x10 ? facts->required_block : facts->required_cluster, value, 12);
+    } else if (at[1] == 0x66 && size == 4) {  // EIATTR_LANGUAGE, of which 7 is TILEIR
+      facts->is_tile = cubin_number(value, 0, 4) == 7;
     }
     at = value + (size + 3) / 4 * 4;
   }
+  if (facts->is_tile) memcpy(facts->required_block, (uint32_t[3]){1, 1, 1}, 12);
   // where the system has shared memory of its own, each kernel's size counts it
   const uint8_t* shared = cubin_find(elf, ".nv.shared.", name);
   const uint32_t bytes = shared ? (uint32_t)cubin_number(shared, 32, 8) : 0;

@@ -32,7 +32,8 @@ struct kernel {
   // NULL for a kernel of a cubin, whose host code a test names or not.
   kernel_fn run;
   struct facts facts;
-  int shared[DEVICES], non_portable[DEVICES];
+  // What attribute 8 is set to, and whether it is set.
+  int shared[DEVICES], is_set[DEVICES], non_portable[DEVICES];
 };
 struct context {
   int device, retained;
@@ -238,6 +239,9 @@ done:
 
 static struct kernel* find_kernel(struct library* library, const char* name) {
   char other[256];
+  // a library has one kernel of a name, whose attributes whoever asks for it shares
+  for (int i = 0; i < MOST; i++)
+    if (kernels[i].alive && kernels[i].library == library && strcmp(kernels[i].name, name) == 0) return &kernels[i];
   for (int i = 0; i < MOST; i++) {
     struct kernel* kernel = &kernels[i];
     if (kernel->alive) continue;
@@ -497,10 +501,27 @@ int cuKernelSetAttribute(int attribute, int value, struct kernel* kernel, int de
     attribute_of(97, device - 10, &most);
     REQUIRE(value >= 0 && value + (int)kernel->facts.static_shared <= most, INVALID_VALUE)
     kernel->shared[device - 10] = value;
+    kernel->is_set[device - 10] = 1;
   } else {
     kernel->non_portable[device - 10] = value;
   }
   note("(%d, %d, %d)\n", attribute, value, device - 10);
+  LEAVE
+}
+// The most dynamic shared memory of a kernel's launches: what attribute 8 is set to, else what the kernel's own leaves of 48 KiB (cuda.h).
+static int most_dynamic(const struct kernel* kernel, int device) {
+  const int own = (int)kernel->facts.static_shared, without_asking = 48 << 10;
+  if (kernel->is_set[device]) return kernel->shared[device];
+  return own < without_asking ? without_asking - own : 0;
+}
+int cuKernelGetAttribute(int* value, int attribute, struct kernel* kernel, int device) {
+  ENTER("cuKernelGetAttribute")
+  REQUIRE(is_kernel(kernel), INVALID_HANDLE)
+  REQUIRE(device >= 10 && device < 10 + DEVICES, 101)
+  REQUIRE(attribute == 1 || attribute == 8, INVALID_VALUE)
+  REQUIRE(!capturing, CAPTURED)
+  *value = attribute == 1 ? (int)kernel->facts.static_shared : most_dynamic(kernel, device - 10);
+  note("(%d, %d)\n", attribute, device - 10);
   LEAVE
 }
 int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** params, void** extra) {
@@ -515,8 +536,9 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(contexts[device].retained, INVALID_CONTEXT)
   REQUIRE(!kernel->library->cubin || cubin_runs_on(kernel->library->cubin, (uint32_t)capability[device]), NO_BINARY)
   REQUIRE(is_required(kernel->facts.required_block, &config->block.x), INVALID_VALUE)
-  const int allowed = kernel->shared[device] ? kernel->shared[device] : (48 << 10) - (int)kernel->facts.static_shared;
-  REQUIRE((int)config->shared <= allowed, INVALID_VALUE)
+  REQUIRE(config->shared <= (uint32_t)most_dynamic(kernel, device), INVALID_VALUE)
+  // of a tile kernel the driver sets the block and the shared memory
+  REQUIRE(!kernel->facts.is_tile || config->shared == 0, INVALID_VALUE)
   note("(grid %u %u %u, block %u %u %u, shared %u, device %d", config->grid.x, config->grid.y, config->grid.z, config->block.x, config->block.y,
        config->block.z, config->shared, device);
   for (uint32_t i = 0; i < config->count; i++) {
@@ -605,6 +627,7 @@ static const struct {
     {"cuGetErrorString", 6000, cuGetErrorString},
     {"cuTensorMapEncodeTiled", 12000, cuTensorMapEncodeTiled},
     {"cuKernelGetParamInfo", 12040, cuKernelGetParamInfo},
+    {"cuKernelGetAttribute", 12000, cuKernelGetAttribute},
 };
 
 // NVRTC 12.9 looks for a driver of this name in its process, and asks it for tables of functions: there are none.

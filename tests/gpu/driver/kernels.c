@@ -96,3 +96,8 @@ void which(const struct thread* t, void** params) {
   (void)t;
   *ARG(int32_t*, 0) = WHICH;
 }
+
+// Tells how many bytes of dynamic shared memory a block has beside 1,024 bytes of its own.
+const uint32_t staged_params[] = {8, 0};
+const uint32_t staged_static_shared = 1024;
+void staged(const struct thread* t, void** params) { *ARG(int32_t*, 0) = (int32_t)t->shared_bytes; }

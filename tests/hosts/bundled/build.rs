@@ -1,4 +1,5 @@
-//! An executable that holds the runtime has to export its C API to the libraries that it loads. For Windows it does so by itself.
+//! An executable that contains the runtime has to export its C API to the libraries that it loads. On Windows the
+//! exports need no linker option.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

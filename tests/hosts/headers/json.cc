@@ -28,7 +28,7 @@ void Write(const Any& value, Args... indent) {
 int main() {
   for (const char* text :
        {"null", "true", "false", " 1 ", "-12", "+5", "007", "1.0", "1e3", "-0", "-0.0", "9223372036854775807",
-        "9223372036854775808", "-9223372036854775809", "1e308", "1e309", "1e-308", "5e-324", "0e-999", ".5", "5.", "1e", "-", "1-2", "--1", "e5",
+        "9223372036854775808", "-9223372036854775809", "1e308", "1e309", "3e-308", "1e-400", "0e-999", ".5", "5.", "1e", "-", "1-2", "--1", "e5",
         "NaN", "Infinity", "-Infinity", "-Inf", "Inf", "Nan", "nul", "tru", "falsy", "nullx", "", "  ", "\n\n x", "[", "[1", "[1,", "[1,]",
         "[1 2]", "[]", "[ ]", "[1, [2, []], 3]", "{", "{}", "{ }", "{1: 2}", "{\"a\"}", "{\"a\":", "{\"a\": 1", "{\"a\": 1,",
         "{\"a\": 1,}", "{\"a\" 1}", "{\"a\": 1 \"b\": 2}", "[1}", "{\"a\": 1]", "1 2", "[] x", "{} ]", "\"text\"", "\"", "\"abc",
@@ -40,7 +40,7 @@ int main() {
   Any parsed = Call("ffi.json.Parse", "{\"b\": [1, 2.5, {}], \"a\": {\"c\": null}, \"b\": \"again\"}");
   Write(parsed);
   Write(parsed, nullptr);
-  for (const Any& value : {Any(nullptr), Any(true), Any(-7), Any(0.1), Any(3.0), Any(-0.0), Any(1e15), Any(1e16), Any(1e300), Any(5e-324),
+  for (const Any& value : {Any(nullptr), Any(true), Any(-7), Any(0.1), Any(3.0), Any(-0.0), Any(1e15), Any(1e17), Any(1e300), Any(5e-324),
                            Any(std::numeric_limits<double>::quiet_NaN()), Any(std::numeric_limits<double>::infinity()),
                            Any(-std::numeric_limits<double>::infinity()), Any("a\"\\/\b\f\n\r\t\x01\x7fé"), Any(Array<Any>{}),
                            Any(List<Any>{1, Array<Any>{2}}), Any(DLDevice{kDLCPU, 0}), Any(Bytes("b", 1)), Any(Shape({1}))}) {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIObject, TypeIndex, kTVMFFIObjectDeleterFlagBitMaskWeak};
-use tvm_ffi_codegen::runtime::type_table::{TypeRequest, get_or_alloc_index};
+use tvm_ffi_codegen::runtime::unstable::type_table::{TypeRequest, get_or_alloc_index};
 use tvm_ffi_codegen::runtime::{Any, ObjectRef};
 
 use crate::support::value::Thing;

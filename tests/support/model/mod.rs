@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
-use tvm_ffi_codegen::runtime::type_table::key_to_index;
+use tvm_ffi_codegen::runtime::unstable::type_table::key_to_index;
 use tvm_ffi_codegen::{Param, ParamType, Signature};
 
 use super::args::register_types;

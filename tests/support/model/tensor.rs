@@ -203,7 +203,7 @@ impl<'a> Model<'a> {
         let off = aligned % align;
         if off != 0 && elements != 0 {
             let expected = format!("{what} to be a multiple of {align}");
-            return self.wrong(at, "data", &expected, &format!("one that is off by {off}"));
+            return self.wrong(at, "data", &expected, &format!("an address off by {off}"));
         }
         // where nothing may be read, another address may stand for a bad one
         let word = |word: u64| (elements != 0 || (data != 0 && off == 0)).then_some(Noted::Word(word));

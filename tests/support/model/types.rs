@@ -1,6 +1,6 @@
 //! Everything but tensors: what each type accepts, and what the kernel gets of it.
 
-use tvm_ffi_codegen::runtime::type_table::key_to_index;
+use tvm_ffi_codegen::runtime::unstable::type_table::key_to_index;
 use tvm_ffi_codegen::{DLDataType, Dim, ParamType, ScalarType};
 
 use super::seen::{self, brief};
@@ -43,7 +43,7 @@ impl<'a> Model<'a> {
     }
 
     pub(super) fn null<T>(&self, ty: &ParamType, at: &At) -> Checked<T> {
-        self.wrong_type(ty, at, "", "a NULL pointer to one")
+        self.wrong_type(ty, at, "", "NULL")
     }
 
     /// A value that only a conversion would make one of the type.
@@ -367,7 +367,8 @@ fn truth(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-/// Whether objects of a type count as ones of the other: it, or an ancestor. All but the tests' own derive from `ffi.Object` alone.
+/// Whether objects of a type count as ones of the other: it, or an ancestor. All but the tests' own derive from
+/// `ffi.Object` alone.
 fn is_derived(index: i32, wanted: i32) -> bool {
     let sub = index == type_index(Thing::Sub).0 && wanted == type_index(Thing::Base).0;
     index == wanted || wanted == 64 || sub

@@ -1,7 +1,8 @@
 //! A runtime that notes what generated code asks of it, and can fail on demand.
 //!
-//! [`symbols`] are the functions of the runtime, each behind one that notes its calls while [`record`] or [`failing`] runs on the same
-//! thread. Generated code gets these addresses and nothing else does, so that the trace has no call of the tests' own.
+//! [`symbols`] are the functions of the runtime, each behind one that notes its calls while [`record`] or [`failing`]
+//! runs on the same thread. Generated code gets these addresses and nothing else does, so that the trace has no call of
+//! the tests' own.
 
 mod describe;
 mod table;
@@ -29,15 +30,15 @@ pub enum Change {
 /// What generated code did.
 #[derive(Clone, Default)]
 pub struct Trace {
-    /// Calls with their arguments and results, those inside of others indented. Objects have numbers in the order in which they appeared, so that
-    /// traces of several executors are equal.
+    /// Calls with their arguments and results, those inside of others indented. Objects have numbers in the order in
+    /// which they appeared, so that traces of several executors are equal.
     pub events: Vec<String>,
     /// References that came and went.
     pub changes: Vec<Change>,
     /// The number of calls that could have failed.
     pub fallible: usize,
-    /// Objects that are there when the recording ends, aside from the injected error, from functions that generated code hasn't made, and
-    /// from the runtime's own.
+    /// Objects that are there when the recording ends, aside from the injected error, from functions that generated
+    /// code hasn't made, and from the runtime's own.
     pub left: Vec<usize>,
     /// The error of the call that was made to fail.
     pub injected: Option<Error>,
@@ -64,8 +65,8 @@ impl fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Whether every reference that was got is given up once, the last one first but for those that the library keeps; else the reference that
-    /// isn't. The library's end is part of the trace.
+    /// Whether every reference that was got is given up once, the last one first but for those that the library keeps;
+    /// else the reference that isn't. The library's end is part of the trace.
     pub fn mirrors(&self) -> Result<(), String> {
         let (mut held, mut kept) = (Vec::new(), Vec::new());
         for &change in &self.changes {
@@ -87,8 +88,8 @@ impl Trace {
         }
     }
 
-    /// Whether every reference that was got is given up as often, in any order, but for those that callees or the caller have taken; else the
-    /// object.
+    /// Whether every reference that was got is given up as often, in any order, but for those that callees or the
+    /// caller have taken; else the object.
     pub fn releases_no_more_than_it_got(&self) -> Result<(), String> {
         let mut counts: BTreeMap<usize, i32> = BTreeMap::new();
         for &change in &self.changes {
@@ -135,8 +136,8 @@ pub fn record<T>(run: impl FnOnce() -> T) -> (T, Trace) {
     recording(None, run)
 }
 
-/// The same, with the fallible call number `at`, from 0 on, failing with -1 and an error of the kind `InjectedError`. A call is fallible if the C
-/// API lets it raise an error.
+/// The same, with the fallible call number `at`, from 0 on, failing with -1 and an error of the kind `InjectedError`. A
+/// call is fallible if the C API lets it raise an error.
 pub fn failing<T>(at: usize, run: impl FnOnce() -> T) -> (T, Trace) {
     recording(Some(Fault { at, code: -1 }), run)
 }

@@ -22,8 +22,8 @@ macro_rules! wrapped {
             $(#[$doc])*
             #[allow(non_snake_case, unused_unsafe)] // a function without arguments has nothing unsafe
             unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
-                // SAFETY: the function of this name gets the arguments that its caller means for it, by the C header's rules, and a trace
-                // reads what these rules say is there.
+                // SAFETY: the function of this name gets the arguments that its caller means for it, by the C header's
+                // rules, and a trace reads what these rules say is there.
                 unsafe { $body }
             }
         )*

@@ -17,11 +17,11 @@ pub fn alone() -> Result<Tests> {
         for backend in BACKENDS {
             let objects = folder.join(backend);
             let library = emit_linked(&objects, "library.a", backend, &["--system-lib", "shop_"], &kernels)?;
-            // nothing in the program names the library
+            // the program doesn't refer to the library
             let whole = ["-Wl,--whole-archive".to_owned(), text(&library), "-Wl,--no-whole-archive".to_owned()];
             let inputs = [&host[..], &[text(&no_dlopen)], &whole, &[text(&runtime)]].concat();
             let program = folder.join(format!("{backend}_{compiler}"));
-            // the C library's dlopen isn't linked: no_dlopen.c has one that ends the program
+            // the C library's dlopen isn't linked: no_dlopen.c defines one that ends the program
             link_program("cc", &inputs, &["-static", "-Wl,--wrap=dlopen"], &program)?;
             let program = text(&program);
             let headers = cmd("readelf", &["--program-headers", "--wide", &program]).read()?;

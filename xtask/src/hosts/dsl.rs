@@ -3,7 +3,8 @@
 use super::graph::shown;
 use super::*;
 
-/// Runs the kernels of each compiler in the compiler's process, and by Python the library that it writes. `kind` is a library with an allocator.
+/// Runs the kernels of each compiler in the compiler's process, and by Python the library that it writes. `kind` is a
+/// library with an allocator.
 pub fn compilers(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("dsl")?;
     for backend in BACKENDS {

@@ -1,10 +1,11 @@
-//! Import trees and libraries, both ways: made here and read by upstream's loader, made by upstream's tools and read here.
+//! Import trees and libraries in both directions: made here and read by upstream's loader, made by upstream's tools and
+//! read here.
 
 use super::*;
 use crate::tools::{APACHE_TVM, ML_DTYPES, NUMPY, TYPING_EXTENSIONS};
 
-/// Loads a nested import tree with upstream's package, and with the bundled runtime what apache-tvm exports and what C++ on
-/// upstream's headers is compiled to.
+/// Loads a nested import tree with upstream's package, and with the bundled runtime what apache-tvm exports and what
+/// C++ on upstream's headers is compiled to.
 pub fn foreign() -> Result<Tests> {
     let folder = folder("foreign")?;
     let at = |name: &str| text(&folder.join(name));

@@ -1,22 +1,22 @@
-//! Objects of the formats that can't be run here, as LLVM's tools read them.
+//! Objects of formats that can't run here, checked with LLVM's tools.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// What an object has to be.
+/// The properties that an object must have.
 struct Object {
     backend: &'static str,
     triple: &'static str,
     /// As `llvm-readobj` calls the format.
     format: &'static str,
-    /// What stands before a C name.
+    /// The prefix of a C name.
     mangled: &'static str,
-    /// Kinds of relocations: those that go into a library that may be loaded anywhere.
+    /// Relocation types that are valid in a position-independent library.
     relocations: &'static [&'static str],
-    /// Tables for unwinding.
+    /// Unwind tables.
     unwind: &'static [&'static str],
-    /// What is undefined besides the C API and the kernels.
+    /// Undefined symbols besides the C API and the kernels.
     helpers: &'static [&'static str],
 }
 
@@ -174,7 +174,7 @@ impl Object {
             require(there, || format!("there is no section {section}"))?;
         }
         self.check_link(folder, names)?;
-        // each kernel is called by something
+        // some function calls each kernel
         for name in names {
             let symbol = format!("{}{name}", self.mangled);
             let target = |line: &str| line.split_whitespace().nth(2).map(|to| to.split('@').next() == Some(&symbol));
@@ -184,7 +184,8 @@ impl Object {
         Ok(())
     }
 
-    /// A linker takes the objects, and the library exports all. What is undefined stays so, as there is no system to link with.
+    /// Checks that a linker takes the objects, and that the library exports all functions. Undefined symbols stay
+    /// undefined, as there is no system to link with.
     fn check_link(&self, folder: &Path, names: &BTreeSet<String>) -> Result {
         let [wrappers, packed, library] = ["wrappers.o", "bin.o", "library"].map(|name| text(&folder.join(name)));
         let (linked, exports) = if self.triple.contains("apple") {

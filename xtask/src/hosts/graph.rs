@@ -5,8 +5,8 @@ use super::*;
 /// The page that shows what the programs print.
 const PAGE: &str = "docs/guide.md";
 
-/// Runs the model in the example's process with both backends, and by Python each backend's library. `kind` is the library of the kind of
-/// module that the model imports.
+/// Runs the model in the example's process with both backends, and by Python each backend's library. `kind` is the
+/// library of the kind of module that the model imports.
 pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("graph")?;
     shown(tests, "graph_compiler", with_llvm::example("graph_compiler", &[]))?;

@@ -1,4 +1,5 @@
-//! C++ programs on upstream's headers, each built once and run with two libraries of the same name: upstream's `libtvm_ffi` and ours.
+//! C++ programs on upstream's headers, each built once and run with two libraries of the same name: upstream's
+//! `libtvm_ffi` and ours.
 
 use std::thread;
 
@@ -7,7 +8,7 @@ use super::*;
 /// A program is a file `*.cc` in this folder of [`source`].
 const FOLDER: &str = "headers";
 
-/// Builds every program, and runs it with both libraries: ours has to make it print what upstream's does.
+/// Builds every program, and runs it with both libraries. With ours it has to print the same as with upstream's.
 pub fn headers() -> Result<Tests> {
     let folder = folder(FOLDER)?;
     cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
@@ -18,7 +19,7 @@ pub fn headers() -> Result<Tests> {
     missing::check(&folder, &theirs, &ours)?;
     tests.passed += 3;
 
-    let names = programs()?;
+    let names = files(&root().join(source(FOLDER)), ".cc")?;
     build_all(&names, &folder)?;
     for name in &names {
         let run = |library: &Path| {
@@ -45,20 +46,8 @@ pub fn headers() -> Result<Tests> {
     Ok(tests)
 }
 
-/// The names of the programs, sorted.
-fn programs() -> Result<Vec<String>> {
-    let path = root().join(source(FOLDER));
-    let failure = |e| failure(format!("{}: {e}", path.display()));
-    let mut names = Vec::new();
-    for entry in fs::read_dir(&path).map_err(failure)? {
-        let name = entry.map_err(failure)?.file_name();
-        names.extend(name.to_string_lossy().strip_suffix(".cc").map(str::to_owned));
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// Compiles a program on upstream's headers, whose file is `name` in [`source`] without `.cc`, and links it with upstream's library.
+/// Compiles a program on upstream's headers, whose file is `name` in [`source`] without `.cc`, and links it with
+/// upstream's library.
 pub(super) fn build(name: &str, to: &Path) -> Result {
     let (include, library) = (text(&upstream().join("include")), text(&upstream().join("lib")));
     let options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem", &include];
@@ -88,7 +77,7 @@ fn expect_soname(library: &Path) -> Result {
     }
 }
 
-/// What the headers declare, [`SYMBOLS`] lists, and the library defines are the same functions.
+/// Checks that the headers declare, [`SYMBOLS`] lists, and the library defines the same functions.
 fn expect_symbols(library: &Path) -> Result {
     let include = upstream().join("include/tvm/ffi");
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| failure(format!("{}: {e}", path.display())));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tools::{NUMPY, TYPING_EXTENSIONS};
 
-/// When the library is loaded, seen from `import tvm_ffi`, and whether for all to see.
+/// When the library is loaded relative to `import tvm_ffi`, and whether its symbols are global.
 const ORDERS: [&str; 4] = ["first", "first, global", "last", "last, global"];
 
 /// Builds the library on each runtime and loads it in each order: it works, or says why.
@@ -25,7 +25,8 @@ pub fn jit_in_python() -> Result<Tests> {
             };
             let script = source("jit_in_python/main.py");
             if (way, order) == ("bundled", "last, global") {
-                // Upstream's library is bound to the symbols that are there, and ends the process as it registers what is there already.
+                // Upstream's library binds to symbols that are already loaded. It ends the process when it registers
+                // what is already registered.
                 let refusal = r#"out=$("$@" 2>&1) && exit 1
                     for part in "two TVM FFI runtimes" libtvm_ffi.so "feature \`external\`" "\`hidden\`"; do
                         case $out in *"$part"*) ;; *) echo "$out"; exit 1;; esac

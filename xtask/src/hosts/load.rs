@@ -21,30 +21,10 @@ pub fn load() -> Result<Tests> {
         let checked = cmd("valgrind", &[&checks[..], &[&*programs.c_ours, &library]].concat());
         expect(&mut tests, &format!("{backend}, C on ours, under valgrind"), checked, EXPECTED)?;
     }
-    upstreams_crate_on_both(&mut tests, &programs)?;
+    super::on_both::on_both(&mut tests, &programs.rust_values, &programs.python_path)?;
     super::graph::graph(&mut tests, &programs.kind, &programs.python_path)?;
     super::dsl::compilers(&mut tests, &programs.kind, &programs.python_path)?;
     Ok(tests)
-}
-
-/// Runs a program of upstream's Rust crate with upstream's library and with ours: ours has to make it print what upstream's does.
-fn upstreams_crate_on_both(tests: &mut Tests, programs: &Programs) -> Result {
-    cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
-    let run = |library: &str| {
-        let program = cmd(&programs.rust_values, &[]).env("LD_LIBRARY_PATH", library).env("TVM_FFI_BACKTRACE", "0");
-        program.read().map_err(|Failure { what, .. }| Failure { what, tests: *tests })
-    };
-    let (expected, printed) = (run(&programs.library_path)?, run(&text(&target_folder().join("debug")))?);
-    if expected.is_empty() || expected != printed {
-        tests.failed += 1;
-        let differs = |(theirs, ours): &(&str, &str)| theirs != ours;
-        let first = expected.lines().zip(printed.lines()).find(differs).unwrap_or(("all lines", "others behind them"));
-        let what = format!("upstream's Rust crate: upstream's library `{}`, ours `{}`", first.0, first.1);
-        return Err(Failure { what, tests: *tests });
-    }
-    println!("upstream's Rust crate: {} lines, the same on both libraries", expected.lines().count());
-    tests.passed += 1;
-    Ok(())
 }
 
 /// The hosts, built.
@@ -53,7 +33,7 @@ struct Programs {
     c_upstream: String,
     c_ours: String,
     cpp: String,
-    /// The kind of module for hosts that are no C++: a library to load beforehand.
+    /// The kind of module for hosts that are not C++: a library to load beforehand.
     kind: String,
     rust_upstream: String,
     /// On upstream's crate, and no host of the library.

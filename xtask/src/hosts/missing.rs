@@ -1,4 +1,4 @@
-//! The global functions and types of upstream's library that ours has not: those that the documentation lists.
+//! The global functions and types of upstream's library that ours lacks: exactly those that the documentation lists.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn listed() -> Result<BTreeSet<String>> {
     let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
     let section = page.split_once(SECTION).map(|(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
     let section = section.ok_or_else(|| failure(format!("{PAGE} has no section `{SECTION}`")))?;
-    // Text before the bullets and behind them may name others.
+    // Text before and after the bullets may name others.
     let bullets = section.split("\n- ").skip(1).filter_map(|bullet| bullet.split("\n\n").next()?.split_once(": "));
     Ok(bullets
         .flat_map(|(_, names)| names.split('`').skip(1).step_by(2))

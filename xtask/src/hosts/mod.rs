@@ -1,4 +1,4 @@
-//! One library, made by every backend, in every host: `tests/hosts`.
+//! One library, made with every backend, in every host: `tests/hosts`.
 
 mod alone;
 mod aot;
@@ -12,6 +12,7 @@ mod headers;
 mod jit_in_python;
 mod load;
 mod missing;
+mod on_both;
 mod three_ways;
 mod windows;
 
@@ -46,11 +47,23 @@ fn source(name: &str) -> String {
     format!("tests/hosts/{name}")
 }
 
-/// Where a step writes; made if need be.
+/// The directory that a step writes to; created if missing.
 fn folder(name: &str) -> Result<PathBuf> {
     let folder = root().join("target/hosts").join(name);
     fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
     Ok(folder)
+}
+
+/// The names of files in a folder that end so, without that end, sorted.
+fn files(folder: &Path, end: &str) -> Result<Vec<String>> {
+    let failure = |e| failure(format!("{}: {e}", folder.display()));
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failure)? {
+        let name = entry.map_err(failure)?.file_name();
+        names.extend(name.to_string_lossy().strip_suffix(end).map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
 }
 
 fn failure(what: String) -> Failure {
@@ -61,7 +74,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The folder of upstream's Python package.
+/// The directory of upstream's Python package.
 pub fn upstream() -> PathBuf {
     python_package(&UPSTREAM).join("tvm_ffi")
 }
@@ -73,7 +86,7 @@ fn cargo_for(args: &[&str], target: Option<(&str, &str)>) -> Cmd {
     cargo(&[args, &["--target", triple]].concat()).env(&variable, gcc)
 }
 
-/// Builds the runtime as a C library, and gives the folder that it is in.
+/// Builds the runtime as a C library, and returns its directory.
 fn runtime_library(target: Option<(&str, &str)>) -> Result<PathBuf> {
     cargo_for(&["build", "--package", "tvm-ffi-runtime-c"], target).run()?;
     let folder = target_folder();
@@ -115,7 +128,7 @@ fn link_program(compiler: &str, inputs: &[String], options: &[&str], program: &P
     cmd(compiler, &[&inputs, options, &["-o", &text(program)]].concat()).run().map(|_| ())
 }
 
-/// How to find a shared library in a folder, when linking and later.
+/// Linker options to find a shared library in a directory, at link time and at run time.
 fn library_in(folder: &Path, name: &str) -> [String; 3] {
     let folder = text(folder);
     [format!("-L{folder}"), format!("-l{name}"), format!("-Wl,-rpath,{folder}")]
@@ -126,7 +139,8 @@ fn codegen(args: &[&str]) -> Result {
     with_llvm::command_line(args)?.run().map(|_| ())
 }
 
-/// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and the prefix.
+/// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and
+/// the prefix.
 fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
     let [wrappers, packed] = ["wrappers.o", "bin.o"].map(|name| text(&folder.join(name)));
     fs::create_dir_all(folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
@@ -136,7 +150,8 @@ fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend, "-o", &wrappers], options].concat())
 }
 
-/// Emits the library, with its kernels and the module that it imports, and gives its path. The name says whether it is shared or an archive.
+/// Emits the library, with its kernels and the module that it imports, and gives its path. The name says whether it is
+/// shared or an archive.
 fn emit_linked(folder: &Path, name: &str, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
     emit(folder, backend, options)?;
     let (library, signatures) = (folder.join(name), source("signatures.txt"));

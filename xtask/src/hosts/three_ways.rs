@@ -1,4 +1,4 @@
-//! One program in Rust on each of the runtimes that `tvm-ffi-runtime` has behind its API.
+//! One program in Rust on each of the runtimes that `tvm-ffi-runtime` supports with one API.
 
 use super::*;
 use crate::quickstart;
@@ -72,7 +72,8 @@ pub fn three_ways() -> Result<Tests> {
     Ok(tests)
 }
 
-/// Checks whether a file exports the C symbols: all that the library of C has, or none. No file leaves one of them to others either.
+/// Checks whether a file exports the C symbols: all that the library of C has, or none. No file leaves one of them to
+/// others either.
 fn symbols(tests: &mut Tests, file: &str, exports: bool) -> Result {
     let listed = cmd("nm", &["-D", file]).read()?;
     let count = listed.lines().filter(|line| line.contains(" TVMFFI")).count();
@@ -86,7 +87,7 @@ fn symbols(tests: &mut Tests, file: &str, exports: bool) -> Result {
     Err(Failure { what: format!("{file} has {count} of the C symbols, {defined} of them its own"), tests: *tests })
 }
 
-/// The program says what to do where there is no runtime, or another one: what it prints has these parts.
+/// Checks that the program says what to do if the runtime is missing or another one: its output has these parts.
 fn refuses(tests: &mut Tests, program: &str, kernel: &str, parts: &str) -> Result {
     let patterns: Vec<String> = parts.split('*').map(|part| format!("'{part}'")).collect();
     let script = format!(

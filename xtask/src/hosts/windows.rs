@@ -72,7 +72,8 @@ impl Hosts {
         Ok(Self { wine, folder, objects, kernels, c, unwinder })
     }
 
-    /// What libraries are linked against, each with a host that has it: the import library of our runtime, its DLL, and a program.
+    /// What libraries are linked against, each with a host that has it: the import library of our runtime, its DLL, and
+    /// a program.
     fn runtimes(&self) -> [(String, Host); 3] {
         let bundled = windows_folder().join("host-bundled.exe");
         let c = |name| Host { name, program: self.c.clone() };

@@ -1,7 +1,7 @@
 //! Lints for platforms that nothing here runs programs of, and for Windows: every crate, without LLVM.
 //!
-//! Each platform has its own copy of all dependencies, which takes most of the time. So tests and their dependencies are left out, and the features are
-//! linted by themselves for one.
+//! Each platform has its own copy of all dependencies, which takes most of the time. So tests and their dependencies
+//! are left out, and the features are linted by themselves for one.
 
 use crate::command::{Tests, all, cargo};
 use crate::run::Failure;

@@ -1,8 +1,8 @@
-//! How each platform is held to what is claimed of it: the table of `docs/platforms.md`.
+//! How each platform's claims are tested: the table of `docs/platforms.md`.
 
 use std::fmt::Write as _;
 
-/// How far a step goes.
+/// How much a step tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The code runs on the machine that runs the step.

@@ -1,4 +1,4 @@
-//! Tests on other systems and machines than the one that runs them.
+//! Tests on other systems and machines than this one.
 
 mod aarch64;
 mod check;

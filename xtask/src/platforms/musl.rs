@@ -1,4 +1,5 @@
-//! The quickstart and the tests as statically linked executables. Tests that load libraries are ignored, with the reason.
+//! The quickstart and the tests as statically linked executables. Tests that load libraries are ignored, with the
+//! reason.
 
 use super::{LeftOut, without};
 use crate::command::{Tests, all, cargo, without_stacks};
@@ -6,7 +7,8 @@ use crate::quickstart;
 use crate::run::Failure;
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
-/// What compiles the C of the benchmarks' dependencies, which needs no header: the machine's compiler does, where there is none for musl.
+/// What compiles the C of the benchmarks' dependencies, which needs no header: the machine's compiler does, where there
+/// is none for musl.
 const COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
 /// Quickstart, unit tests and integration tests.

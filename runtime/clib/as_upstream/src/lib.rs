@@ -1,7 +1,8 @@
-//! The TVM FFI runtime in Rust as a C library that programs find where they look for upstream's `libtvm_ffi`.
+//! The TVM FFI runtime in Rust as a C library with the file name of upstream's `libtvm_ffi`.
 //!
-//! `cargo build --release -p tvm-ffi-runtime-c-as-upstream` gives it as `libtvm_ffi.so`. Its SONAME is upstream's, so that a program which was
-//! linked with upstream's library runs with this one. The library is otherwise the one of `tvm-ffi-runtime-c`.
+//! `cargo build --release -p tvm-ffi-runtime-c-as-upstream` builds `libtvm_ffi.so`. It has upstream's SONAME, so a
+//! program that was linked with upstream's library also runs with this one. Otherwise the library is the same as that
+//! of `tvm-ffi-runtime-c`.
 
-// All `no_mangle` functions of a linked crate are exported; the use makes it one.
+// The library exports all `no_mangle` functions of linked crates. This `use` makes the runtime a linked crate.
 pub use runtime::capi;

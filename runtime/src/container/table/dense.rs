@@ -1,8 +1,9 @@
-//! The dense form: a hash table whose lists of entries with the same place run through the slots.
+//! The dense form: a hash table whose collision lists run through the slots.
 //!
-//! The byte about a slot says whether it is empty, whether its entry is the first of its list (a *head*), and in its lower bits by which
-//! of 126 distances the next entry of the list follows (a *jump*; 0 is the end). Slots are a power of two. Every entry is also linked with
-//! those before and after it in the order of insertion.
+//! Each slot has a metadata byte. The byte says whether the slot is empty and whether its entry is the first of its
+//! list (a *head*). Its lower bits select the distance to the next entry of the list out of 126 distances (a *jump*; 0
+//! ends the list). The number of slots is a power of two. Each entry is also linked to its predecessor and successor in
+//! insertion order.
 //! Rules: upstream's `DenseMapBaseObj` in `container/map_base.h`.
 
 use std::ptr::NonNull;
@@ -22,15 +23,15 @@ const BLOCK_SLOTS: u64 = 16;
 const BLOCK_SIZE: usize = BLOCK_SLOTS as usize * (1 + size_of::<Item>());
 const _: () = assert!(size_of::<Item>() == 48);
 
-/// The byte of a slot that has no entry.
+/// The metadata byte of an empty slot.
 const EMPTY: u8 = 0xff;
-/// The bit of an entry that is not the first of its list.
+/// The bit of an entry that is not the head of its list.
 const BODY: u8 = 0x80;
 const JUMP: u8 = 0x7f;
 
-/// How far the next entry is, by jump: 0 to 15, then triangular numbers, up to 2,628 each of them.
+/// The distance to the next entry for each jump: 0 to 15, then the triangular numbers up to 2,628, then those of `FAR`.
 const DISTANCES: [u64; 126] = {
-    // Whose triangular numbers are the last distances: each is about half as large again as the one before.
+    // The last distances are the triangular numbers of these, each about 1.5 times the previous one.
     const FAR: [u64; 43] = [
         130, 195, 292, 438, 657, 986, 1478, 2217, 3326, 4988, 7482, 11223, 16835, 25252, 37877, 56816, 85223, 127835,
         191752, 287627, 431440, 647160, 970740, 1456110, 2184165, 3276247, 4914370, 7371555, 11057333, 16585999,
@@ -47,14 +48,15 @@ const DISTANCES: [u64; 126] = {
     distances
 };
 
-/// The table in an object, or one that is being made for it.
+/// The table in an object, or one that is being built for it.
 ///
-/// Its functions are unsafe: the body must be that of a valid table in the dense form, of which readers have no writer beside them, and
-/// writers have nobody else. Slots that are passed must have an entry, unless something else is said.
+/// Its functions are unsafe: the body must be that of a valid table in the dense form. A reader needs that no code
+/// changes the table meanwhile, and a writer needs exclusive access. Slots passed as arguments must hold an entry
+/// unless the function states otherwise.
 #[derive(Copy, Clone)]
 pub(super) struct Dense(NonNull<DenseBody>);
 
-/// The body of a table without entries, with room for `capacity` of them.
+/// The body of an empty table with room for `capacity` entries.
 pub(super) fn empty(capacity: u64) -> DenseBody {
     // As upstream's: a power of two, at least twice the capacity.
     let bits = 64 - capacity.leading_zeros();
@@ -69,27 +71,29 @@ fn with_bits(bits: u32) -> DenseBody {
     let size = blocks.saturating_mul(BLOCK_SIZE);
     let data = block::allocate(size).unwrap_or_else(|| block::out_of_memory(size));
     for block in 0..blocks {
-        // SAFETY: the block has room for that many of these, each of which begins with its slots' bytes.
+        // SAFETY: the allocation has room for that many blocks. Each block begins with its slots' metadata bytes.
         unsafe { data.add(block * BLOCK_SIZE).write_bytes(EMPTY, BLOCK_SLOTS as usize) };
     }
     let body = Body { data: data.as_ptr().cast(), size: 0, slots, data_deleter: Some(block::free_block) };
     DenseBody { body, fib_shift: 64 - bits, head: NONE, tail: NONE }
 }
 
-/// A table of these entries, which are copied as plain bytes, with room for `capacity` of them at least. Whoever calls this forgets them.
+/// A table of these entries, which are copied as plain bytes, with room for at least `capacity` entries. The caller
+/// must forget the originals.
 ///
 /// # Safety
-/// The entries must be valid, and their keys all different.
+/// The entries must be valid and their keys distinct.
 pub(super) unsafe fn build(capacity: u64, entries: &[(u64, *const Entry)]) -> DenseBody {
     let mut body = empty(capacity);
     'larger: loop {
         let table = Dense(NonNull::from_mut(&mut body));
         for (hash, entry) in entries {
-            // SAFETY: the body is a valid one, and the entry too. If it doesn't find a place, it stays where it was.
+            // SAFETY: the body and the entry are valid. An entry that doesn't fit is forgotten, so the original stays
+            // the only owner.
             if let Err(entry) = unsafe { table.insert(*hash, entry.read()) } {
                 std::mem::forget(entry);
                 let bits = 64 - body.fib_shift + 1;
-                // SAFETY: the block is the body's, whose entries are copies.
+                // SAFETY: the block belongs to the body, and its entries are only copies.
                 unsafe { block::free_block(body.body.data) };
                 body = with_bits(bits);
                 continue 'larger;
@@ -113,7 +117,7 @@ impl Dense {
         unsafe { (*self.body()).body.slots.wrapping_sub(1) }
     }
 
-    /// Where a block begins, and the place of a slot in it.
+    /// The start of a slot's block, and the slot's index in the block.
     #[inline]
     unsafe fn block(self, slot: u64) -> (*mut u8, usize) {
         // SAFETY: promised by the caller.
@@ -121,7 +125,7 @@ impl Dense {
         (data.wrapping_add((slot / BLOCK_SLOTS) as usize * BLOCK_SIZE), (slot % BLOCK_SLOTS) as usize)
     }
 
-    /// The byte about a slot.
+    /// The metadata byte of a slot.
     #[inline]
     unsafe fn meta(self, slot: u64) -> *mut u8 {
         // SAFETY: promised by the caller.
@@ -136,7 +140,7 @@ impl Dense {
         block.wrapping_add(BLOCK_SLOTS as usize).cast::<Item>().wrapping_add(place)
     }
 
-    /// The slot where the list of a hash begins, if there is one.
+    /// The slot where the list of a hash begins, if that list exists.
     #[inline]
     unsafe fn place_of(self, hash: u64) -> u64 {
         // SAFETY: promised by the caller.
@@ -144,7 +148,7 @@ impl Dense {
         hash.wrapping_mul(11_400_714_819_323_198_485).wrapping_shr(shift)
     }
 
-    /// The slot behind this one in its list.
+    /// The next slot in this slot's list.
     #[inline]
     unsafe fn following(self, slot: u64) -> Option<u64> {
         // SAFETY: promised by the caller.
@@ -192,16 +196,16 @@ impl Dense {
         unsafe { ((*self.item(slot)).prev, (*self.item(slot)).next) }
     }
 
-    /// Adds an entry whose key is not there. It is given back if it finds no place in a table of this size.
+    /// Adds an entry whose key is not in the table. Returns the entry if it doesn't fit in a table of this size.
     pub(super) unsafe fn insert(self, hash: u64, entry: Entry) -> Result<(), Entry> {
-        // SAFETY: promised by the caller; the slots that are written were empty, or their entries moved before.
+        // SAFETY: promised by the caller; each slot is written only if it is empty or its entry has been moved out.
         unsafe {
             let body = self.body();
             if (*body).body.slots == 0 {
                 return Err(entry);
             }
             let place = self.place_of(hash);
-            // One slot of a hundred at least stays empty, but for heads.
+            // At least 1 % of the slots stay empty, unless the new entry is a head.
             let is_full = ((*body).body.size + 1) as u128 * 100 > (*body).body.slots as u128 * 99;
             let (slot, meta) = match *self.meta(place) {
                 EMPTY => (place, 0),
@@ -228,9 +232,10 @@ impl Dense {
         Ok(())
     }
 
-    /// Moves the list that runs through a slot out of it, from there on; false if there is no place.
+    /// Moves the list that runs through a slot to other slots, from that slot on. Returns false if they don't fit.
     unsafe fn make_room(self, place: u64) -> bool {
-        // SAFETY: promised by the caller. All moves are planned before the first, so that nothing has changed where one can't be made.
+        // SAFETY: promised by the caller. All moves are planned before the first one is made, so a failure changes
+        // nothing.
         unsafe {
             let before = self.before(place);
             let (mut moves, mut last, mut from) = (Vec::new(), before, Some(place));
@@ -252,7 +257,7 @@ impl Dense {
         true
     }
 
-    /// The first empty slot in reach of this one that is not the destination of a move, and the jump to it.
+    /// The first empty slot within reach that is not already the destination of a planned move, and the jump to it.
     unsafe fn empty_after(self, slot: u64, moves: &[(u64, u64, u8)]) -> Option<(u64, u8)> {
         (1..DISTANCES.len()).find_map(|jump| {
             // SAFETY: promised by the caller.
@@ -264,8 +269,8 @@ impl Dense {
         })
     }
 
-    /// The slot before one that is not a head in its list. The slot's hash would lead to the list's head, and may be a user's to tell; but
-    /// one slot alone jumps to this one.
+    /// The predecessor of a non-head slot in its list. The slot's hash would lead to the list's head, but computing it
+    /// may need user code. Exactly one slot jumps to this one, so search for that slot instead.
     unsafe fn before(self, slot: u64) -> u64 {
         let jumps_here = |jump: usize| {
             // SAFETY: promised by the caller.
@@ -274,7 +279,7 @@ impl Dense {
                 (usize::from(*self.meta(candidate) & JUMP) == jump).then_some(candidate)
             }
         };
-        // In a valid table there is such a slot.
+        // A valid table always has such a slot.
         (1..DISTANCES.len()).find_map(jumps_here).unwrap_or(slot)
     }
 
@@ -283,7 +288,7 @@ impl Dense {
         unsafe { *self.meta(slot) = *self.meta(slot) & BODY | jump };
     }
 
-    /// Lets the entries before and after an entry in the order of insertion know its slot.
+    /// Updates the links of an entry's predecessor and successor in insertion order (or the ends) to its slot.
     unsafe fn link_neighbours_to(self, slot: u64) {
         // SAFETY: promised by the caller.
         unsafe {
@@ -299,7 +304,7 @@ impl Dense {
         }
     }
 
-    /// Takes an entry out of the order of insertion.
+    /// Removes an entry from the insertion order.
     unsafe fn unlink(self, slot: u64) {
         // SAFETY: promised by the caller.
         unsafe {
@@ -315,7 +320,7 @@ impl Dense {
         }
     }
 
-    /// Puts an entry at the end of the order of insertion, in which it is not.
+    /// Appends an entry to the insertion order; it must not be in it.
     unsafe fn push_back(self, slot: u64) {
         // SAFETY: promised by the caller.
         unsafe {
@@ -325,7 +330,7 @@ impl Dense {
         }
     }
 
-    /// Makes an entry the last one in the order of insertion.
+    /// Moves an entry to the end of the insertion order.
     pub(super) unsafe fn move_back(self, slot: u64) {
         // SAFETY: promised by the caller.
         unsafe {
@@ -334,9 +339,10 @@ impl Dense {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes and returns an entry.
     pub(super) unsafe fn remove(self, slot: u64) -> Entry {
-        // SAFETY: promised by the caller; the entry is moved out once, and its slot then empty or another entry's.
+        // SAFETY: promised by the caller; the entry is moved out once, and its slot then becomes empty or takes another
+        // entry.
         unsafe {
             self.unlink(slot);
             let entry = self.entry(slot).read();
@@ -345,7 +351,7 @@ impl Dense {
                 (before, last) = (Some(last), next);
             }
             match before {
-                // The last entry of the list takes this one's place.
+                // The last entry of the list moves into this slot.
                 Some(before) => {
                     self.item(slot).copy_from_nonoverlapping(self.item(last), 1);
                     self.link_neighbours_to(slot);
@@ -360,7 +366,7 @@ impl Dense {
         }
     }
 
-    /// Makes all slots empty, without looking at their entries.
+    /// Marks all slots as empty without dropping their entries.
     pub(super) unsafe fn forget_all(self) {
         // SAFETY: promised by the caller.
         unsafe {
@@ -373,9 +379,9 @@ impl Dense {
         }
     }
 
-    /// A copy, whose values have references of their own.
+    /// A copy whose values own their own references.
     pub(super) unsafe fn copy(self) -> DenseBody {
-        // SAFETY: promised by the caller. The copy has blocks of the same number, and the same slots in use.
+        // SAFETY: promised by the caller. The copy has the same number of blocks and uses the same slots.
         unsafe {
             let own = self.body();
             let mut copy = with_bits(64 - (*own).fib_shift);

@@ -1,4 +1,4 @@
-//! What is found and changed in a table, in both forms.
+//! Lookups and changes in a table, for both forms.
 //! Rules: upstream's `MapBaseObj` in `container/map_base.h`.
 
 use std::ffi::c_void;
@@ -10,13 +10,14 @@ use crate::any::Any;
 use crate::container::block::{self, OldBlock};
 use crate::heap::ObjectRef;
 
-/// Where an entry is, until the next change of its table.
+/// The position of an entry, valid until the next change of its table.
 pub(in crate::container) type Place = u64;
 
 /// The table in a map or dict.
 ///
-/// Its functions are unsafe: the object must be alive; those that read need that nobody changes the table meanwhile, and those that change
-/// it that nobody else uses it. Places that are passed must be those of entries.
+/// Its functions are unsafe: the object must be alive. For a function that reads, no code may change the table
+/// meanwhile; for a function that changes the table, no other code may use it. Places passed as arguments must be those
+/// of entries.
 #[derive(Copy, Clone)]
 pub(in crate::container) struct Table(NonNull<Body>);
 
@@ -43,7 +44,7 @@ impl Table {
         unsafe { (*self.body()).slots & SMALL != 0 }
     }
 
-    /// The entry of a place in the small form.
+    /// The entry at a place in the small form.
     unsafe fn small(self, place: Place) -> *mut Entry {
         // SAFETY: promised by the caller.
         unsafe { (*self.body()).data.cast::<Entry>().wrapping_add(place as usize) }
@@ -59,13 +60,13 @@ impl Table {
         unsafe { (*self.body()).size as usize }
     }
 
-    /// Whether entries are found by their hash.
+    /// Whether entries are found by hash.
     pub(in crate::container) unsafe fn uses_hashes(self) -> bool {
         // SAFETY: promised by the caller.
         unsafe { !self.is_small() }
     }
 
-    /// The place of a key. Its hash is asked for where it is needed.
+    /// The place of a key. The hash is computed only when needed.
     #[inline]
     pub(in crate::container) unsafe fn find<E>(
         self,
@@ -87,9 +88,9 @@ impl Table {
         Ok(None)
     }
 
-    /// The entry of a place.
+    /// The entry at a place.
     pub(in crate::container) unsafe fn entry<'a>(self, place: Place) -> &'a Entry {
-        // SAFETY: promised by the caller, who also says for how long.
+        // SAFETY: promised by the caller, which also chooses the lifetime.
         unsafe { &*self.entry_ptr(place) }
     }
 
@@ -98,7 +99,7 @@ impl Table {
         unsafe { if self.is_small() { self.small(place) } else { self.dense().entry(place) } }
     }
 
-    /// The places of the first and the last entry, in the order of insertion.
+    /// The places of the first and the last entry in insertion order.
     pub(in crate::container) unsafe fn ends(self) -> Option<(Place, Place)> {
         // SAFETY: promised by the caller.
         unsafe {
@@ -110,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The place after an entry in the order of insertion.
+    /// The place of the next entry in insertion order.
     pub(in crate::container) unsafe fn next(self, place: Place) -> Option<Place> {
         // SAFETY: promised by the caller.
         unsafe {
@@ -121,7 +122,7 @@ impl Table {
         }
     }
 
-    /// The place before an entry in the order of insertion.
+    /// The place of the previous entry in insertion order.
     pub(in crate::container) unsafe fn previous(self, place: Place) -> Option<Place> {
         // SAFETY: promised by the caller.
         unsafe {
@@ -132,15 +133,15 @@ impl Table {
         }
     }
 
-    /// The entries' places, in the order of insertion.
+    /// The places of all entries, in insertion order.
     pub(in crate::container) unsafe fn places(self) -> impl Iterator<Item = Place> {
-        // SAFETY: promised by the caller, as long as the iterator is used.
+        // SAFETY: promised by the caller for as long as the iterator is used.
         let first = unsafe { self.ends() }.map(|(first, _)| first);
         // SAFETY: as above.
         std::iter::successors(first, move |&place| unsafe { self.next(place) })
     }
 
-    /// Sets the value of an entry and gives the old one. In the dense form the entry becomes the last one.
+    /// Sets the value of an entry and returns the old one. In the dense form the entry moves to the end.
     pub(in crate::container) unsafe fn replace(self, place: Place, value: Any) -> Any {
         // SAFETY: promised by the caller.
         unsafe {
@@ -151,9 +152,10 @@ impl Table {
         }
     }
 
-    /// Adds an entry whose key is not there, and has that hash where hashes are used. It is given back if the table has to grow.
+    /// Adds an entry whose key is not in the table. `hash` is the key's hash if the table uses hashes. Returns the
+    /// entry if the table must grow first.
     pub(in crate::container) unsafe fn insert(self, hash: u64, entry: Entry) -> Result<(), Entry> {
-        // SAFETY: promised by the caller; the place behind the last entry is one of the slots.
+        // SAFETY: promised by the caller; the place after the last entry is one of the slots.
         unsafe {
             if !self.is_small() {
                 return self.dense().insert(hash, entry);
@@ -168,8 +170,8 @@ impl Table {
         Ok(())
     }
 
-    /// Makes room for more entries, for `capacity` in all if the small form ends, with the hashes of all keys if need be. The block that the
-    /// table leaves is handed out.
+    /// Makes room for more entries, and computes the hashes of all keys if necessary. When the small form becomes
+    /// dense, the new table has room for `capacity` entries. Returns the block that the table no longer uses.
     pub(in crate::container) unsafe fn grow<E>(
         self,
         capacity: usize,
@@ -192,7 +194,7 @@ impl Table {
                 let entry = self.entry_ptr(place);
                 entries.push((hash(&(*entry).key)?, entry.cast_const()));
             }
-            // As upstream: the dense form has twice the slots that the capacity needs, and doubles.
+            // As upstream: the dense form has twice as many slots as the capacity needs, and doubles when it grows.
             let capacity = if self.is_small() { size.max(capacity as u64) } else { slots };
             let grown = dense::build(capacity, &entries);
             let old = self.take_block();
@@ -201,9 +203,9 @@ impl Table {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes and returns an entry.
     pub(in crate::container) unsafe fn remove(self, place: Place) -> Entry {
-        // SAFETY: promised by the caller; the entry is moved out once, and those behind it move up.
+        // SAFETY: promised by the caller; the entry is moved out once, and the entries after it move up.
         unsafe {
             if !self.is_small() {
                 return self.dense().remove(place);
@@ -216,7 +218,7 @@ impl Table {
         }
     }
 
-    /// Takes all entries out.
+    /// Removes and returns all entries.
     pub(in crate::container) unsafe fn clear(self) -> Vec<Entry> {
         // SAFETY: promised by the caller; the entries are moved out once.
         unsafe {
@@ -229,9 +231,9 @@ impl Table {
         }
     }
 
-    /// The entries, each of which moves out. The table still has its size, and must forget them.
+    /// Moves all entries out. The table keeps its size, so the caller must make it forget them.
     pub(super) unsafe fn take_entries(self) -> impl Iterator<Item = Entry> {
-        // SAFETY: promised by the caller. The next place is known before an entry moves.
+        // SAFETY: promised by the caller. The next place is read before an entry is moved out.
         let first = unsafe { self.ends() }.map(|(first, _)| first);
         let mut place = first;
         std::iter::from_fn(move || {
@@ -244,7 +246,8 @@ impl Table {
         })
     }
 
-    /// Takes the block away from the table, which must not use it any more. Entries behind the object are in no block.
+    /// Takes the block away from the table, which must not use it any more. Entries that follow the object are not in a
+    /// block.
     pub(super) unsafe fn take_block(self) -> OldBlock {
         // SAFETY: promised by the caller.
         unsafe {
@@ -257,7 +260,8 @@ impl Table {
         }
     }
 
-    /// Copies all entries into an empty table of the small form with all its slots, or what becomes of it. Runs nobody's code.
+    /// Copies all entries into `other`, which must be empty and in the small form with all its slots. `other` becomes
+    /// dense if this table is. Runs no user code.
     pub(in crate::container) unsafe fn copy_to(self, other: Self) {
         // SAFETY: promised by the caller, for both.
         unsafe {
@@ -273,5 +277,5 @@ impl Table {
     }
 }
 
-/// Room in a new object for what [`Table::copy_to`] copies.
+/// The capacity that a new object needs as a destination of [`Table::copy_to`].
 pub(in crate::container) const COPY_CAPACITY: usize = MAX_SMALL as usize;

@@ -1,8 +1,8 @@
-//! The memory of maps and dicts, as code on upstream's headers reads and changes it.
+//! The memory layout of maps and dicts, as code compiled against upstream's headers reads and changes it.
 //!
-//! Up to four entries stand one after the other, mostly behind the object: the *small* form. More are in blocks of 16 slots with a byte
-//! about each, and linked in the order of insertion: the *dense* form. The highest bit of `slots` tells the forms apart.
-//! Rules: upstream's `container/map_base.h`.
+//! Up to four entries are stored consecutively, usually after the object: the *small* form. More entries are stored in
+//! blocks of 16 slots with a metadata byte each, and are linked in insertion order: the *dense* form. The highest bit
+//! of `slots` distinguishes the forms. Rules: upstream's `container/map_base.h`.
 
 use std::ffi::c_void;
 use std::mem::offset_of;
@@ -15,9 +15,9 @@ pub(super) struct Body {
     pub(super) data: *mut c_void,
     /// Number of entries.
     pub(super) size: u64,
-    /// Number of slots, and [`SMALL`] in the small form.
+    /// Number of slots, with the [`SMALL`] bit set in the small form.
     pub(super) slots: u64,
-    /// Frees `data` where that is a block of its own.
+    /// Frees `data` if it is a separate block.
     pub(super) data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct Body {
 #[repr(C)]
 pub(super) struct DenseBody {
     pub(super) body: Body,
-    /// How far a hash is shifted to the right for a slot.
+    /// The right shift that turns a hash into a slot.
     pub(super) fib_shift: u32,
-    /// The slots of the first and the last entry in the order of insertion, or [`NONE`].
+    /// The slots of the first and the last entry in insertion order, or [`NONE`].
     pub(super) head: u64,
     pub(super) tail: u64,
 }
@@ -41,7 +41,7 @@ pub(in crate::container) struct Entry {
 
 /// The bit of `slots` that marks the small form.
 pub(super) const SMALL: u64 = 1 << 63;
-/// Most slots of the small form.
+/// Maximum number of slots in the small form.
 pub(super) const MAX_SMALL: u64 = 4;
 /// No slot.
 pub(super) const NONE: u64 = u64::MAX;

@@ -1,5 +1,5 @@
-//! Tables of entries in the memory of maps and dicts, which code on upstream's headers reads and changes, too.
-//! Setting a key that is there keeps its place in the small form and makes it the last one in the dense form, as upstream.
+//! The tables of maps and dicts. Code compiled against upstream's headers reads and changes them too.
+//! As upstream, setting an existing key keeps its position in the small form and moves it to the end in the dense form.
 
 mod dense;
 mod entries;

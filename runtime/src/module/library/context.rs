@@ -1,5 +1,6 @@
-//! Variables of a library that are filled at load: `__tvm_ffi__library_ctx` with the address of its module, and context symbols.
-//! Header: `TVMFFIEnvModRegisterContextSymbol` of `extra/c_env_api.h`, `symbol::tvm_ffi_library_ctx` of `extra/module.h`.
+//! Variables of a library that are set at load: `__tvm_ffi__library_ctx`, to the address of the library's module, and
+//! context symbols. Header: `TVMFFIEnvModRegisterContextSymbol` of `extra/c_env_api.h`, `symbol::tvm_ffi_library_ctx`
+//! of `extra/module.h`.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -12,7 +13,7 @@ use crate::heap::{AsObject, WeakRef};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
 
-/// Registers a value for the variables of that name in libraries that are loaded from now on.
+/// Registers the value of the context symbol `name` for libraries that are loaded later. NULL removes it.
 pub(crate) fn register(name: &str, value: *mut c_void) {
     let mut symbols = SYMBOLS.write().unwrap_or_else(PoisonError::into_inner);
     match Address::new(value) {
@@ -21,7 +22,7 @@ pub(crate) fn register(name: &str, value: *mut c_void) {
     };
 }
 
-/// Fills the variables that context symbols name.
+/// Sets the library's variables that have the name of a context symbol.
 pub(super) fn fill_variables(library: &dyn Symbols) {
     let symbols = SYMBOLS.read().unwrap_or_else(PoisonError::into_inner);
     for (name, value) in &*symbols {
@@ -33,26 +34,27 @@ pub(super) fn fill_variables(library: &dyn Symbols) {
 }
 
 /// # Safety
-/// `variable` must be a pointer variable that nothing but code of its library, and this module, uses.
+/// `variable` must be a pointer variable, and only its library's code and this file may use it.
 unsafe fn store(variable: Address, value: *mut c_void) {
-    // SAFETY: promised by the caller. Atomic, because code of the library may read it at the same time.
+    // SAFETY: promised by the caller. The store is atomic because the library's code may read at the same time.
     unsafe { AtomicPtr::from_ptr(variable.as_ptr::<*mut c_void>()) }.store(value, Ordering::Release);
 }
 
-/// The part of one module in the one `__tvm_ffi__library_ctx` of its library.
+/// One module's share in the `__tvm_ffi__library_ctx` of its library.
 ///
-/// A library that is loaded twice has two modules and one variable, which code of both reads at any time. So it points at the first of them
-/// for as long as one is there, and the first finds what the newest imports (upstream points it at the newest, even when that is gone).
+/// A library that is loaded twice has two modules but one variable. Code of both modules may read it at any time. So
+/// the variable points at the first module for as long as that lives, and lookups by the first search the imports of
+/// the newest. Upstream points the variable at the newest, even after that is destroyed.
 pub(super) struct Context {
     module: OnceLock<WeakRef>,
     variable: OnceLock<Address>,
-    /// What the variable points at, if not at this context's own module.
+    /// The module that the variable points at, unless it is this context's own.
     first: OnceLock<Module>,
     /// Dropped last: the variable is in the library.
     _symbols: Arc<dyn Symbols>,
 }
 
-/// By the address of the variable: the context of the module that it points at.
+/// Maps the address of a variable to the context of the module that it points at.
 static FIRST: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());
 
 impl Context {
@@ -60,7 +62,7 @@ impl Context {
         Self { module: OnceLock::new(), variable: OnceLock::new(), first: OnceLock::new(), _symbols: symbols }
     }
 
-    /// States whose context this is, once.
+    /// Sets the module that this context belongs to. Later calls have no effect.
     pub(super) fn set_module(&self, module: &Module) {
         self.module.get_or_init(|| module.as_object().downgrade());
     }
@@ -70,13 +72,13 @@ impl Context {
         self.module.get()?.upgrade()?.downcast().ok()
     }
 
-    /// Points the variable at the module, or lets the module that it points at look through this one.
+    /// Points the variable at the module. If it already points at one, makes that module search this one's imports.
     ///
     /// # Safety
     /// `variable` must be a pointer variable of the library that the context keeps open.
     pub(super) unsafe fn enter(context: &Arc<Self>, variable: Address, module: &Module) {
         let key = variable.0.addr().get();
-        // Dropped after the lock, in case it is the last reference.
+        // Declared before the lock guard to drop after it, in case it is the last reference.
         let holder;
         let mut contexts = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
         holder = contexts.get(&key).and_then(Weak::upgrade);
@@ -99,10 +101,10 @@ impl Drop for Context {
         };
         let mut contexts = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
         let key = variable.0.addr().get();
-        // Unless another module came while this one was being destroyed.
+        // Skip this if the variable was pointed at another module while this one was being destroyed.
         if contexts.get(&key).is_some_and(|first| std::ptr::eq(first.as_ptr(), self)) {
             contexts.remove(&key);
-            // SAFETY: as stated to `enter`; the library is open until this is gone.
+            // SAFETY: by the contract of `enter`, and `_symbols` keeps the library open until it is dropped after this.
             unsafe { store(variable, std::ptr::null_mut()) };
         }
     }

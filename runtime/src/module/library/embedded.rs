@@ -1,4 +1,4 @@
-//! The modules that a library carries: each from its loader, then who imports whom.
+//! The modules that are embedded in a library: loads each with its loader, then adds the imports.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::error::{Result, runtime_error, value_error};
 use crate::library_bin::{LibraryBin, Node};
 use crate::string::Bytes;
 
-/// The root of the tree at `start`, with `library` where the tree has it.
+/// Loads the tree at `start` and returns its root. `library` is the module for the library's own node in the tree.
 pub(super) fn load(start: Address, symbols: &Arc<dyn Symbols>, library: &NewModule) -> Result<Module> {
-    // SAFETY: by the header, the symbol is a blob as long as its header says, in a library that `symbols` keeps open.
+    // SAFETY: by the header, the symbol is a blob that begins with its length. `symbols` keeps the library open.
     let bin = unsafe { LibraryBin::from_ptr(start.as_ptr()) };
     let bin = bin.map_err(|error| value_error(&format!("{LIBRARY_BIN} is broken: {error}")))?;
     if bin.nodes().contains(&Node::Library) {
-        // First, so that loaders may use what the library has registered.
+        // First, so loaders can use functions that the library has registered.
         library.enter();
     }
     let module = |node: &Node<'_>| match *node {

@@ -1,4 +1,4 @@
-//! The kind of module that a library is.
+//! The module kind `library`.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 
-/// A library's module before `__tvm_ffi__library_ctx` knows it.
+/// A library's module before `__tvm_ffi__library_ctx` points at it.
 pub(super) struct NewModule {
     pub(super) module: Module,
     context: Arc<Context>,
@@ -21,16 +21,16 @@ pub(super) struct NewModule {
 }
 
 impl NewModule {
-    /// Fills `__tvm_ffi__library_ctx`.
+    /// Points `__tvm_ffi__library_ctx` at the module.
     pub(super) fn enter(&self) {
         if let Some(variable) = self.variable {
-            // SAFETY: the symbol is a pointer variable by the header; its library is open for as long as the context lives.
+            // SAFETY: by the header, the symbol is a pointer variable. The context keeps its library open.
             unsafe { Context::enter(&self.context, variable, &self.module) };
         }
     }
 }
 
-/// The module of a library whose symbols these are.
+/// Makes the module of the library that has these symbols.
 pub(super) fn library_module(symbols: Arc<dyn Symbols>) -> NewModule {
     let variable = symbols.symbol(LIBRARY_CTX);
     let context = Arc::new(Context::new(symbols.clone()));
@@ -47,28 +47,28 @@ struct LibraryModule {
 impl LibraryModule {
     /// The code of a function.
     fn function(&self, name: &str) -> Option<Address> {
-        // Upstream gives these, too, and the process ends when they are called.
+        // These symbols are data. Upstream returns them as functions, and calling one crashes the process.
         if [LIBRARY_BIN, LIBRARY_CTX].iter().any(|data| data.strip_prefix(FUNCTION) == Some(name)) {
             return None;
         }
         self.symbols.function(name)
     }
 
-    /// Calls what describes a function: it takes nothing and returns a string.
+    /// Calls the symbol that describes a function: it takes no arguments and returns a string.
     fn describe(&self, before: &str, name: &str) -> Result<Option<String>> {
         let Some(address) = self.symbols.description(before, name) else {
             return Ok(None);
         };
-        // The string is copied: its own code may lie in the library.
+        // Copy the string, since its deleter may be code of the library.
         self.callable(address)?.call(())?.cast().map(Some)
     }
 
-    /// A function that keeps the module, and with it the library: its code may look for imports.
+    /// Makes a function that keeps the module and its library alive, since its code may look up imports.
     fn callable(&self, address: Address) -> Result<Function> {
         let module = self.context.module().ok_or_else(|| runtime_error("the library's module is being destroyed"))?;
         // SAFETY: by the header, symbols of functions and of their descriptions have this type.
         let safe_call = unsafe { std::mem::transmute::<*mut c_void, TVMFFISafeCallType>(address.as_ptr()) };
-        // SAFETY: whoever loads a library answers for its functions; the module keeps it open.
+        // SAFETY: the code that loads a library is responsible for its functions; the module keeps the library open.
         Ok(unsafe { Function::from_symbol(safe_call, module) })
     }
 }

@@ -1,6 +1,6 @@
-//! Library modules: functions `__tvm_ffi_<name>` of a shared library (`dynamic`) or of the system library (`system`), with the
-//! modules that `__tvm_ffi__library_bin` carries (`embedded`) and the variables that are filled at load (`context`).
-//! Header: namespace `symbol` of `extra/module.h`.
+//! Library modules: functions `__tvm_ffi_<name>` of a shared library (`dynamic`) or of the system library (`system`).
+//! `embedded` loads the modules in `__tvm_ffi__library_bin`, and `context` sets a library's variables at load. Header:
+//! namespace `symbol` of `extra/module.h`.
 
 mod context;
 mod dynamic;

@@ -9,12 +9,12 @@ use super::{context, dynamic, embedded};
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::error::Result;
 
-/// The module of a shared library.
+/// Opens a shared library as a module.
 pub(in crate::module) fn open(path: &str) -> Result<Module> {
     load(Arc::new(dynamic::open(path)?))
 }
 
-/// The module of a library: the root of the tree of modules that it carries, or else the library itself.
+/// The module of a library: the root of its embedded module tree, or the library's own module if it has no tree.
 pub(super) fn load(symbols: Arc<dyn Symbols>) -> Result<Module> {
     context::fill_variables(&*symbols);
     let library = library_module(symbols.clone());

@@ -9,7 +9,7 @@ use crate::abi::symbol::FUNCTION;
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) struct Address(pub(super) NonNull<c_void>);
 
-// SAFETY: an address is the same on every thread; whoever uses it says why it may.
+// SAFETY: an address is the same on every thread. Code that dereferences it states why that is sound.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -24,12 +24,12 @@ impl Address {
     }
 }
 
-/// The symbols of a library, which is open for as long as this lives, and for ever unless it may be closed.
+/// The symbols of a library. The library stays open while this value lives, and afterwards too unless it may be closed.
 pub(super) trait Symbols: Send + Sync {
     /// The address of a symbol.
     fn symbol(&self, name: &str) -> Option<Address>;
 
-    /// Lets the library be closed when this is dropped, and says whether there is something to close.
+    /// Requests closing the library when this value is dropped. Returns whether there is a library to close.
     ///
     /// # Safety
     /// As [`Module::unload_when_unused`](crate::Module::unload_when_unused).
@@ -42,7 +42,7 @@ pub(super) trait Symbols: Send + Sync {
         self.symbol(&format!("{FUNCTION}{name}"))
     }
 
-    /// The symbol of what describes the function called `name`.
+    /// The symbol with prefix `before` that describes the function called `name`.
     fn description(&self, before: &str, name: &str) -> Option<Address> {
         self.symbol(&format!("{before}{name}"))
     }

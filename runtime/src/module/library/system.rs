@@ -1,5 +1,5 @@
-//! The system library: symbols that code linked into this process registers at start-up, for where there is no `dlopen`.
-//! Header: `TVMFFIEnvModRegisterSystemLibSymbol` of `extra/c_env_api.h`.
+//! The system library: symbols that code linked into this process registers at start-up. It is for platforms without
+//! `dlopen`. Header: `TVMFFIEnvModRegisterSystemLibSymbol` of `extra/c_env_api.h`.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -14,7 +14,7 @@ use crate::error::{Result, runtime_error};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
 
-/// Registers a symbol; a later one of the same name wins, and NULL takes it back.
+/// Registers a symbol. A later address for the same name replaces the earlier one, and NULL removes it.
 pub(crate) fn register(name: &str, address: *mut c_void) {
     let mut symbols = SYMBOLS.write().unwrap_or_else(PoisonError::into_inner);
     match Address::new(address) {
@@ -27,7 +27,7 @@ fn registered(name: &str) -> Option<Address> {
     SYMBOLS.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
 }
 
-/// The registered symbols, as those of one prefix see them: with the prefix first, then without.
+/// The registered symbols as seen with a prefix: looks up a name with the prefix first, then without.
 struct SystemLibrary {
     prefix: String,
 }
@@ -43,7 +43,8 @@ impl Symbols for SystemLibrary {
     }
 
     fn description(&self, before: &str, name: &str) -> Option<Address> {
-        // Where the prefix of a function is, too, and then where upstream has it.
+        // First with the prefix before the function's name, as in `function`. Then with it before the whole symbol, as
+        // upstream.
         registered(&format!("{before}{}{name}", self.prefix)).or_else(|| self.symbol(&format!("{before}{name}")))
     }
 }
@@ -52,7 +53,7 @@ impl Symbols for SystemLibrary {
 #[derive(Default)]
 struct Slot {
     module: Mutex<Option<Module>>,
-    /// Who loads it now.
+    /// The thread that is loading it.
     loading: Mutex<Option<ThreadId>>,
 }
 
@@ -61,11 +62,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Module {
-    /// The module of the functions that [`TVMFFIEnvModRegisterSystemLibSymbol`](crate::capi::TVMFFIEnvModRegisterSystemLibSymbol) has
-    /// registered under names that begin with `__tvm_ffi_`, then maybe `prefix`. There is one for each prefix in the process.
+    /// The module of the functions that
+    /// [`TVMFFIEnvModRegisterSystemLibSymbol`](crate::capi::TVMFFIEnvModRegisterSystemLibSymbol) has registered under
+    /// names that begin with `__tvm_ffi_`, optionally followed by `prefix`. The process has one such module per prefix.
     ///
     /// # Errors
-    /// As for a shared library: where the registered `__tvm_ffi__library_bin` is broken, or needs a loader that isn't there.
+    /// As for a shared library: if the registered `__tvm_ffi__library_bin` is malformed, or needs a loader that isn't
+    /// registered.
     pub fn system_lib(prefix: &str) -> Result<Self> {
         system_lib(prefix)
     }
@@ -77,10 +80,12 @@ fn system_lib(prefix: &str) -> Result<Module> {
     let slot = lock(&SLOTS).entry(prefix.to_owned()).or_default().clone();
     let this = std::thread::current().id();
     if *lock(&slot.loading) == Some(this) {
-        // It would wait for itself.
-        return Err(runtime_error(&format!("The system library of prefix `{prefix}` is asked for by what loads it")));
+        // Waiting for the lock below would be a deadlock.
+        return Err(runtime_error(&format!(
+            "Loading the system library of prefix `{prefix}` asks for that library itself"
+        )));
     }
-    // Only this prefix waits while a loader runs, which may ask for others.
+    // Lock only this prefix while a loader runs, since a loader may load the system library of another prefix.
     let mut module = lock(&slot.module);
     if let Some(module) = &*module {
         return Ok(module.clone());

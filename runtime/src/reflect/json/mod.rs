@@ -1,5 +1,6 @@
-//! JSON as upstream reads and writes it, `ffi.json.Parse` and `ffi.json.Stringify`: whole numbers are integers, `NaN`, `Infinity` and
-//! `-Infinity` are numbers, and messages are those of Python. No crate reads this language; parser and writer don't recurse.
+//! JSON in upstream's dialect, `ffi.json.Parse` and `ffi.json.Stringify`: whole numbers are integers, `NaN`, `Infinity`
+//! and `-Infinity` are numbers, and messages are those of Python. Unlike upstream's, a written float parses as the same
+//! float. No crate supports this dialect. Parser and writer don't recurse.
 
 mod parse;
 mod write;

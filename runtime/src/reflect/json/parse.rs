@@ -1,14 +1,14 @@
-//! The parser of JSON texts. A text need not be UTF-8.
+//! The JSON parser. The input need not be UTF-8.
 
 use crate::any::{Any, AnyView};
 use crate::container::{Array, Map};
 use crate::error::{Error, Result, type_mismatch, value_error};
 use crate::string::raw_str_from_bytes;
 
-/// The value that a text stands for.
+/// Parses a JSON string.
 ///
 /// # Errors
-/// `TypeError` for a value that is no string; `ValueError` for a text that is no JSON, with the place of the mistake.
+/// `TypeError` if `text` is not a string; `ValueError` for invalid JSON, with the position of the error.
 pub(in crate::reflect) fn parse(text: &AnyView<'_>) -> Result<Any> {
     let Some(text) = text.str_bytes() else {
         return Err(type_mismatch("ffi.String", text.type_index()));
@@ -17,7 +17,7 @@ pub(in crate::reflect) fn parse(text: &AnyView<'_>) -> Result<Any> {
     parser.document().map_err(|mistake| parser.error(mistake))
 }
 
-/// What is wrong, at the parser's place.
+/// The message for an error at the parser's position.
 type Mistake = &'static str;
 
 const EXPECTING_VALUE: Mistake = "Expecting value";
@@ -34,7 +34,7 @@ struct Parser<'a> {
     line_start: usize,
 }
 
-/// An array or object that is open.
+/// An array or object that is being parsed.
 enum Frame {
     Array(Vec<Any>),
     Object(Vec<(Any, Any)>, Any),
@@ -51,7 +51,7 @@ impl Parser<'_> {
         self.text.get(self.pos).copied()
     }
 
-    /// The next byte that is no space, which is not taken.
+    /// Skips whitespace, and returns the next byte without consuming it.
     fn peek_token(&mut self) -> Option<u8> {
         while let Some(byte @ (b' ' | b'\t' | b'\n' | b'\r')) = self.peek() {
             self.pos += 1;
@@ -63,7 +63,7 @@ impl Parser<'_> {
         self.peek()
     }
 
-    /// Whether the text goes on with `literal`, behind which the parser then stands.
+    /// Whether the input continues with `literal`. If so, consumes it.
     fn take(&mut self, literal: &[u8]) -> bool {
         let found = self.text[self.pos..].starts_with(literal);
         if found {
@@ -76,7 +76,7 @@ impl Parser<'_> {
         let mut stack: Vec<Frame> = Vec::new();
         loop {
             let Some(mut value) = self.value_or_open(&mut stack)? else { continue };
-            // The value goes to what is open, which may end with it.
+            // Add the value to the innermost open array or object, which may end after it.
             loop {
                 let Some(frame) = stack.last_mut() else {
                     return if self.peek_token().is_none() { Ok(value) } else { Err("Extra data") };
@@ -101,7 +101,7 @@ impl Parser<'_> {
                     }
                     (Frame::Object(entries, name), Some(b'}')) => {
                         entries.push((std::mem::take(name), value));
-                        // Names are strings, which are compared by content and without fail.
+                        // This can't fail: names are strings, and comparing their contents raises no errors.
                         Map::try_from_entries(std::mem::take(entries)).map_err(|_| SYNTAX_ERROR)?.into()
                     }
                     (_, next) => {
@@ -114,7 +114,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The next value, or `None` where it is an array or object, which is opened.
+    /// Parses the next value. For a nonempty array or object, opens a frame and returns `None`.
     fn value_or_open(&mut self, stack: &mut Vec<Frame>) -> Result<Option<Any>, Mistake> {
         let value = match self.peek_token().ok_or(EXPECTING_VALUE)? {
             b'{' => {
@@ -154,7 +154,7 @@ impl Parser<'_> {
         Ok(Some(value))
     }
 
-    /// The name of an entry, and the colon behind it.
+    /// Parses the name of an entry, and the colon after it.
     fn name(&mut self) -> Result<Any, Mistake> {
         if self.peek() != Some(b'"') {
             return Err(EXPECTING_NAME);
@@ -185,8 +185,9 @@ impl Parser<'_> {
             return Ok(value.into());
         }
         match digits.parse::<f64>() {
-            // Upstream refuses numbers that C can't represent: those that overflow, and those below the normal ones.
-            Ok(value) if value.is_normal() || (value == 0.0 && !has_digits(digits)) => Ok(value.into()),
+            // As upstream, refuse a number that overflows to infinity or underflows to zero. Upstream also refuses
+            // subnormal numbers, although it writes them.
+            Ok(value) if value.is_finite() && (value != 0.0 || !has_digits(digits)) => Ok(value.into()),
             _ => {
                 self.pos = start;
                 Err(EXPECTING_VALUE)
@@ -222,7 +223,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Parses the part of an escape sequence after the backslash.
     fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Mistake> {
         let byte = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => byte,
@@ -239,7 +240,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A code point, from its `u` on: one or two numbers of four hexadecimal digits.
+    /// Parses an escaped code point from its `u` on: one or two UTF-16 code units of four hexadecimal digits.
     fn unicode(&mut self, out: &mut Vec<u8>) -> Result<(), Mistake> {
         let mut place = self.pos;
         let wrong = |parser: &mut Self, place, mistake| {

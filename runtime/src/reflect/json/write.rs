@@ -1,4 +1,4 @@
-//! The writer of JSON texts.
+//! The JSON writer.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,18 @@ use crate::reflect::children::entries;
 use crate::reflect::text::general;
 use crate::string::raw_str_from_bytes;
 
-/// The text of a value; with an indentation that is not zero each element has a line of its own.
+/// The max indentation of a level. It keeps a small value from using up all memory.
+const MAX_INDENT: i32 = 1024;
+
+/// Writes a value as JSON. If `indent` is not zero, each element has its own line.
 ///
 /// # Errors
-/// `ValueError` for values that JSON hasn't, and for a list that contains itself.
+/// `ValueError` for values that JSON can't represent, for a list that contains itself, and for an indentation above
+/// [`MAX_INDENT`].
 pub(in crate::reflect) fn stringify(value: &Any, indent: i32) -> Result<Any> {
+    if indent > MAX_INDENT {
+        return Err(value_error(&format!("an indentation of {indent}: at most {MAX_INDENT} is accepted")));
+    }
     let mut writer = Writer { indent: indent.into(), total: 0, out: Vec::new(), open_lists: HashSet::new() };
     writer.write(value)?;
     // SAFETY: the value is a new one.
@@ -25,7 +32,7 @@ struct Writer {
     indent: i64,
     total: i64,
     out: Vec<u8>,
-    /// Addresses of lists that are being written, which stay alive meanwhile.
+    /// Addresses of the lists that are being written. Their frames keep them alive.
     open_lists: HashSet<usize>,
 }
 
@@ -33,7 +40,7 @@ struct Writer {
 struct Frame {
     rest: Rest,
     is_first: bool,
-    /// The list, while it is among the open ones.
+    /// This frame's list, if it is one. Its address is in `open_lists`.
     list: Option<Any>,
 }
 
@@ -86,7 +93,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a value, or opens one that has others inside.
+    /// Writes a value, or starts one that contains others.
     fn begin(&mut self, value: &Any, stack: &mut Vec<Frame>) -> Result<()> {
         let (rest, list) = match value.type_index() {
             TypeIndex::NONE => return self.literal("null"),
@@ -149,7 +156,7 @@ impl Writer {
     }
 }
 
-/// A number, which stays one with a fraction when it is read again.
+/// Formats a float so that it parses as the same float, and never as an integer.
 fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -157,5 +164,9 @@ fn float(value: f64) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-Infinity" } else { "Infinity" }.to_owned();
     }
-    if value.abs() < (1u64 << 53) as f64 && value.fract() == 0.0 { format!("{value:.1}") } else { general(value, 17) }
+    let mut text = general(value, 17);
+    if !text.contains(['.', 'e']) {
+        text.push_str(".0");
+    }
+    text
 }

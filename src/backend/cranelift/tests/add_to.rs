@@ -4,7 +4,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage as ClifLinkage, Module as _, default_libcall_names};
 
 use crate::backend::cranelift::{Bindings, CompiledModule, Error, IsaOptions, compile, host_isa};
-use crate::backend::op_tests::module_of;
+use crate::ir::testing::module_of;
 use crate::ir::*;
 
 fn jit_module() -> JITModule {
@@ -12,7 +12,7 @@ fn jit_module() -> JITModule {
     JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()))
 }
 
-/// The caller's own kernel, made with Cranelift: adds `n`.
+/// The caller's own kernel, built with Cranelift: adds `n`.
 fn kernel(module: &mut JITModule, n: i64) -> FuncId {
     let mut context = module.make_context();
     context.func.signature.params.push(clif::AbiParam::new(types::I64));
@@ -32,7 +32,7 @@ fn kernel(module: &mut JITModule, n: i64) -> FuncId {
     id
 }
 
-/// `name(x)`: `kernel(helper(x))`, where the local `helper` doubles what it reads of static data.
+/// `name(x)` computes `kernel(helper(x))`; the local `helper` doubles `x` with a factor from static data.
 fn wrapper(name: &str, module: &JITModule) -> CompiledModule {
     let sig = FuncSig::new([Type::I64], Some(Type::I64));
     let module_ir = {
@@ -64,7 +64,7 @@ fn call(module: &JITModule, id: FuncId, x: i64) -> i64 {
 }
 
 fn free(module: JITModule) {
-    // SAFETY: nothing of it runs any more.
+    // SAFETY: none of the module's code runs any more, and no pointer to it is used again.
     unsafe { module.free_memory() }
 }
 
@@ -72,7 +72,7 @@ fn free(module: JITModule) {
 fn a_wrapper_calls_the_callers_own_kernel() {
     let mut module = jit_module();
     let (one, two) = (kernel(&mut module, 100), kernel(&mut module, 200));
-    // Two wrappers whose local functions and data have the same names, each with a kernel of its own.
+    // Two wrappers whose local functions and data have the same names, each with its own kernel.
     let a = wrapper("a", &module).add_to(&mut module, &Bindings::new().bind("kernel", one)).unwrap();
     let b = wrapper("b", &module).add_to(&mut module, &Bindings::new().bind("kernel", two)).unwrap();
     module.finalize_definitions().unwrap();
@@ -100,7 +100,7 @@ fn an_import_is_found_by_its_name_in_the_callers_module() {
     free(module);
 }
 
-/// Whatever is refused is refused before anything is declared, and the module works on.
+/// Every refusal comes before anything is declared, so the module stays usable.
 #[test]
 fn an_error_leaves_the_module_as_it_was() {
     let mut module = jit_module();
@@ -149,7 +149,7 @@ fn an_error_leaves_the_module_as_it_was() {
     free(module);
 }
 
-/// A caller that was compiled first only declares the wrapper as an import.
+/// A caller that was compiled first has declared the wrapper only as an import.
 #[test]
 fn a_declaration_may_come_before() {
     let mut module = jit_module();
@@ -165,7 +165,7 @@ fn a_declaration_may_come_before() {
     free(module);
 }
 
-/// `name()` counts in state of its own and in the variable `shared`; the sum of both.
+/// `name()` increments its own state and the variable `shared`, and returns their sum.
 fn counter(name: &str, module: &JITModule) -> CompiledModule {
     let mut ir = module_of(name, FuncSig::new([Type::I64], Some(Type::I64)), |b| {
         let state = b.module().add_state("state", 8, 8);

@@ -1,10 +1,11 @@
-//! The functions that LLVM's headers have in C, and `llvm-sys` in a C file: each calls one function, or a few, of the machine's code generator or of all.
+//! Functions that LLVM's headers define in C, and `llvm-sys` in a C file: each calls one or a few functions, for the
+//! machine's code generator or for all.
 
 use std::ffi::{c_int, c_void};
 
-use super::stubs;
+use super::slots;
 
-/// The machine's code generator, as LLVM's functions name it.
+/// The name of the machine's code generator in LLVM's functions.
 const NATIVE: &str = if cfg!(target_arch = "x86_64") {
     "X86"
 } else if cfg!(target_arch = "aarch64") {
@@ -15,19 +16,20 @@ const NATIVE: &str = if cfg!(target_arch = "x86_64") {
     "SystemZ"
 };
 
-/// Calls the functions `LLVMInitialize`, code generator, part. The result is 0, which is success in LLVM's C interface.
+/// Calls the functions named `LLVMInitialize`, code generator, part. Returns 0, which is success in LLVM's C API.
 fn initialize(native: bool, parts: &[&str]) -> c_int {
     let mut is_called = false;
-    for (name, address) in stubs::loaded() {
+    for (name, address) in slots::loaded() {
         let of_target = name.strip_prefix("LLVMInitialize").unwrap_or_default();
         let target = parts.iter().find_map(|part| of_target.strip_suffix(part));
         if target.is_some_and(|target| if native { target == NATIVE } else { !target.is_empty() }) {
-            // SAFETY: `void LLVMInitializeX86Target(void)`, and so on: functions of the loaded LLVM, which stays.
+            // SAFETY: the address is that of `void LLVMInitializeX86Target(void)` or a similar function of the loaded
+            // LLVM, which is never unloaded.
             unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(address)() };
             is_called = true;
         }
     }
-    if is_called { 0 } else { stubs::not_loaded() }
+    if is_called { 0 } else { slots::not_loaded() }
 }
 
 pub(super) extern "C" fn native_target() -> c_int {

@@ -1,6 +1,8 @@
-//! LLVM that is found while the program runs: `llvm-sys` declares its functions, [`stubs`] defines them, and [`load`] finds a libLLVM that has them.
+//! LLVM that is located at run time: `llvm-sys` declares its functions, `stubs` defines them, and [`load`] finds a
+//! libLLVM that provides them.
 
 mod initialize;
+mod slots;
 mod stubs;
 
 use std::env;
@@ -10,15 +12,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
-use super::Error;
+use super::error::Error;
 
-/// Names the file of libLLVM. No other one is tried then.
+/// The environment variable that names libLLVM's file. If it is set, no other file is tried.
 const VARIABLE: &str = "TVM_FFI_CODEGEN_LIBLLVM";
 
-/// The version whose C interface `llvm-sys` declares.
+/// The version whose C API `llvm-sys` declares.
 const VERSION: (c_uint, c_uint) = (22, 1);
 
-/// The names and places of LLVM's library: the dynamic linker's own, then those of Debian and apt.llvm.org, Arch and Alpine, and Fedora.
+/// Names and paths of LLVM's library: what the dynamic linker finds, then those of Debian and apt.llvm.org, Arch and
+/// Alpine, and Fedora.
 #[cfg(not(any(target_vendor = "apple", windows)))]
 const FILES: &[&str] = &[
     "libLLVM.so.22.1",
@@ -28,7 +31,7 @@ const FILES: &[&str] = &[
     "/usr/lib64/llvm22/lib64/libLLVM.so.22.1",
 ];
 
-/// The places of LLVM's library: Homebrew's on both machines, of this version or the newest.
+/// Paths of LLVM's library: Homebrew's on both architectures, of this version or the newest.
 #[cfg(target_vendor = "apple")]
 const FILES: &[&str] = &[
     "libLLVM.dylib",
@@ -38,17 +41,18 @@ const FILES: &[&str] = &[
     "/usr/local/opt/llvm/lib/libLLVM.dylib",
 ];
 
-/// The name of LLVM's library, which has the C interface.
+/// The name of LLVM's library with the C API.
 #[cfg(windows)]
 const FILES: &[&str] = &["LLVM-C.dll"];
 
-/// The ends of functions that a libLLVM may be without: it was built without the code generator.
+/// Suffixes of functions that a libLLVM may lack, because it was built without the code generator.
 const OF_TARGETS: [&str; 6] = ["Target", "TargetInfo", "TargetMC", "AsmPrinter", "AsmParser", "Disassembler"];
 
-/// The functions that the loaded LLVM doesn't have, once there is one.
+/// The functions that the loaded LLVM lacks; set when it is loaded.
 static LACKING: OnceLock<Vec<&'static str>> = OnceLock::new();
 
-/// Loads LLVM, unless it is. It stays: LLVM has state of its own, and can't be unloaded. After an error the next call tries again.
+/// Loads LLVM unless it is loaded already. It is never unloaded, since it has global state. After an error the next
+/// call tries again.
 pub(super) fn load() -> Result<(), Error> {
     static LOADING: Mutex<()> = Mutex::new(());
     if LACKING.get().is_some() {
@@ -75,13 +79,13 @@ fn candidates() -> Vec<OsString> {
     }
 }
 
-/// Loads the first library that fits. Gives the functions that it lacks.
+/// Loads the first library that fits, and returns the functions that it lacks.
 fn load_first(files: &[OsString]) -> Result<Vec<&'static str>, Error> {
     let mut problems = Vec::new();
     for file in files {
         match load_file(file) {
             Ok(lacking) => return Ok(lacking),
-            // the dynamic linker's message begins with the file, too
+            // the dynamic linker's message may begin with the file name too
             Err(problem) => {
                 let start = format!("{}: ", file.display());
                 problems.push(format!("{start}{}", problem.strip_prefix(&start).unwrap_or(&problem)));
@@ -95,51 +99,54 @@ fn load_first(files: &[OsString]) -> Result<Vec<&'static str>, Error> {
 fn load_file(file: &OsString) -> Result<Vec<&'static str>, String> {
     let library = open(file).map_err(|error| reason(&error))?;
     let address = |name: &str| {
-        // SAFETY: an address of any type, which isn't used before the version is known
+        // SAFETY: only the address is taken; it isn't called before the version is known
         let symbol = unsafe { library.get::<unsafe extern "C" fn()>(name) };
         symbol.ok().map(|symbol| *symbol as *mut c_void)
     };
     check_version(&library)?;
-    let addresses: Vec<Option<*mut c_void>> = stubs::names().map(address).collect();
-    let lacking = stubs::names().zip(&addresses).filter(|(_, address)| address.is_none()).map(|(name, _)| name);
+    let addresses: Vec<Option<*mut c_void>> = slots::names().map(address).collect();
+    let lacking = slots::names().zip(&addresses).filter(|(_, address)| address.is_none()).map(|(name, _)| name);
     let lacking: Vec<&str> = lacking.collect();
     let is_of_target =
         |name: &str| name.starts_with("LLVMInitialize") && OF_TARGETS.iter().any(|end| name.ends_with(end));
     if let Some(name) = lacking.iter().find(|name| !is_of_target(name)) {
         return Err(format!("it has no function `{name}`"));
     }
-    // SAFETY: the addresses are those of LLVM's functions by their names, of the version that `llvm-sys` declares; the library is never unloaded.
-    unsafe { stubs::fill(addresses.into_iter()) };
+    // SAFETY: each address is that of the LLVM function of this name, of the version that `llvm-sys` declares, and the
+    // library is never unloaded.
+    unsafe { slots::fill(addresses.into_iter()) };
     std::mem::forget(library);
     Ok(lacking)
 }
 
-/// Opens a library, without making its symbols the process's.
+/// Opens a library without adding its symbols to the global scope.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn open(file: &OsString) -> Result<Library, libloading::Error> {
     use libloading::os::unix::{Library as UnixLibrary, RTLD_LAZY, RTLD_LOCAL};
 
-    // A library that has LLVM in it and exports LLVM's C++ symbols, as Triton's does, may have been loaded for the whole process. Then ours has to prefer its
-    // own symbols to those. It doesn't always, since it would prefer the C library to a `malloc` that the process has in its place.
+    // The process may have globally loaded a library that contains LLVM and exports its C++ symbols, as Triton's does.
+    // Then libLLVM must prefer its own symbols (`RTLD_DEEPBIND`). It doesn't always do so, because it would then also
+    // prefer the C library's `malloc` to a replacement in the process.
     // SAFETY: the symbol is only looked for.
     let is_other_visible = unsafe { UnixLibrary::this().get::<*const ()>("_ZN4llvm2cl6Option11addArgumentEv") }.is_ok();
     let own_first = if is_other_visible { libc::RTLD_DEEPBIND } else { 0 };
-    // SAFETY: libLLVM's initialisers set up its own state alone.
+    // SAFETY: libLLVM's initialisers only set up its own state.
     unsafe { UnixLibrary::open(Some(file), RTLD_LAZY | RTLD_LOCAL | own_first) }.map(Library::from)
 }
 
 /// Opens a library.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn open(file: &OsString) -> Result<Library, libloading::Error> {
-    // SAFETY: libLLVM's initialisers set up its own state alone.
+    // SAFETY: libLLVM's initialisers only set up its own state.
     unsafe { Library::new(file) }
 }
 
-/// Checks that a library is LLVM, and of the version whose functions are declared.
+/// Checks that a library is LLVM of the version whose functions are declared.
 fn check_version(library: &Library) -> Result<(), String> {
     type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint, *mut c_uint);
     let (mut major, mut minor, mut patch) = (0, 0, 0);
-    // SAFETY: `void LLVMGetVersion(unsigned*, unsigned*, unsigned*)` in every version from 16 on, which write all three.
+    // SAFETY: it is `void LLVMGetVersion(unsigned*, unsigned*, unsigned*)` in every version from 16 on, and writes to
+    // all three pointers.
     unsafe {
         let get = library.get::<GetVersion>(c"LLVMGetVersion").map_err(|_| "it is no LLVM".to_owned())?;
         get(&raw mut major, &raw mut minor, &raw mut patch);
@@ -150,7 +157,7 @@ fn check_version(library: &Library) -> Result<(), String> {
     }
 }
 
-/// The system's words for a failure.
+/// The system's message for a failure.
 fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

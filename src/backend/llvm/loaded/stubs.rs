@@ -1,29 +1,14 @@
-//! The functions of LLVM's C interface, defined here: each jumps to the address in its slot.
+//! Defines the functions of LLVM's C API: each jumps to the address in its slot.
 //!
-//! So the linker finds all that `llvm-sys` declares, a program that has this code starts without LLVM, and no other LLVM of the process takes the
-//! place of the one that was chosen. The functions are hidden: a shared library that has them doesn't export them.
+//! So the linker resolves everything that `llvm-sys` declares, and a program with this code starts without LLVM. No
+//! other LLVM in the process can replace the chosen one. The functions are hidden: a shared library that contains them
+//! doesn't export them.
 
 use std::arch::global_asm;
-use std::ffi::c_void;
-use std::io::Write;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::initialize;
+use super::{initialize, slots};
 
-/// A line `llvm_function NAME` for each function, of which an assembler's macro makes the function and its slot. They are those that `llvm-sys` declares
-/// and LLVM 22.1 has; the step `python` of `cargo xtask test` compares.
-const LINES: &str = include_str!("functions.s");
-
-const COUNT: usize = {
-    let (mut at, mut count) = (0, 0);
-    while at < LINES.len() {
-        count += (LINES.as_bytes()[at] == b'\n') as usize;
-        at += 1;
-    }
-    count
-};
-
-/// The assembler's words for Mach-O: sections, and the beginning of a symbol.
+/// Assembler directives for Mach-O: sections, and the start of a symbol.
 #[cfg(target_vendor = "apple")]
 macro_rules! words {
     (slots) => {
@@ -37,7 +22,7 @@ macro_rules! words {
     };
 }
 
-/// The assembler's words for COFF: sections, and the beginning of a symbol.
+/// Assembler directives for COFF: sections, and the start of a symbol.
 #[cfg(windows)]
 macro_rules! words {
     (slots) => {
@@ -51,7 +36,7 @@ macro_rules! words {
     };
 }
 
-/// The assembler's words for ELF: sections, and the beginning of a symbol.
+/// Assembler directives for ELF: sections, and the start of a symbol.
 #[cfg(not(any(target_vendor = "apple", windows)))]
 macro_rules! words {
     (slots) => {
@@ -65,7 +50,7 @@ macro_rules! words {
     };
 }
 
-// A jump to the address in the slot at the label `7`, by a register that holds no argument.
+// Jumps to the address in the slot at label `7`, with a register that holds no argument.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
     () => {
@@ -116,7 +101,7 @@ global_asm!(
     ".popsection",
     ".endm",
     include_str!("functions.s"),
-    // those that `llvm-sys` has in C, behind the slots of the others
+    // those that `llvm-sys` defines in C come after the slots of the others
     "llvm_function LLVM_InitializeNativeTarget, {native_target}",
     "llvm_function LLVM_InitializeNativeAsmPrinter, {native_asm_printer}",
     "llvm_function LLVM_InitializeNativeAsmParser, {native_asm_parser}",
@@ -128,7 +113,7 @@ global_asm!(
     "llvm_function LLVM_InitializeAllAsmParsers, {all_asm_parsers}",
     "llvm_function LLVM_InitializeAllDisassemblers, {all_disassemblers}",
     ".purgem llvm_function",
-    not_loaded = sym not_loaded,
+    not_loaded = sym slots::not_loaded,
     native_target = sym initialize::native_target,
     native_asm_printer = sym initialize::native_asm_printer,
     native_asm_parser = sym initialize::native_asm_parser,
@@ -142,43 +127,3 @@ global_asm!(
     #[cfg(target_arch = "x86_64")]
     options(att_syntax),
 );
-
-unsafe extern "C" {
-    #[link_name = "tvm_ffi_codegen_llvm_slots"]
-    static SLOTS: [AtomicPtr<c_void>; COUNT];
-}
-
-/// The names of the functions, in the order of the slots.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    LINES.lines().filter_map(|line| line.strip_prefix("llvm_function "))
-}
-
-/// Sets the addresses of the functions, in the order of [`names`]; a function without one stays as it is.
-///
-/// # Safety
-/// The addresses are those of LLVM's functions of these names, and stay.
-pub(super) unsafe fn fill(addresses: impl Iterator<Item = Option<*mut c_void>>) {
-    for (slot, address) in slots().iter().zip(addresses) {
-        if let Some(address) = address {
-            slot.store(address, Ordering::Release);
-        }
-    }
-}
-
-/// The functions of LLVM that have an address, with their names.
-pub(super) fn loaded() -> impl Iterator<Item = (&'static str, *mut c_void)> {
-    let addresses = slots().iter().map(|slot| slot.load(Ordering::Acquire));
-    names().zip(addresses).filter(|(_, address)| *address != not_loaded as *mut c_void)
-}
-
-fn slots() -> &'static [AtomicPtr<c_void>] {
-    // SAFETY: the array is defined above, with a slot for each line, and no more than loaded and stored.
-    unsafe { &SLOTS }
-}
-
-/// The function of an empty slot. There is no result that it could give, nor a caller who would expect an unwinding.
-pub(super) extern "C" fn not_loaded() -> ! {
-    let text = b"tvm-ffi-codegen: a function of LLVM was called before `embed::llvm::load`, or one that this LLVM doesn't have\n";
-    let _ = std::io::stderr().write_all(text);
-    std::process::abort()
-}

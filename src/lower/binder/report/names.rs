@@ -5,7 +5,7 @@ use tvm_ffi_runtime::abi::{
     DLDataType, DLDeviceType, TypeIndex, kDLBool, kDLFloat4_e2m1fn, kDLFloat8_e3m4, kDLOpaqueHandle,
 };
 
-/// What an argument of a static type is called, by type index, in the words of the signature language.
+/// The names of static types in the signature language, by type index.
 const TYPES: [(TypeIndex, &str); 28] = [
     (TypeIndex::NONE, "None"),
     (TypeIndex::INT, "int"),
@@ -38,25 +38,25 @@ const TYPES: [(TypeIndex, &str); 28] = [
 ];
 
 const FLOAT: &str = "float";
-/// The first type code whose name tells the number of bits; the names from here on begin with [`FLOAT`].
+/// The first type code whose name includes the number of bits. The names from this code on begin with [`FLOAT`].
 pub(super) const FIRST_FIXED_WIDTH_CODE: i64 = kDLFloat8_e3m4 as i64;
-/// The last type code that DLPack 1.x has.
+/// The last type code of DLPack 1.x.
 const LAST_CODE: u8 = kDLFloat4_e2m1fn;
 pub(super) const FIXED_WIDTH_CODES: i64 = LAST_CODE as i64 + 1 - FIRST_FIXED_WIDTH_CODE;
 pub(super) const HANDLE_CODE: i64 = kDLOpaqueHandle as i64;
 pub(super) const BOOL_CODE: i64 = kDLBool as i64;
 
-/// Where a list has no name. Behind its last name is an empty one.
+/// Marks an entry without a name in a list. An empty name ends the list.
 pub(super) const NONE: u8 = 1;
 const NONE_TEXT: &str = "\u{1}";
 
-/// How many types are no objects: those of the first indices.
+/// The number of types that are not objects; they have the first indices.
 pub(super) const FEW: i64 = TYPES.len() as i64 - OBJECTS;
 const OBJECTS: i64 = (TypeIndex::BIG_INT.0 - TypeIndex::STATIC_OBJECT_BEGIN.0) as i64 + 1;
 const _: () = assert!(TYPES[FEW as usize].0.0 == TypeIndex::STATIC_OBJECT_BEGIN.0);
 const _: () = assert!(TYPES[FEW as usize - 1].0.0 as i64 == FEW - 1);
 
-/// Names of types: those of the first indices, and those of objects.
+/// Adds the names of types: a list for the first indices, and one for objects.
 pub(super) fn types(pool: &mut ConstantPool) -> [u32; 2] {
     let names = TYPES.map(|(_, name)| name);
     let (few, objects) = names.split_at(FEW as usize);
@@ -66,7 +66,7 @@ pub(super) fn types(pool: &mut ConstantPool) -> [u32; 2] {
 /// Names of dtypes by code.
 pub(super) struct DTypes {
     pub list: u32,
-    /// What the names of those of a fixed width begin with, and leave out.
+    /// The prefix that the names of fixed-width dtypes begin with and the list leaves out.
     pub float: u32,
 }
 
@@ -77,12 +77,12 @@ pub(super) fn dtypes(pool: &mut ConstantPool) -> DTypes {
     DTypes { list, float: list + before.map(|name| name.len() as u32 + 1).sum::<u32>() }
 }
 
-/// The name of a type code; of a fixed width without [`FLOAT`].
+/// The name of a type code; for fixed-width codes, without [`FLOAT`].
 fn dtype(code: u8) -> &'static str {
     match DLDataType::code_name(code) {
         Some(name) if i64::from(code) >= FIRST_FIXED_WIDTH_CODE => name.strip_prefix(FLOAT).unwrap_or(name),
         Some(name) => name,
-        // the code that upstream has no name for
+        // upstream has no name for this code
         None => "complex",
     }
 }

@@ -1,10 +1,10 @@
-//! The directives of [`report`](super) that print paths, and symbols with their values and paths.
+//! The directives of [`report`](super) that print paths, and symbols with values and paths.
 
 use super::printer::Printer;
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::ir::{Emitter, Type, Val};
 use crate::lower::abi::{CELL_DATA, CELL_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::binder::state::BinderState;
-use crate::lower::binder::structured::{StructuredCode, Var};
+use crate::lower::binder::structured::Behind;
 use crate::lower::protocol::state::{STEP_SIZE, STEPS};
 use crate::lower::protocol::{
     Binding, Capability, Directive, ExprDescriptor, Field, Path, Piece, Step, StepKind, TermDescriptor, TypeKind,
@@ -12,10 +12,14 @@ use crate::lower::protocol::{
 };
 use tvm_ffi_runtime::abi::TypeIndex;
 
-impl<'m> BinderState<'m> for Printer<'m, '_> {
-    fn state(&self) -> Value {
-        // that of `bind`, whatever template is gone through
-        self.b.param(2)
+impl<'c> BinderState<'c> for Printer<'c, '_> {
+    fn code(&self) -> Emitter<'c> {
+        self.c
+    }
+
+    fn state(&self) -> Val<'c> {
+        // the context of `bind`, whichever template is being read
+        self.c.param(2)
     }
 
     fn has_containers(&self) -> bool {
@@ -23,7 +27,7 @@ impl<'m> BinderState<'m> for Printer<'m, '_> {
     }
 }
 
-/// The value at so many bytes in a path or step that is a template's context.
+/// The value at a byte offset in a path or step that is the context of a template.
 const fn at(directive: Directive, offset: i32) -> Piece<'static> {
     Piece::Value(directive, offset as u32 / 8)
 }
@@ -35,7 +39,7 @@ mod symbol {
     pub const ORIGIN: u32 = 2;
 }
 
-/// The operands of the inner template of a step to the value of a key that is a str.
+/// The operands of the inner template for a step to the value of a str key.
 mod key {
     pub const NAME: u32 = 0;
     pub const TEXT: u32 = 1;
@@ -43,193 +47,164 @@ mod key {
 
 const SYMBOL: Piece<'static> = Piece::Value(Directive::String, symbol::NAME);
 
-impl Printer<'_, '_> {
+impl<'c> Printer<'c, '_> {
     /// The directives for symbols and steps.
-    pub(super) fn symbols_and_steps(&mut self, byte: Value) {
-        self.on_either(byte, [Directive::Bindings, Directive::Unknown], |p, unknown| p.symbols(unknown));
+    pub(super) fn symbols_and_steps(&self, byte: Val<'c>) {
+        self.on_either(byte, [Directive::Bindings, Directive::Unknown], |unknown| self.symbols(unknown));
         if self.has(Capability::Elements) {
-            self.on_known_directive(byte, Directive::Steps, |p| p.steps());
+            self.on_known_directive(byte, Directive::Steps, || self.steps());
         }
     }
 
-    /// A path in a field: the last directives that a byte may be.
-    pub(super) fn path_directive(&mut self, byte: Value, path: Value) {
+    /// The directives for a path in a field. `byte` has to be one of them, because they are tried last.
+    pub(super) fn path_directive(&self, byte: Val<'c>, path: Val<'c>) {
         // `xs[3][1]`
         let mut value_path = vec![at(Directive::String, offset!(Path, name))];
         if self.has(Capability::Elements) {
             value_path.insert(0, Piece::Value(Directive::Steps, 0));
         }
-        // `xs[3].shape[0]`; there is no dimension where there is nothing before it
+        // `xs[3].shape[0]`; without a member there is no dimension
         const _: () = assert!(offset!(Path, member) == 8);
-        let unless = Piece::Value(Directive::Unless, 1);
-        let dimension = [
-            unless,
-            at(Directive::String, offset!(Path, member)),
-            at(Directive::Number, offset!(Path, dim)),
-            Piece::Text("]"),
-        ];
-        let whole = [&value_path[..], &dimension].concat();
-        let go_through = |p: &mut Self, pieces: &[Piece<'_>]| {
-            let template = p.own_template(pieces);
-            p.enter(template, path);
+        let whole = [
+            &value_path[..],
+            &[
+                Piece::Value(Directive::Unless, 1),
+                at(Directive::String, offset!(Path, member)),
+                at(Directive::Number, offset!(Path, dim)),
+                Piece::Text("]"),
+            ],
+        ]
+        .concat();
+        let go_through = |pieces: &[Piece<'_>]| {
+            self.enter(self.own_template(pieces), path);
         };
         match (self.has(Directive::ValuePath), self.has(Directive::DimPath)) {
             (true, true) => {
-                let is_path = self.b.icmp_imm(IntCC::ULt, byte, i64::from(Directive::DimPath.code(0)));
-                self.on(is_path, |p| go_through(p, &value_path));
-                go_through(self, &whole);
+                self.on(byte.ult(Directive::DimPath.code(0)), || go_through(&value_path));
+                go_through(&whole);
             }
-            (true, false) => go_through(self, &value_path),
-            (false, true) => go_through(self, &whole),
+            (true, false) => go_through(&value_path),
+            (false, true) => go_through(&whole),
             (false, false) => self.go_on(),
         }
     }
 
-    /// Goes through the template of the next step into a container, and comes back for the one behind it, if there is one.
-    fn steps(&mut self) {
-        let path = self.get(self.context);
-        let depth = self.b.load(Type::I64, path, offset!(Path, depth), MemFlags::ALIGNED);
-        let index = self.get(self.step);
-        let more = self.b.icmp(IntCC::SLt, index, depth);
-        self.on(more, |p| {
-            p.advance_imm(p.step, 1);
-            p.advance_imm(p.at, -1);
-            let step = p.nth(path, index, STEP_SIZE);
-            let step = p.b.ptr_add_imm(step, i64::from(STEPS));
-            p.step(step);
+    /// Prints the next step into a container with its template, then returns for the following step, if any.
+    fn steps(&self) {
+        let path = self.context.get();
+        let depth = path.load(Type::I64, offset!(Path, depth));
+        let index = self.step.get();
+        self.on(index.lt(depth), || {
+            self.step.advance(1);
+            self.at.advance(-1);
+            self.step(path.nth(index, STEP_SIZE) + STEPS);
         });
-        let first = self.b.i64(0);
-        self.set(self.step, first);
+        self.step.set(self.c.i64(0));
     }
 
-    /// Goes through the template of a step.
-    fn step(&mut self, step: Value) {
+    /// Enters the template of a step.
+    fn step(&self, step: Val<'c>) {
         let (name, value) = (at(Directive::String, offset!(Step, name)), at(Directive::Number, offset!(Step, value)));
         let mut template = self.own_template(&[name, Piece::Text("["), value, Piece::Text("]")]);
         if !self.has(TypeKind::Map) {
             return self.enter(template, step);
         }
-        let kind = self.b.load(Type::I64, step, offset!(Step, kind), MemFlags::ALIGNED);
+        let kind = step.load(Type::I64, offset!(Step, kind));
         for (which, pieces) in [
             (StepKind::Key, &[name, Piece::Text(".keys()["), value, Piece::Text("]")][..]),
             (StepKind::Other, &[name, Piece::Text("[...]")]),
         ] {
-            let is = self.is(kind, which as i64);
-            let its = self.own_template(pieces);
-            template = self.b.select(is, its, template);
+            template = kind.is(which as i64).select(self.own_template(pieces), template);
         }
-        let is_text = self.is(kind, StepKind::Text as i64);
-        self.on(is_text, |p| p.text_step(step));
+        self.on(kind.is(StepKind::Text as i64), || self.text_step(step));
         self.enter(template, step);
     }
 
-    /// Goes through the template of a step to the value of a key that is a str.
-    fn text_step(&mut self, step: Value) {
-        let key = self.b.load(Type::Ptr, step, offset!(Step, value), MemFlags::ALIGNED);
-        let (data, size) = (Var::new(&mut self.b, Type::Ptr), Var::new(&mut self.b, Type::I64));
-        let index = self.b.load(Type::I32, key, TYPE_INDEX, MemFlags::ALIGNED);
-        let small = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::SMALL_STR.0));
-        self.when_else(
-            small,
-            |p| {
-                let inside = p.b.ptr_add_imm(key, i64::from(PAYLOAD));
-                p.set(data, inside);
-                let length = p.b.load(Type::I32, key, TYPE_INDEX + 4, MemFlags::ALIGNED);
-                let length = p.b.convert(ConvertOp::ZExt, Type::I64, length);
-                p.set(size, length);
+    /// Enters the template of a step to the value of a str key.
+    fn text_step(&self, step: Val<'c>) {
+        let key = step.load(Type::Ptr, offset!(Step, value));
+        let (data, size) = (self.c.var(Type::Ptr), self.c.var(Type::I64));
+        self.c.when_else(
+            key.load(Type::I32, TYPE_INDEX).is(TypeIndex::SMALL_STR.0),
+            || {
+                data.set(key + PAYLOAD);
+                size.set(key.load(Type::I32, TYPE_INDEX + 4).zext());
             },
-            |p| {
-                let object = p.b.load(Type::Ptr, key, PAYLOAD, MemFlags::ALIGNED);
-                let inside = p.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
-                p.set(data, inside);
-                let length = p.b.load(Type::I64, object, CELL_SIZE, MemFlags::ALIGNED);
-                p.set(size, length);
+            || {
+                let object = key.load(Type::Ptr, PAYLOAD);
+                data.set(object.load(Type::Ptr, CELL_DATA));
+                size.set(object.load(Type::I64, CELL_SIZE));
             },
         );
-        let (data, size) = (self.get(data), self.get(size));
+        let (data, size) = (data.get(), size.get());
         let text = self.copy_text(data, size);
-        let name = self.b.load(Type::I64, step, offset!(Step, name), MemFlags::ALIGNED);
+        let name = step.load(Type::I64, offset!(Step, name));
         let operands = self.operands();
         for (word, value) in [(key::NAME, name), (key::TEXT, text)] {
-            self.b.store(value, operands, 8 * word as i32, MemFlags::ALIGNED);
+            operands.store(8 * word as i32, value);
         }
         let [name, text] = [key::NAME, key::TEXT].map(|word| Piece::Value(Directive::String, word));
-        let template = self.own_template(&[name, Piece::Text("[\""), text, Piece::Text("\"]")]);
-        self.enter(template, operands);
+        self.enter(self.own_template(&[name, Piece::Text("[\""), text, Piece::Text("\"]")]), operands);
     }
 
-    /// Goes through the template of the expression's next symbol that has a value (or has none, for `unknown` of 1), and comes back for
-    /// the one behind it, if there is one: `m = 3 from x.shape[0], n = 4 from y.shape[1]`, or `k, m and n`.
-    fn symbols(&mut self, unknown: Value) {
-        let bound = self.is(unknown, 0);
+    /// Prints the next bound symbol of the expression with its template (the next unbound one if `unknown` is 1). Then
+    /// returns for the following one, if any: `m = 3 from x.shape[0], n = 4 from y.shape[1]`, or `k, m and n`.
+    fn symbols(&self, unknown: Val<'c>) {
+        let bound = unknown.is(0);
         let expr = self.field_ptr(Field::Expr);
-        let start = self.get(self.index);
-        let terms = self.read(expr, field!(ExprDescriptor, terms));
-        // the next, and how many there are from it on
-        let (next, count) = (Var::new(&mut self.b, Type::I64), Var::new(&mut self.b, Type::I64));
-        let zero = self.b.i64(0);
-        self.set(next, zero);
-        self.set(count, zero);
-        self.for_up(terms, |p, index| {
-            let term = p.nth_descriptor::<TermDescriptor>(expr, index);
-            let symbol = p.read(term, field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
-            let binding = p.binding(symbol);
-            let origin = p.b.load(Type::Ptr, binding, offset!(Binding, path.name), MemFlags::ALIGNED);
-            let is_bound = p.is_not(origin, 0);
-            let differs = p.b.binary(BinaryOp::Xor, is_bound, bound);
-            let same = p.b.unary(UnaryOp::Not, differs);
-            let behind = p.b.icmp(IntCC::SGe, index, start);
-            let wanted = p.and(same, behind);
-            p.when(wanted, |p| {
-                let (before, known) = (p.get(count), p.get(next));
-                let first = p.is(before, 0);
-                let first = p.b.select(first, index, known);
-                p.set(next, first);
-                p.advance_imm(count, 1);
-            });
+        let start = self.index.get();
+        let terms = expr.read(field!(ExprDescriptor, terms));
+        // the next symbol, and the number of symbols from it on
+        let (next, count) = (self.c.var(Type::I64), self.c.var(Type::I64));
+        let zero = self.c.i64(0);
+        next.set(zero);
+        count.set(zero);
+        self.c.for_up(terms, |index| {
+            let symbol = expr
+                .nth_descriptor::<TermDescriptor>(index)
+                .read(field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
+            self.c.when(
+                (!(self.binding(symbol).load(Type::Ptr, offset!(Binding, path.name)).is_not(0) ^ bound))
+                    & index.ge(start),
+                || {
+                    let (before, known) = (count.get(), next.get());
+                    next.set(before.is(0).select(index, known));
+                    count.advance(1);
+                },
+            );
         });
-        let (next, count) = (self.get(next), self.get(count));
-        let some = self.is_not(count, 0);
+        let (next, count) = (next.get(), count.get());
+        let some = count.is_not(0);
         let room = self.has_room();
-        let more = room.map_or(some, |room| self.and(some, room));
-        self.on(more, |p| {
-            let one = p.b.i64(1);
-            let behind = p.b.binary(BinaryOp::Add, next, one);
-            p.set(p.index, behind);
-            p.advance_imm(p.at, -1);
-            let term = p.nth_descriptor::<TermDescriptor>(expr, next);
-            let name = p.pool_text(term, field!(TermDescriptor, name).behind::<ExprDescriptor>());
-            let symbol = p.read(term, field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
-            let binding = p.binding(symbol);
-            let value = p.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
-            let origin = p.b.ptr_add_imm(binding, i64::from(offset!(Binding, path)));
-            let operands = p.operands();
+        self.on(room.map_or(some, |room| some & room), || {
+            self.index.set(next + 1);
+            self.at.advance(-1);
+            let term = expr.nth_descriptor::<TermDescriptor>(next);
+            let name = self.pool_text(term, field!(TermDescriptor, name).behind::<ExprDescriptor>());
+            let symbol = term.read(field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
+            let binding = self.binding(symbol);
+            let value = binding.load(Type::I64, offset!(Binding, value));
+            let origin = binding + offset!(Binding, path);
+            let operands = self.operands();
             for (word, value) in [(symbol::NAME, name), (symbol::VALUE, value), (symbol::ORIGIN, origin)] {
-                p.b.store(value, operands, 8 * word as i32, MemFlags::ALIGNED);
+                operands.store(8 * word as i32, value);
             }
-            let is_first = p.is(start, 0);
-            let template = p.symbol_template(bound, is_first, count);
-            p.enter(template, operands);
+            self.enter(self.symbol_template(bound, start.is(0), count), operands);
         });
-        self.set(self.index, zero);
+        self.index.set(zero);
     }
 
-    /// The template of a symbol, with what is between it and the one before.
-    fn symbol_template(&mut self, bound: Value, is_first: Value, count: Value) -> Value {
+    /// The template of a symbol, including the separator before it.
+    fn symbol_template(&self, bound: Val<'c>, is_first: Val<'c>, count: Val<'c>) -> Val<'c> {
         let (comma, and) = (Piece::Text(", "), Piece::Text(" and "));
         let (value, origin) =
             (Piece::Value(Directive::Number, symbol::VALUE), Piece::Value(Directive::DimPath, symbol::ORIGIN));
         let bound_template =
             self.own_template(&[comma, SYMBOL, Piece::Text(" = "), value, Piece::Text(" from "), origin]);
         let (name, last) = (self.own_template(&[comma, SYMBOL]), self.own_template(&[and, SYMBOL]));
-        let is_last = self.is(count, 1);
-        let unknown = self.b.select(is_last, last, name);
-        let template = self.b.select(bound, bound_template, unknown);
-        // the first has nothing before it
-        let bound_template = self.b.ptr_add_imm(bound_template, TEXT_LEN);
-        let name = self.b.ptr_add_imm(name, TEXT_LEN);
-        let first = self.b.select(bound, bound_template, name);
-        self.b.select(is_first, first, template)
+        let template = bound.select(bound_template, count.is(1).select(last, name));
+        // the first symbol has no separator
+        is_first.select(bound.select(bound_template + TEXT_LEN, name + TEXT_LEN), template)
     }
 }
 

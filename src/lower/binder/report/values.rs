@@ -1,34 +1,35 @@
-//! What [`report`](super) prints of dtypes, devices, types and pool that came.
+//! Prints the dtypes, devices, types and strings that a caller passed, for [`report`](super).
 
 use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE};
 use super::printer::Printer;
-use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, Hint, Type, Val, Var};
 use crate::lower::abi::fields::{self, DTypeField};
-use crate::lower::binder::structured::{StructuredCode, Var};
 use crate::lower::capi;
 use crate::lower::protocol::{Directive, Field, Piece};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 
-/// Room for a type key or a text that came, with a NUL; longer ones are cut.
+/// Room for a type key or a caller's string, including a NUL; longer ones are truncated.
 const COPY_ROOM: i64 = 160;
-/// The same for a [text](Printer::copy_text), whose last character is copied before it is known to fit.
+/// The room for a [string](Printer::copy_text). It is larger because the last character is copied before it is known to
+/// fit.
 pub(super) const TEXT_ROOM: i64 = COPY_ROOM + 8;
-/// What is shown for a byte that isn't part of a character.
+/// Printed for a byte that isn't part of a character.
 const NO_CHARACTER: i64 = b'?' as i64;
-/// No object lies below: a payload under it is a number, not a pointer.
+/// The lowest address of an object: a smaller payload is a number, not a pointer.
 const LEAST_ADDRESS: i64 = 4096;
 
 /// The operands of a dtype's or a device's inner template.
 mod operand {
-    /// What is between a dtype's element and its lanes.
+    /// The separator between a dtype's element type and its lanes.
     pub const BY: u32 = 0;
-    /// [`Unless`](super::Directive::Unless) looks at it: whether there are lanes, or the device's number is printed.
+    /// The condition that [`Unless`](super::Directive::Unless) tests: whether to print the lanes or the device's
+    /// number.
     pub const CONDITION: u32 = 1;
     /// The dtype's code, or the device's type.
     pub const KIND: u32 = 2;
     pub const BITS: u32 = 3;
-    /// How many lanes, or the device's number.
+    /// The number of lanes, or the device's number.
     pub const COUNT: u32 = 4;
 }
 
@@ -42,54 +43,43 @@ const LANES: [Piece<'static>; 3] = [UNLESS, Piece::Value(Directive::String, oper
 /// `:0`
 const ID: [Piece<'static>; 3] = [UNLESS, Piece::Text(":"), number(operand::COUNT)];
 
-impl Printer<'_, '_> {
+impl<'c> Printer<'c, '_> {
     /// The directives for dtypes, devices and types.
-    pub(super) fn values(&mut self, byte: Value) {
-        self.on_directive(byte, Directive::DType, |p| p.dtype());
-        self.on_either(byte, [Directive::Device, Directive::NumberedDevice], |p, numbered| p.device(numbered));
+    pub(super) fn values(&self, byte: Val<'c>) {
+        self.on_directive(byte, Directive::DType, || self.dtype());
+        self.on_either(byte, [Directive::Device, Directive::NumberedDevice], |numbered| self.device(numbered));
         if self.has(Directive::Type) {
-            self.on_directive(byte, Directive::Type, |p| p.type_name());
-            self.on_known_directive(byte, Directive::TypeKey, |p| p.type_key());
+            self.on_directive(byte, Directive::Type, || self.type_name());
+            self.on_known_directive(byte, Directive::TypeKey, || self.type_key());
         }
     }
 
-    fn set_operand(&mut self, operand: u32, value: Value) {
-        let operands = self.operands();
-        self.b.store(value, operands, 8 * operand as i32, MemFlags::ALIGNED);
+    fn set_operand(&self, operand: u32, value: Val<'c>) {
+        self.operands().store(8 * operand as i32, value);
     }
 
-    /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
-    fn dtype(&mut self) {
+    /// Prints a `DLDataType` as upstream does: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
+    fn dtype(&self) {
         let dtype = self.context_field(Field::Got);
-        let [code, bits, lanes] =
-            [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, dtype));
+        let [code, bits, lanes] = [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes]
+            .map(|field| self.c.value(|b| field.of(b, dtype.value())));
         self.set_operand(operand::KIND, code);
         self.set_operand(operand::BITS, bits);
-        // not 0 for other than 1
-        let one = self.b.i64(1);
-        let vector = self.b.binary(BinaryOp::Xor, lanes, one);
+        // nonzero unless lanes are 1
+        let vector = lanes ^ 1;
         self.set_operand(operand::CONDITION, vector);
-        // a scalable vector's lanes are negative, as 16 bits
-        let scalable = self.b.icmp_imm(IntCC::SGe, lanes, 1 << 15);
-        let wrapped = self.b.i64(1 << 16);
-        let negated = self.b.binary(BinaryOp::Sub, wrapped, lanes);
-        let lanes = self.b.select(scalable, negated, lanes);
-        self.set_operand(operand::COUNT, lanes);
-        let by = self.text_from("xvscale", "x", scalable);
-        self.set_operand(operand::BY, by);
+        // the lanes of a scalable vector are negative as a 16-bit number
+        let scalable = lanes.ge(1 << 15);
+        self.set_operand(operand::COUNT, scalable.select(self.c.i64(1 << 16) - lanes, lanes));
+        self.set_operand(operand::BY, self.text_from("xvscale", "x", scalable));
 
-        let is_bool = self.is(code, BOOL_CODE);
-        let is_byte = self.is(bits, 8);
-        let plain_bool = self.and(is_bool, is_byte);
-        let is_handle = self.is(code, HANDLE_CODE);
-        let fixed = self.b.icmp_imm(IntCC::SGe, code, FIRST_FIXED_WIDTH_CODE);
-        let silent = self.or(plain_bool, is_handle);
-        let silent = self.or(silent, fixed);
-        let silent = self.b.convert(ConvertOp::ZExt, Type::I64, silent);
-        // the bits are its first byte
-        let template = self.own_template(&[&[number(operand::BITS)][..], &LANES].concat());
-        let template = self.b.ptr_add(template, silent);
-        let names = names::dtypes(self.pool);
+        let plain_bool = code.is(BOOL_CODE) & bits.is(8);
+        let is_handle = code.is(HANDLE_CODE);
+        let fixed = code.ge(FIRST_FIXED_WIDTH_CODE);
+        let silent = ((plain_bool | is_handle) | fixed).zext();
+        // the bits are the template's first byte
+        let template = self.own_template(&[&[number(operand::BITS)][..], &LANES].concat()) + silent;
+        let names = names::dtypes(&mut self.pool.borrow_mut());
         let unnamed = [
             Piece::Text("code "),
             number(operand::KIND),
@@ -98,115 +88,102 @@ impl Printer<'_, '_> {
             Piece::Text(" bits"),
         ];
         let apart = [UNLESS, Piece::Text(", ")];
-        // names of these leave this out
-        let known = self.b.i64(FIRST_FIXED_WIDTH_CODE);
-        let known = self.b.binary(BinaryOp::Sub, code, known);
-        let begins = self.b.icmp_imm(IntCC::ULt, known, names::FIXED_WIDTH_CODES);
-        self.when(begins, |p| {
-            let text = p.own(names.float);
-            p.push(text);
+        // the listed names leave out this prefix
+        self.c.when((code - FIRST_FIXED_WIDTH_CODE).ult(names::FIXED_WIDTH_CODES), || {
+            self.push(self.own(names.float));
         });
         let (operands, list) = (self.operands(), self.own(names.list));
         self.push_name_or(list, code, &[&unnamed[..], &apart, &LANES].concat(), template, operands);
     }
 
-    /// The text of both, or the second alone.
-    fn text_from(&mut self, first: &str, second: &str, both: Value) -> Value {
-        let text = self.pool.text(&format!("{first}{second}"));
+    /// The string of both, or of the second alone.
+    fn text_from(&self, first: &str, second: &str, both: Val<'c>) -> Val<'c> {
+        let text = self.pool.borrow_mut().text(&format!("{first}{second}"));
         let text = self.own(text);
-        let (whole, behind) = (self.b.i64(0), self.b.i64(first.len() as i64));
-        let skipped = self.b.select(both, whole, behind);
-        self.b.ptr_add(text, skipped)
+        let (whole, behind) = (self.c.i64(0), self.c.i64(first.len() as i64));
+        text + both.select(whole, behind)
     }
 
-    /// `cpu`, or `cuda:0`, which it always is for `numbered` of 1.
-    fn device(&mut self, numbered: Value) {
+    /// Prints a device: `cpu` or `cuda:0`. If `numbered` is 1, the number is always printed.
+    fn device(&self, numbered: Val<'c>) {
         let (got, expected) = (self.context_field(Field::Got), self.context_field(Field::Expected));
-        let is_numbered = self.is_not(numbered, 0);
-        let device = self.b.select(is_numbered, expected, got);
-        let (device_type, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
-        let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
+        let device = numbered.is_not(0).select(expected, got);
+        let (device_type, id) =
+            (self.c.value(|b| fields::first(b, device.value())), self.c.value(|b| fields::second(b, device.value())));
+        let [device_type, id] = [device_type, id].map(|half| half.sext());
         self.set_operand(operand::KIND, device_type);
         self.set_operand(operand::COUNT, id);
-        // there is one CPU
-        let cpu = self.b.i64(i64::from(DLDeviceType::CPU.0));
-        let other = self.b.binary(BinaryOp::Xor, device_type, cpu);
-        let other = self.or(other, id);
-        let numbered = self.or(numbered, other);
-        self.set_operand(operand::CONDITION, numbered);
-        let names = names::devices(self.pool);
+        // a CPU with id 0 is printed without its number
+        let other = (device_type ^ DLDeviceType::CPU.0) | id;
+        self.set_operand(operand::CONDITION, numbered | other);
+        let names = names::devices(&mut self.pool.borrow_mut());
         let unknown = [&[Piece::Text("device type "), number(operand::KIND)][..], &ID].concat();
         let template = self.own_template(&ID);
         let (operands, names) = (self.operands(), self.own(names));
         self.push_name_or(names, device_type, &unknown, template, operands);
     }
 
-    /// Pushes a name and goes through `template`, or through `unknown` where the list has none at that index.
-    fn push_name_or(&mut self, first: Value, index: Value, unknown: &[Piece<'_>], template: Value, context: Value) {
+    /// Pushes a name and enters `template`, or enters `unknown` if the list has no name at that index.
+    fn push_name_or(&self, first: Val<'c>, index: Val<'c>, unknown: &[Piece<'_>], template: Val<'c>, context: Val<'c>) {
         let unknown = self.own_template(unknown);
-        let block = self.named_block();
-        self.b.jump(block, &[first, index, unknown, template, context]);
+        self.c.jump(self.named_block(), &[first, index, unknown, template, context]);
     }
 
-    /// Where names are looked for: takes the first, the index, and what [`push_name_or`](Self::push_name_or) goes through.
-    fn named_block(&mut self) -> Block {
-        if let Some(block) = self.named {
+    /// The block that looks up a name. It takes the list's first name, the index, and the arguments of
+    /// [`push_name_or`](Self::push_name_or).
+    fn named_block(&self) -> Block {
+        if let Some(block) = self.named.get() {
             return block;
         }
-        let here = self.b.current();
-        let block = self.b.block();
-        self.named = Some(block);
-        let [list, index] = [Type::Ptr, Type::I64].map(|ty| self.b.block_param(block, ty));
-        let [unknown, template, context] = [Type::Ptr; 3].map(|ty| self.b.block_param(block, ty));
-        let (head, one, scan, found) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
-        let (at, rest) = (self.b.block_param(head, Type::Ptr), self.b.block_param(head, Type::I64));
-        let character = self.b.block_param(scan, Type::Ptr);
-        self.b.switch_to(block);
-        self.b.jump(head, &[list, index]);
-        self.b.switch_to(head);
-        // behind the last is an empty one
-        let first = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
-        let inside = self.b.icmp_imm(IntCC::Ne, first, 0);
-        let counted = self.b.block();
-        self.b.branch(inside, counted, found, Hint::None);
-        self.b.switch_to(counted);
-        let before = self.is_not(rest, 0);
-        self.b.branch(before, one, found, Hint::None);
-        self.b.switch_to(one);
-        let one_less = self.b.i64(-1);
-        let rest = self.b.binary(BinaryOp::Add, rest, one_less);
-        self.b.jump(scan, &[at]);
-        self.b.switch_to(scan);
-        let byte = self.b.load(Type::I8, character, 0, MemFlags::ALIGNED);
-        let behind = self.b.ptr_add_imm(character, 1);
-        let is_end = self.b.icmp_imm(IntCC::Eq, byte, 0);
-        self.b.branch_with(is_end, (head, &[behind, rest]), (scan, &[behind]), Hint::None);
-        self.b.switch_to(found);
-        let there = self.b.icmp_imm(IntCC::UGt, first, i64::from(names::NONE));
-        let then = Var::new(&mut self.b, Type::Ptr);
-        self.set(then, unknown);
-        self.when(there, |p| {
-            p.push(at);
-            p.set(then, template);
+        let here = self.c.current();
+        let block = self.c.block();
+        self.named.set(Some(block));
+        let [list, index] = [Type::Ptr, Type::I64].map(|ty| self.c.block_param(block, ty));
+        let [unknown, template, context] = [Type::Ptr; 3].map(|ty| self.c.block_param(block, ty));
+        let (head, one, scan, found) = (self.c.block(), self.c.block(), self.c.block(), self.c.block());
+        let (at, rest) = (self.c.block_param(head, Type::Ptr), self.c.block_param(head, Type::I64));
+        let character = self.c.block_param(scan, Type::Ptr);
+        self.c.switch_to(block);
+        self.c.jump(head, &[list, index]);
+        self.c.switch_to(head);
+        // an empty name ends the list
+        let first = at.load(Type::I8, 0);
+        let inside = first.is_not(0);
+        let counted = self.c.block();
+        self.c.branch(inside, counted, found, Hint::None);
+        self.c.switch_to(counted);
+        self.c.branch(rest.is_not(0), one, found, Hint::None);
+        self.c.switch_to(one);
+        let rest = rest + -1;
+        self.c.jump(scan, &[at]);
+        self.c.switch_to(scan);
+        let byte = character.load(Type::I8, 0);
+        let behind = character + 1;
+        self.c.branch_with(byte.is(0), (head, &[behind, rest]), (scan, &[behind]), Hint::None);
+        self.c.switch_to(found);
+        let there = first.ugt(names::NONE);
+        let then = self.c.var(Type::Ptr);
+        then.set(unknown);
+        self.c.when(there, || {
+            self.push(at);
+            then.set(template);
         });
-        let then = self.get(then);
-        self.enter(then, context);
-        self.b.switch_to(here);
+        self.enter(then.get(), context);
+        self.c.switch_to(here);
         block
     }
 
-    /// The name of a static type, the key of a registered one, or the bare index.
-    fn type_name(&mut self) {
+    /// Prints the name of a static type, the key of a registered type, or the bare index.
+    fn type_name(&self) {
         let index = self.context_field(Field::Got);
-        let [few, objects] = names::types(self.pool).map(|list| self.own(list));
-        let begin = self.b.i64(i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-        let object = self.b.binary(BinaryOp::Sub, index, begin);
-        // an index between the two is far behind the last object
-        let is_few = self.b.icmp_imm(IntCC::ULt, index, names::FEW);
-        let names = self.b.select(is_few, few, objects);
-        let index_in_list = self.b.select(is_few, index, object);
+        let [few, objects] = names::types(&mut self.pool.borrow_mut()).map(|list| self.own(list));
+        let object = index - TypeIndex::STATIC_OBJECT_BEGIN.0;
+        // as an unsigned number, an index between the two ranges is beyond the last object
+        let is_few = index.ult(names::FEW);
+        let names = is_few.select(few, objects);
+        let index_in_list = is_few.select(index, object);
         let key = Piece::Value(Directive::TypeKey, 0);
-        let (template, context) = (self.own_template(&[]), self.get(self.context));
+        let (template, context) = (self.own_template(&[]), self.context.get());
         self.push_name_or(
             names,
             index_in_list,
@@ -216,164 +193,96 @@ impl Printer<'_, '_> {
         );
     }
 
-    /// Pushes the key of a registered type and ends the template; goes on with it for other types.
-    fn type_key(&mut self) {
+    /// Pushes the key of a registered type and ends the template; continues with the template for other types.
+    fn type_key(&self) {
         let (index, payload) = (self.context_field(Field::Got), self.context_field(Field::Payload));
-        // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the
-        // payload is an object that bears this index: only a registered type has objects.
-        let unknown = self.b.block();
-        let go_on_if = |p: &mut Self, cond: Value| {
-            let yes = p.b.block();
-            p.b.branch(cond, yes, unknown, Hint::None);
-            p.b.switch_to(yes);
-        };
-        let dynamic = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::DYN_OBJECT_BEGIN.0));
-        go_on_if(self, dynamic);
-        let high = self.b.icmp_imm(IntCC::UGe, payload, LEAST_ADDRESS);
-        let mask = self.b.i64(7);
-        let low_bits = self.and(payload, mask);
-        let aligned = self.is(low_bits, 0);
-        let plausible = self.and(high, aligned);
-        go_on_if(self, plausible);
-        let object = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, payload);
-        let own = self.b.load(Type::I32, object, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
-        let own_wide = self.b.convert(ConvertOp::SExt, Type::I64, own);
-        let same = self.b.icmp(IntCC::Eq, own_wide, index);
-        go_on_if(self, same);
-        let type_info = capi::import(self.b.module(), capi::GET_TYPE_INFO);
-        if let Some(info) = self.b.call(type_info, &[own]) {
-            let found = self.is_not(info, 0);
-            go_on_if(self, found);
-            let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
-            let data = self.b.load(Type::Ptr, info, key, MemFlags::ALIGNED);
-            let size = self.b.load(Type::I64, info, key + 8, MemFlags::ALIGNED);
-            self.push_key(data, size);
-        }
-        let end = self.end;
-        self.b.jump(end, &[]);
-        self.b.switch_to(unknown);
+        // Upstream's TVMFFIGetTypeInfo ends the process on an unknown index. So ask only if the payload is an object
+        // with this index: only registered types have objects.
+        let unknown = self.c.block();
+        self.c.or_leave(index.ge(TypeIndex::DYN_OBJECT_BEGIN.0), unknown);
+        self.c.or_leave(payload.uge(LEAST_ADDRESS) & (payload & 7).is(0), unknown);
+        let own = payload.pointer().load(Type::I32, offset_of!(TVMFFIObject, type_index) as i32);
+        self.c.or_leave(own.sext().is(index), unknown);
+        let info = capi::result(self.c, capi::GET_TYPE_INFO, &[own]);
+        self.c.or_leave(info.is_not(0), unknown);
+        let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
+        self.push_key(info.load(Type::Ptr, key), info.load(Type::I64, key + 8));
+        self.c.jump(self.end, &[]);
+        self.c.switch_to(unknown);
     }
 
-    /// Copies a text that came to the room for numbers, as a C string of valid UTF-8: cut at a character, with a `?` for a NUL and for
-    /// each byte that isn't part of a character.
-    pub(super) fn copy_text(&mut self, data: Value, size: Value) -> Value {
-        let free = self.get(self.free);
-        let copy = self.b.ptr_add_imm(free, -TEXT_ROOM);
-        self.set(self.free, copy);
-        let [written, length, good] = [Type::I64; 3].map(|ty| Var::new(&mut self.b, ty));
-        let zero = self.b.i64(0);
-        self.set(written, zero);
-        let more = |b: &mut FunctionBuilder<'_>, index| b.icmp(IntCC::SLt, index, size);
-        self.repeat(zero, more, |p, index| {
-            let from = p.b.ptr_add(data, index);
-            let rest = p.b.binary(BinaryOp::Sub, size, index);
-            p.character(from, rest, length, good);
-            let (start, length) = (p.get(written), p.get(length));
-            let to = p.b.ptr_add(copy, start);
-            let good = p.get(good);
-            let good = p.is_not(good, 0);
-            p.for_up(length, |p, at| {
-                let byte = p.byte(from, at);
-                let instead = p.b.i64(NO_CHARACTER);
-                let byte = p.b.select(good, byte, instead);
-                let byte = p.b.convert(ConvertOp::Truncate, Type::I8, byte);
-                let to = p.b.ptr_add(to, at);
-                p.b.store(byte, to, 0, MemFlags::ALIGNED);
+    /// Copies a caller's string to the room for numbers, as a C string of valid UTF-8. It is truncated at a character
+    /// boundary. A `?` replaces a NUL and each byte that isn't part of a character.
+    pub(super) fn copy_text(&self, data: Val<'c>, size: Val<'c>) -> Val<'c> {
+        let copy = self.free.get() + (-TEXT_ROOM);
+        self.free.set(copy);
+        let [written, length, good] = [Type::I64; 3].map(|ty| self.c.var(ty));
+        let zero = self.c.i64(0);
+        written.set(zero);
+        let more = |index: Val<'c>| index.lt(size);
+        self.c.repeat(zero, more, |index| {
+            let from = data + index;
+            self.character(from, size - index, length, good);
+            let (start, length) = (written.get(), length.get());
+            let to = copy + start;
+            let good = good.get().is_not(0);
+            self.c.for_up(length, |at| {
+                let byte =
+                    good.select(self.byte(from, at), self.c.i64(NO_CHARACTER)).convert(ConvertOp::Truncate, Type::I8);
+                (to + at).store(0, byte);
             });
-            // a character that doesn't fit is the end
-            let end = p.b.binary(BinaryOp::Add, start, length);
-            let fits = p.b.icmp_imm(IntCC::SLt, end, COPY_ROOM);
-            let end = p.b.select(fits, end, start);
-            p.set(written, end);
-            let next = p.b.binary(BinaryOp::Add, index, length);
-            p.b.select(fits, next, size)
+            // a character that doesn't fit ends the copy
+            let end = start + length;
+            let fits = end.lt(COPY_ROOM);
+            written.set(fits.select(end, start));
+            fits.select(index + length, size)
         });
-        let written = self.get(written);
-        let end = self.b.ptr_add(copy, written);
-        let nul = self.b.iconst(Type::I8, 0);
-        self.b.store(nul, end, 0, MemFlags::ALIGNED);
+        (copy + written.get()).store(0, self.c.i8(0));
         copy
     }
 
-    fn byte(&mut self, base: Value, index: Value) -> Value {
-        let at = self.b.ptr_add(base, index);
-        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
-        self.b.convert(ConvertOp::ZExt, Type::I64, byte)
+    fn byte(&self, base: Val<'c>, index: Val<'c>) -> Val<'c> {
+        (base + index).load(Type::I8, 0).zext()
     }
 
-    /// How many bytes of UTF-8 the character has that begins there, with `rest` bytes to the text's end, and whether it is a character;
-    /// one byte where it isn't.
-    fn character(&mut self, from: Value, rest: Value, length: Var, good: Var) {
-        let (zero, one) = (self.b.i64(0), self.b.i64(1));
+    /// The length in bytes of the UTF-8 character at `from`, with `rest` bytes to the string's end, and whether it is
+    /// valid. An invalid character has length 1.
+    fn character(&self, from: Val<'c>, rest: Val<'c>, length: Var<'c>, good: Var<'c>) {
+        let (zero, one) = (self.c.i64(0), self.c.i64(1));
         let first = self.byte(from, zero);
-        self.set(length, one);
-        let ascii = self.b.binary(BinaryOp::Sub, first, one);
-        let ascii = self.b.icmp_imm(IntCC::ULt, ascii, 0x7f);
-        let is_good = self.b.convert(ConvertOp::ZExt, Type::I64, ascii);
-        self.set(good, is_good);
-        // the first two bytes tell all that isn't told by the top bits of each byte: RFC 3629
-        let [of_three, of_four] = [0xe0, 0xf0].map(|least| {
-            let more = self.b.icmp_imm(IntCC::UGe, first, least);
-            self.b.convert(ConvertOp::ZExt, Type::I64, more)
-        });
-        let behind = self.b.binary(BinaryOp::Add, of_three, of_four);
-        let behind = self.b.binary(BinaryOp::Add, behind, one);
-        let wide = self.b.icmp_imm(IntCC::UGe, first, 0x80);
-        let inside = self.b.icmp(IntCC::SLt, behind, rest);
-        let wide = self.and(wide, inside);
-        self.when(wide, |p| {
-            let second = p.byte(from, one);
-            let high = p.b.binary_imm(BinaryOp::Shl, first, 8);
-            let both = p.or(high, second);
-            // no character begins below c2 80 and above f4 8f; those of e0 80 and f0 80 are too long, those of ed a0 are half of one
-            let mut ok = p.b.icmp_imm(IntCC::UGe, both, 0xc280);
+        length.set(one);
+        good.set((first - one).ult(0x7f).zext());
+        // the first two bytes decide everything except the top bits of the later bytes: RFC 3629
+        let [of_three, of_four] = [0xe0, 0xf0].map(|least| first.uge(least).zext());
+        let behind = (of_three + of_four) + one;
+        self.c.when(first.uge(0x80) & behind.lt(rest), || {
+            let second = self.byte(from, one);
+            let both = (first << 8) | second;
+            // No character begins below c2 80 or above f4 8f. Those at e0 80 and f0 80 are overlong; those at ed a0 are
+            // surrogates.
+            let mut ok = both.uge(0xc280);
             for (least, count) in [(0xf490, 0x10000), (0xe080, 0x20), (0xeda0, 0x20), (0xf080, 0x10)] {
-                let least = p.b.i64(least);
-                let number = p.b.binary(BinaryOp::Sub, both, least);
-                let other = p.b.icmp_imm(IntCC::UGe, number, count);
-                ok = p.and(ok, other);
+                ok = ok & (both - least).uge(count);
             }
-            let ok = p.b.convert(ConvertOp::ZExt, Type::I64, ok);
-            p.set(good, ok);
-            p.for_up(behind, |p, index| {
-                let at = p.b.ptr_add(from, index);
-                let byte = p.byte(at, one);
-                let mask = p.b.i64(0xc0);
-                let top = p.and(byte, mask);
-                let follows = p.is(top, 0x80);
-                let before = p.get(good);
-                let none = p.b.i64(0);
-                let still = p.b.select(follows, before, none);
-                p.set(good, still);
+            good.set(ok.zext());
+            self.c.for_up(behind, |index| {
+                good.set((self.byte(from + index, one) & 0xc0).is(0x80).select(good.get(), self.c.i64(0)));
             });
-            let is_good = p.get(good);
-            let is_good = p.is_not(is_good, 0);
-            let whole = p.b.binary(BinaryOp::Add, behind, one);
-            let whole = p.b.select(is_good, whole, one);
-            p.set(length, whole);
+            length.set(good.get().is_not(0).select(behind + one, one));
         });
     }
 
-    /// Pushes the key of a type as a C string in the frame, as it need not end with a NUL. Keys are ASCII; other bytes are shown as `?`.
-    fn push_key(&mut self, data: Value, size: Value) {
-        let room = self.b.i64(COPY_ROOM - 1);
-        let size = self.b.binary(BinaryOp::UMin, size, room);
-        let slot = self.b.slot(COPY_ROOM as u32, 8);
-        let copy = self.b.stack_addr(slot);
-        self.for_up(size, |e, index| {
-            let from = e.b.ptr_add(data, index);
-            let byte = e.b.load(Type::I8, from, 0, MemFlags::ALIGNED);
-            let less = e.b.iconst(Type::I8, -1);
-            let number = e.b.binary(BinaryOp::Add, byte, less);
-            let ascii = e.b.icmp_imm(IntCC::ULt, number, 0x7f);
-            let instead = e.b.iconst(Type::I8, NO_CHARACTER);
-            let byte = e.b.select(ascii, byte, instead);
-            let to = e.b.ptr_add(copy, index);
-            e.b.store(byte, to, 0, MemFlags::ALIGNED);
+    /// Pushes the key of a type as a C string on the stack, because a key need not end with a NUL. Keys are ASCII;
+    /// other bytes are printed as `?`.
+    fn push_key(&self, data: Val<'c>, size: Val<'c>) {
+        let size = size.binary(BinaryOp::UMin, self.c.i64(COPY_ROOM - 1));
+        let copy = self.c.slot(COPY_ROOM as usize);
+        self.c.for_up(size, |index| {
+            let byte = (data + index).load(Type::I8, 0);
+            let byte = (byte + self.c.i8(-1)).ult(0x7f).select(byte, self.c.i8(NO_CHARACTER));
+            (copy + index).store(0, byte);
         });
-        let end = self.b.ptr_add(copy, size);
-        let nul = self.b.iconst(Type::I8, 0);
-        self.b.store(nul, end, 0, MemFlags::ALIGNED);
+        (copy + size).store(0, self.c.i8(0));
         self.push(copy);
     }
 }

@@ -1,4 +1,5 @@
-//! A compiler as a shared library, which Python loads by `ctypes`. `cargo xtask test --only runtime-modes` builds it on each runtime.
+//! A compiler as a shared library, which Python loads by `ctypes`. `cargo xtask test --only runtime-modes` builds it on
+//! each runtime.
 
 use std::ffi::{CStr, CString, c_char};
 

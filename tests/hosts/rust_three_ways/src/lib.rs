@@ -1,10 +1,12 @@
-//! One program on each of the three runtimes that `tvm-ffi-runtime` has behind its API. All of them print the same.
+//! One program on each of the three runtimes that `tvm-ffi-runtime` supports with one API. All of them print the same.
+
+mod hostile;
 
 use std::fmt::Write as _;
 
 use tvm_ffi_runtime as tvm_ffi;
 
-use tvm_ffi::registry::{get_global, list_global_names, remove_global, set_global};
+use tvm_ffi::registry::{get_global, get_global_unchecked, list_global_names, remove_global, set_global};
 use tvm_ffi::{
     Any, Array, DLDevice, DLDeviceType, Error, Function, List, Map, Module, Mutable, Obj, Object, Result, Shape, Str,
     Tensor,
@@ -105,7 +107,23 @@ pub fn run(library: &str) -> Result<String> {
     objects(&mut report)?;
     streams(&mut report)?;
     modules(&mut report, library)?;
+    safe_functions(&mut report);
     Ok(report.0)
+}
+
+/// What safe code gets in place of functions that don't stand any call, and calls of all others with hostile arguments.
+fn safe_functions(report: &mut Report) {
+    let refused = |name| {
+        let error = get_global(name).and_then(|function| function.call(()).err());
+        error.is_some_and(|error| error.message().contains("only unsafe code can answer"))
+    };
+    report.line("loads code", refused("ffi.ModuleLoadFromFile"));
+    report.line("trusts numbers", refused("ffi.MakeFieldSetter"));
+    report.line("changes a list", refused("ffi.ListAppend") == cfg!(feature = "external"));
+    report.line("reads what never changes", !refused("ffi.ArraySize"));
+    // The modules of system libraries live as long as the process.
+    let is_called = |name: &str| name != "ffi.SystemLib";
+    report.line("hostile arguments", hostile::walk(500, is_called) > 70);
 }
 
 fn functions(report: &mut Report) -> Result<()> {
@@ -149,7 +167,8 @@ fn errors(report: &mut Report) -> Result<()> {
 
 fn containers(report: &mut Report) -> Result<()> {
     let call = |name: &str, args: &[&Any]| -> Result<Any> {
-        let function = get_global(name).ok_or_else(|| Error::new("RuntimeError", name))?;
+        // SAFETY: the functions get what they take, and the list is this thread's.
+        let function = unsafe { get_global_unchecked(name) }.ok_or_else(|| Error::new("RuntimeError", name))?;
         function.call(args.iter().map(|arg| arg.as_view()).collect::<Vec<_>>())
     };
     let array: Any = [1, 2, 3].into_iter().collect::<Array>().into();
@@ -209,7 +228,8 @@ fn objects(report: &mut Report) -> Result<()> {
 
     // As other languages see the type.
     let index = <Circle as tvm_ffi::define::Ancestor>::type_index()?;
-    let info = tvm_ffi::type_table::type_info(index.0).ok_or_else(|| Error::new("RuntimeError", "no info"))?;
+    let info =
+        tvm_ffi::unstable::type_table::type_info(index.0).ok_or_else(|| Error::new("RuntimeError", "no info"))?;
     // SAFETY: infos are never freed, and their arrays are as long as they say; names are texts.
     unsafe {
         let text = |bytes: &tvm_ffi::abi::TVMFFIByteArray| String::from_utf8_lossy(bytes.as_slice()).into_owned();

@@ -1,5 +1,5 @@
-//! Libraries that upstream's tools made, on the bundled runtime: `foreign EXPORTED COMPILED`. EXPORTED is one that apache-tvm has
-//! exported, COMPILED one that C++ was compiled to.
+//! Libraries that upstream's tools made, on the bundled runtime: `foreign EXPORTED COMPILED`. EXPORTED is one that
+//! apache-tvm has exported, COMPILED one that C++ was compiled to.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! A library that carries a large module, on the bundled runtime: `payload LIBRARY FILE`. The module's bytes are those of FILE, and loading it
-//! takes no memory for them.
+//! A library that carries a large module, on the bundled runtime: `payload LIBRARY FILE`. The module's bytes are those
+//! of FILE, and loading it takes no memory for them.
 
 use std::error::Error;
 use std::fs::{self, File};

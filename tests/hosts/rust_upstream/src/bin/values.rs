@@ -1,4 +1,5 @@
-//! Upstream's crate on a library: functions, arrays, maps, tensors, objects, errors. It prints the same on upstream's `libtvm_ffi` and on ours.
+//! Upstream's crate on a library: functions, arrays, maps, tensors, objects, errors. It prints the same on upstream's
+//! `libtvm_ffi` and on ours.
 
 use tvm_ffi::{
     Any, AnyView, Array, Bytes, CPUNDAlloc, DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, Error, FieldGetter,

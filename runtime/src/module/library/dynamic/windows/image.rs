@@ -1,4 +1,4 @@
-//! The imports of an image, read from the memory into which Windows has mapped it. Names: Microsoft's "PE format".
+//! The imports of an image, read from where Windows has mapped it. For the names see Microsoft's "PE format".
 
 use std::mem::offset_of;
 
@@ -11,10 +11,10 @@ use windows_sys::Win32::System::SystemServices::{
     IMAGE_ORDINAL_FLAG64,
 };
 
-/// What is mapped of any image: a page.
+/// The number of bytes that any mapped image has at least: a page.
 const PAGE: usize = 4096;
 
-/// An image that is mapped. Its contents are trusted as little as a file's.
+/// A mapped image. Its contents are untrusted, as a file's are.
 pub(super) struct Image {
     base: *const u8,
     size: usize,
@@ -24,16 +24,16 @@ pub(super) struct Image {
 pub(super) struct Import {
     /// The program or library that the symbol comes from.
     pub image: String,
-    /// The symbol's name, unless it is imported by its number.
+    /// The symbol's name, or `None` if it is imported by its ordinal.
     pub symbol: Option<String>,
-    /// The address to which the loader has bound the symbol; where nothing is bound, any number.
+    /// The address to which the loader has bound the symbol. The value is meaningless if it isn't bound.
     pub address: usize,
 }
 
-/// Numbers and structs of numbers, for which any bits are a value.
+/// Numbers and structs of numbers: every bit pattern is a valid value.
 ///
 /// # Safety
-/// The type has no padding that matters and no value that is invalid.
+/// The type must have no padding that matters and no invalid bit patterns.
 unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.
@@ -48,10 +48,10 @@ unsafe impl Plain for IMAGE_NT_HEADERS64 {}
 unsafe impl Plain for IMAGE_IMPORT_DESCRIPTOR {}
 
 impl Image {
-    /// The image that begins at `base`; none if its headers are not those of a 64-bit image.
+    /// The image that begins at `base`; `None` if its headers are not those of a 64-bit image.
     ///
     /// # Safety
-    /// Windows has mapped an image there, which stays mapped for as long as this lives.
+    /// Windows must have mapped an image there, and it must stay mapped for as long as the value lives.
     pub(super) unsafe fn at(base: *const u8) -> Option<Self> {
         let page = Self { base, size: PAGE };
         let dos: IMAGE_DOS_HEADER = page.read(0)?;
@@ -63,7 +63,7 @@ impl Image {
         known.then_some(Self { base, size: optional.SizeOfImage as usize })
     }
 
-    /// What the image imports when it is loaded, as far as its tables can be read.
+    /// The image's load-time imports, as far as its tables can be read.
     pub(super) fn imports(&self) -> Vec<Import> {
         let mut imports = Vec::new();
         let Some(table) = self.import_table() else { return imports };
@@ -76,7 +76,7 @@ impl Image {
             // SAFETY: both fields of the union are integers.
             let names = unsafe { descriptor.Anonymous.OriginalFirstThunk } as usize;
             let addresses = descriptor.FirstThunk as usize;
-            // Without a table of names, the table of addresses had them until it was bound.
+            // Without a table of names, the table of addresses holds the names until it is bound.
             let names = if names == 0 { addresses } else { names };
             for offset in (0..).step_by(size_of::<u64>()) {
                 let (name, address) = (self.read::<u64>(names + offset), self.read::<u64>(addresses + offset));
@@ -103,11 +103,11 @@ impl Image {
         if offset.checked_add(size_of::<T>())? > self.size {
             return None;
         }
-        // SAFETY: the bytes lie in the image, which is mapped as a whole; any bytes are such a value.
+        // SAFETY: the bytes lie in the image, which is mapped as a whole, and `T: Plain` allows any bytes.
         Some(unsafe { self.base.add(offset).cast::<T>().read_unaligned() })
     }
 
-    /// The text up to the next NUL.
+    /// The string up to the next NUL.
     fn text(&self, offset: usize) -> Option<String> {
         let bytes = (offset..).map(|at| self.read::<u8>(at)).take_while(|byte| *byte != Some(0));
         let bytes: Option<Vec<u8>> = bytes.collect();

@@ -1,0 +1,116 @@
+"""A function's metadata in Python's terms: annotations, defaults, documentation and stubs."""
+
+from __future__ import annotations
+
+import inspect as py_inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import tvm_ffi
+
+#: Python's types by those of upstream's schema.
+_SCALARS = {
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "void*": "int | None",
+    "ffi.String": "str",
+    "ffi.Bytes": "bytes",
+    "DataType": "tvm_ffi.dtype",
+    "Device": "tvm_ffi.Device",
+    "ffi.Module": "tvm_ffi.Module",
+    "ffi.Tensor": "tvm_ffi.Tensor",
+    "Any": "Any",
+    "None": "None",
+}
+_CONTAINERS = {
+    "ffi.Array": "Sequence",
+    "ffi.List": "Sequence",
+    "ffi.Map": "Mapping",
+    "ffi.Dict": "Mapping",
+    "Tuple": "tuple",
+}
+
+
+def _annotation(schema: dict[str, Any]) -> str:
+    """The type that a type checker sees for a parameter or a result."""
+    kind, args = schema["type"], [_annotation(arg) for arg in schema.get("args", [])]
+    if kind == "Optional":
+        return args[0] if args[0].endswith("None") or args[0] == "Any" else f"{args[0]} | None"
+    if kind == "DLTensor*":
+        # whatever has `__dlpack__`: a tensor of PyTorch, an array of NumPy or JAX, an `ffi.Tensor`
+        return "SupportsDLPack"
+    if kind in _CONTAINERS:
+        return f"{_CONTAINERS[kind]}[{', '.join(args)}]" if args else _CONTAINERS[kind]
+    if kind == "ffi.Shape":
+        return "Sequence[int]"
+    if kind == "ffi.Function":
+        return "Callable[..., Any]"
+    return _SCALARS.get(kind, "tvm_ffi.Object")
+
+
+def _default(value: Any, schema: dict[str, Any]) -> Any:
+    """A default of the metadata as the value that it stands for."""
+    kind = schema["type"]
+    if value is None:
+        return None
+    if kind == "Optional":
+        return _default(value, schema["args"][0])
+    if kind == "Device":
+        return tvm_ffi.device(value)
+    if kind == "DataType":
+        return tvm_ffi.dtype(value)
+    if kind == "ffi.Bytes":
+        return value.encode()
+    # a float that JSON doesn't have is a text
+    return float(value) if kind == "float" else value
+
+
+class Described:
+    """A function as Python has it, of its name, documentation, and metadata (``signature``, ``type_schema`` and ``parameters``)."""
+
+    def __init__(self, name: str, doc: str | None, metadata: Mapping[str, Any]) -> None:
+        schema = metadata["type_schema"]
+        types = json.loads(schema) if isinstance(schema, str) else schema
+        self.name = name
+        self.doc = doc
+        self.text: str = metadata["signature"]
+        self.types: list[dict[str, Any]] = types["named_args"]["params"]
+        self.parameters: list[dict[str, Any]] = metadata["parameters"]
+        self.returns = _annotation(types["named_args"]["return"][0])
+
+    @property
+    def documentation(self) -> str:
+        """The documentation with the signature's text."""
+        return "\n\n".join(text for text in (self.doc, self.text) if text)
+
+    def signature(self) -> py_inspect.Signature:
+        """The function's signature with Python's values as defaults."""
+        parameters = [
+            py_inspect.Parameter(
+                of["name"],
+                py_inspect.Parameter.KEYWORD_ONLY if of.get("keyword_only") else py_inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=_default(of["default"], schema) if "default" in of else py_inspect.Parameter.empty,
+                annotation=_annotation(schema),
+            )
+            for of, schema in zip(self.parameters, self.types)
+        ]
+        return py_inspect.Signature(parameters, return_annotation=self.returns)
+
+    def stub(self) -> str:
+        """The function in a ``.pyi`` file."""
+        parameters = [
+            f"{of['name']}: {_annotation(schema)}{' = ...' if 'default' in of else ''}"
+            for of, schema in zip(self.parameters, self.types)
+        ]
+        keyword_only = [bool(of.get("keyword_only")) for of in self.parameters]
+        if True in keyword_only:
+            parameters.insert(keyword_only.index(True), "*")
+        head = f"def {self.name}({', '.join(parameters)}) -> {self.returns}:"
+        text = self.doc or ""
+        if not text:
+            return f"{head} ...\n"
+        lines = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()
+        body = "\n".join(f"    {line}".rstrip() for line in lines)
+        return f'{head}\n    """{body.lstrip()}"""\n'

@@ -1,0 +1,55 @@
+"""Functions compiled in this process, with their signatures and documentation."""
+
+from __future__ import annotations
+
+import inspect as py_inspect
+
+import tvm_ffi
+
+from ._described import Described
+from .signature import Signature
+
+
+class CompiledFunction(tvm_ffi.Function):
+    """A ``tvm_ffi.Function`` that knows its signature and documentation.
+
+    It is called as any ``tvm_ffi.Function``, with arguments by position; :func:`python_callable` makes a function of it that takes keywords.
+    """
+
+    __slots__ = ("_doc", "_signature")
+
+    _signature: Signature
+    _doc: str | None
+
+    @classmethod
+    def _of(cls, function: tvm_ffi.Function, signature: Signature, doc: str | None) -> CompiledFunction:
+        """The same function in this class, which calls it as the class above does."""
+        compiled = cls.__new__(cls)
+        compiled.__move_handle_from__(function)
+        compiled._signature, compiled._doc = signature, doc
+        return compiled
+
+    @property
+    def signature(self) -> Signature:
+        """The signature that it checks its arguments against."""
+        return self._signature
+
+    def _described(self) -> Described:
+        parts = self._signature._parts()
+        metadata = {"signature": parts["text"], **{name: parts[name] for name in ("type_schema", "parameters")}}
+        return Described(parts["name"], self._doc, metadata)
+
+    @property
+    def __name__(self) -> str:
+        return self._signature.name
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self._described().documentation
+
+    @property
+    def __signature__(self) -> py_inspect.Signature:
+        return self._described().signature()
+
+    def __repr__(self) -> str:
+        return f"<CompiledFunction {self._signature.text}>"

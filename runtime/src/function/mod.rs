@@ -1,0 +1,329 @@
+//! Functions: objects that hold one callable of the C calling convention.
+//! Made from a closure, from a C callback, or from machine code; called from Rust or C alike.
+//! Header sections: `TVMFFISafeCallType`, `TVMFFIFunctionCell`, `TVMFFIFunctionCreate`.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use crate::abi::*;
+use crate::any::{Any, AnyView, exact_objects};
+use crate::error::{self, Error, Result, object_wrapper, raised_error, runtime_error};
+use crate::heap::{ObjectLayout, ObjectRef, make_object, make_own_object};
+
+mod args;
+
+pub use args::CallArgs;
+
+#[repr(C)]
+struct FunctionObject<T> {
+    header: TVMFFIObject,
+    cell: TVMFFIFunctionCell,
+    payload: T,
+}
+
+// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+unsafe impl<T> ObjectLayout for FunctionObject<T> {
+    const TYPE_INDEX: TypeIndex = TypeIndex::FUNCTION;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).payload).drop_in_place() };
+    }
+}
+
+impl<T> FunctionObject<T> {
+    fn new(header: TVMFFIObject, safe_call: TVMFFISafeCallType, payload: T) -> Self {
+        let cell = TVMFFIFunctionCell { safe_call: Some(safe_call), cpp_call: std::ptr::null_mut() };
+        Self { header, cell, payload }
+    }
+}
+
+/// A function object, `ffi.Function`. Cloning adds a reference.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Function(ObjectRef);
+
+object_wrapper!(Function, TypeIndex::FUNCTION);
+exact_objects!(Function);
+
+impl Function {
+    fn with_payload<T>(safe_call: TVMFFISafeCallType, payload: T) -> Self {
+        let object = make_object(0, |header, _| FunctionObject::new(header, safe_call, payload));
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
+    /// A function that calls a closure.
+    ///
+    /// An error of the closure is raised to the caller. A panic is caught and becomes an error of
+    /// kind `InternalError` with the panic's message (upstream gives that kind to any exception
+    /// that is not an error of its own). A panic while the closure is dropped, when the last
+    /// reference goes, is swallowed.
+    pub fn from_packed<F>(closure: F) -> Self
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+    {
+        Self::with_payload(call_closure::<F>, closure)
+    }
+
+    /// As [`Function::from_packed`], for a function that the crate makes for itself while others wait for it.
+    pub(crate) fn built_in<F>(closure: F) -> Self
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+    {
+        let object = make_own_object(|header| FunctionObject::new(header, call_closure::<F>, closure));
+        // SAFETY: `make_own_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
+    /// A function that calls a C callback with `self_` as its handle, and `deleter` once with
+    /// `self_` when the last reference goes (`TVMFFIFunctionCreate`).
+    ///
+    /// With a NULL `self_` and no deleter the callback is called directly, and its handle is then
+    /// the function object, as upstream.
+    ///
+    /// # Safety
+    /// `safe_call` must follow [`TVMFFISafeCallType`] for any arguments and never unwind. It and
+    /// `deleter` must be callable on any thread with `self_`, until the deleter has run. What the
+    /// callback writes through its arguments is its author's to answer for: callers of the
+    /// function are safe Rust, so a callback that writes into tensor arguments must say so, and
+    /// must not be called while Rust code holds a slice of such a tensor.
+    pub unsafe fn from_extern_c(
+        self_: *mut c_void,
+        safe_call: TVMFFISafeCallType,
+        deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) -> Self {
+        if self_.is_null() && deleter.is_none() {
+            return Self::with_payload(safe_call, ());
+        }
+        let callback = Callback { self_, safe_call, deleter };
+        Self::with_payload(call_callback, callback)
+    }
+
+    /// A function whose cell holds `safe_call` itself, so a call is one indirect jump.
+    /// `keep_alive`, which owns the code, is dropped when the function is freed. The handle that
+    /// the code receives is the function object.
+    ///
+    /// # Safety
+    /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
+    pub unsafe fn from_code(safe_call: TVMFFISafeCallType, keep_alive: impl Send + Sync + 'static) -> Self {
+        Self::with_payload(safe_call, keep_alive)
+    }
+
+    /// A function of a library: a symbol, whose callable receives NULL as its handle, as upstream passes. `keep_alive`,
+    /// which keeps the library open, is dropped when the function is freed.
+    ///
+    /// # Safety
+    /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
+    pub(crate) unsafe fn from_symbol(safe_call: TVMFFISafeCallType, keep_alive: impl Send + Sync + 'static) -> Self {
+        fn make<T>(payload: SymbolOf<T>) -> Function {
+            Function::with_payload(call_symbol::<T>, payload)
+        }
+        make(SymbolOf { safe_call, _keep_alive: keep_alive })
+    }
+
+    /// A function that calls another, and keeps a value alive, which is dropped after the other function.
+    pub(crate) fn keeping(self, keep_alive: impl Send + Sync + 'static) -> Self {
+        fn make<T>(payload: Keeping<T>) -> Function {
+            Function::with_payload(call_keeping::<T>, payload)
+        }
+        make(Keeping { function: self, _keep_alive: keep_alive })
+    }
+
+    /// The callable in the object's cell. Call it with [`Function::as_raw_handle`] as handle and
+    /// keep `self` alive meanwhile.
+    #[inline]
+    pub fn as_safe_call(&self) -> TVMFFISafeCallType {
+        // SAFETY: the cell follows the header of every function object.
+        let cell = unsafe { &*self.0.as_ptr().add(1).cast::<TVMFFIFunctionCell>() };
+        cell.safe_call.unwrap_or(no_callable)
+    }
+
+    /// The object's address, the handle of its callable.
+    #[inline]
+    pub fn as_raw_handle(&self) -> *mut c_void {
+        self.0.as_ptr().cast()
+    }
+
+    /// Calls the function with a tuple of up to sixteen arguments, or with a slice of views.
+    ///
+    /// # Errors
+    /// The error that the function raises; `RuntimeError` when it fails without raising one (its
+    /// message then has the return code).
+    #[inline]
+    pub fn call<A: CallArgs>(&self, args: A) -> Result<Any> {
+        args.with_views(|views| self.call_packed(views))
+    }
+
+    /// Calls the function with views.
+    ///
+    /// # Errors
+    /// As [`Function::call`].
+    #[inline]
+    pub fn call_packed(&self, args: &[AnyView<'_>]) -> Result<Any> {
+        let mut result = TVMFFIAny::none();
+        // SAFETY: a view is a transparent `TVMFFIAny`, so this is the same slice.
+        let raw = unsafe { std::slice::from_raw_parts(args.as_ptr().cast(), args.len()) };
+        // SAFETY: the views are valid for the call, and the result is None.
+        let code = unsafe { self.call_raw(raw, &mut result) };
+        if code == 0 {
+            // SAFETY: on success the result is an owned value, or stayed None; the callable has just written it.
+            return unsafe { Any::from_result(TVMFFIAny::read_parts(&raw const result)) };
+        }
+        // SAFETY: a result that was written before the failure is an owned value.
+        Err(unsafe { failed_call(code, result) })
+    }
+
+    /// Calls the function and returns its code, without looking at the result or a raised error.
+    ///
+    /// # Safety
+    /// The arguments must be valid by their type indices, and the result must not own anything:
+    /// its type index must be below 64.
+    #[inline]
+    pub unsafe fn call_raw(&self, args: &[TVMFFIAny], result: &mut TVMFFIAny) -> i32 {
+        let Ok(num_args) = i32::try_from(args.len()) else {
+            error::set_raised(runtime_error("too many arguments"));
+            return -1;
+        };
+        // SAFETY: the callable follows its convention, and `self` keeps it alive.
+        unsafe { (self.as_safe_call())(self.as_raw_handle(), args.as_ptr(), num_args, result) }
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Function({:p})", self.0.as_ptr())
+    }
+}
+
+/// The error of a call that has failed with `code`.
+///
+/// # Safety
+/// The result must be an owned value, which is dropped.
+#[cold]
+#[inline(never)]
+unsafe fn failed_call(code: i32, result: TVMFFIAny) -> Error {
+    // SAFETY: promised by the caller.
+    drop(unsafe { Any::from_raw(result) });
+    raised_error(code)
+}
+
+/// Raises `error` as the failure of a callable.
+#[cold]
+#[inline(never)]
+fn raise(error: Error) -> i32 {
+    error::set_raised(error);
+    -1
+}
+
+/// Stands in for the callable of a broken function object.
+unsafe extern "C" fn no_callable(
+    _handle: *mut c_void,
+    _args: *const TVMFFIAny,
+    _num_args: i32,
+    _result: *mut TVMFFIAny,
+) -> i32 {
+    raise(runtime_error("function object without a callable"))
+}
+
+/// The callable of [`Function::from_packed`].
+unsafe extern "C" fn call_closure<F>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32
+where
+    F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+{
+    let Some(result) = NonNull::new(result) else {
+        return raise(runtime_error("result is NULL"));
+    };
+    // SAFETY: the caller's result is readable; only its type index is looked at.
+    if TypeIndex(unsafe { result.as_ref() }.type_index).is_object() {
+        return raise(runtime_error("result must be initialised to None"));
+    }
+    let Some(object) = NonNull::new(handle.cast::<FunctionObject<F>>()) else {
+        return raise(runtime_error("function is NULL"));
+    };
+    // SAFETY: the handle is the function object that holds this callable, alive for the call; the
+    // arguments are valid for the call by the calling convention.
+    let (closure, args) = unsafe { (&object.as_ref().payload, AnyView::slice_from_raw(args, num_args)) };
+    match catch_unwind(AssertUnwindSafe(|| closure(args))) {
+        Ok(Ok(value)) => {
+            // SAFETY: the result is writable and owns nothing.
+            unsafe { result.write(value.into_fresh_raw()) };
+            0
+        }
+        Ok(Err(error)) => raise(error),
+        Err(payload) => raise(error::from_panic(payload)),
+    }
+}
+
+struct Callback {
+    self_: *mut c_void,
+    safe_call: TVMFFISafeCallType,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+impl Drop for Callback {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.deleter {
+            // SAFETY: promised by the caller of `from_extern_c`; called once, here.
+            unsafe { deleter(self.self_) };
+        }
+    }
+}
+
+/// The callable of [`Function::from_extern_c`]: passes on the handle that the callback expects.
+unsafe extern "C" fn call_callback(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call.
+    let callback = unsafe { &(*handle.cast::<FunctionObject<Callback>>()).payload };
+    // SAFETY: the arguments are passed on under the same convention.
+    unsafe { (callback.safe_call)(callback.self_, args, num_args, result) }
+}
+
+/// A callable of a library, and what keeps the library open.
+struct SymbolOf<T> {
+    safe_call: TVMFFISafeCallType,
+    _keep_alive: T,
+}
+
+/// The callable of [`Function::from_symbol`].
+unsafe extern "C" fn call_symbol<T>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call.
+    let symbol = unsafe { &(*handle.cast::<FunctionObject<SymbolOf<T>>>()).payload };
+    // SAFETY: the arguments are passed on under the same convention.
+    unsafe { (symbol.safe_call)(std::ptr::null_mut(), args, num_args, result) }
+}
+
+/// A function, and what stays as long. Dropped in this order.
+struct Keeping<T> {
+    function: Function,
+    _keep_alive: T,
+}
+
+/// The callable of [`Function::keeping`].
+unsafe extern "C" fn call_keeping<T>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call.
+    let function = unsafe { &(*handle.cast::<FunctionObject<Keeping<T>>>()).payload.function };
+    // SAFETY: the arguments are passed on under the same convention, with the callable's own handle.
+    unsafe { function.as_safe_call()(function.as_raw_handle(), args, num_args, result) }
+}

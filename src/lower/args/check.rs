@@ -1,0 +1,297 @@
+//! Finds the errors of arguments, given the signature.
+
+use super::parts::{ExtentOf, stride_of, tensor_of};
+use super::shape::{bytes, c_type};
+use crate::lower::convention::c_type::CType;
+use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
+use crate::lower::convention::{Convention, KernelReturn, params};
+use crate::lower::device_api::Api;
+use crate::spec::{Dim, Interleave, KernelArg, Layout, ParamType, ScalarType, Signature, TensorMap, TensorType};
+use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLFloat, kDLInt, kDLUInt};
+
+/// The receiver of the arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum Receiver {
+    /// A kernel on a device, which can't access the host's memory.
+    Device,
+    /// A function that is called for each block, on the CPU.
+    Blocks,
+    /// A C function that is called once.
+    Call,
+}
+
+/// Collects the errors of arguments and of related expressions.
+pub(in crate::lower) struct Check<'a> {
+    pub signature: &'a Signature,
+    receiver: Receiver,
+    pub problems: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    pub(in crate::lower) fn new(signature: &'a Signature, receiver: Receiver) -> Self {
+        Check { signature, receiver, problems: Vec::new() }
+    }
+
+    pub(in crate::lower) fn problem(&mut self, problem: impl Into<String>) {
+        let problem = problem.into();
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Whether a parameter is in memory that the kernel can't access.
+    fn is_out_of_reach(&self, param: &KernelParam) -> bool {
+        self.receiver == Receiver::Device && is_host_memory(self.signature, param)
+    }
+
+    /// Checks that all names of an expression have values.
+    pub(in crate::lower) fn symbols(&mut self, what: &str, dim: &Dim) {
+        dim.for_each_symbol(&mut |name| {
+            let symbol = self.signature.symbols().contains(&name);
+            let integer = self.signature.params().iter().any(|param| {
+                let ty = param.ty.as_scalar().filter(|_| param.name == name);
+                ty.is_some_and(|ty| !ty.is_float() && ty.bits() > 1 && ty != ScalarType::Handle)
+            });
+            if !symbol && !integer && ExtentOf::named(name, self.signature).is_none() {
+                self.problem(format!(
+                    "has {what} = {dim}, and `{name}` is no symbol or integer parameter of the function"
+                ));
+            }
+        });
+    }
+
+    /// The sizes in bytes of the passed arguments; those of convention `flat` if none are stated. `None` if one has an
+    /// error.
+    pub(in crate::lower) fn sizes(&mut self, args: Option<&[KernelArg]>) -> Option<Vec<u32>> {
+        let flat = params::params(self.signature, Convention::Flat, KernelReturn::Status);
+        let Some(args) = args else {
+            if let Some(param) = flat.iter().find(|param| self.is_out_of_reach(param)) {
+                self.problem(format!("gets {param}, which is in the memory of the host; state the kernel's args"));
+            }
+            return Some(flat.iter().map(|param| param.c_type.abi().ty.bytes()).collect());
+        };
+        let sizes: Vec<_> = args.iter().map(|arg| self.size(&flat, arg, false)).collect();
+        sizes.into_iter().collect()
+    }
+
+    /// The size of an argument in bytes, `inside` a struct or not; `None` after an error.
+    fn size(&mut self, flat: &[KernelParam], arg: &KernelArg, inside: bool) -> Option<u32> {
+        self.arg(flat, arg, inside).then(|| bytes(arg, flat))
+    }
+
+    /// Checks that an argument can be passed.
+    fn arg(&mut self, flat: &[KernelParam], arg: &KernelArg, inside: bool) -> bool {
+        match arg {
+            KernelArg::Param(name) => self.named(flat, name),
+            KernelArg::Cast(name, ty) => self.named(flat, name) && self.cast(name, *ty),
+            KernelArg::Int(dim, ty) => {
+                self.symbols(&format!("{ty}({dim})"), dim);
+                self.integer_type(*ty)
+            }
+            KernelArg::Float(_, ty) => {
+                if !ty.is_float() {
+                    self.problem(format!("has a floating-point number of type {ty}"));
+                }
+                ty.is_float()
+            }
+            KernelArg::Stride(name, number, ty) => {
+                let Some(tensor) = self.tensor(name) else { return false };
+                if stride_of(tensor, *number).is_none() {
+                    self.problem(format!("has {name}.strides[{number}], which the signature doesn't state"));
+                    return false;
+                }
+                self.integer_type(*ty)
+            }
+            KernelArg::DeviceId(name) => self.tensor(name).is_some(),
+            KernelArg::Null => true,
+            KernelArg::Struct { size, align, fields } => {
+                self.of_struct(flat, (*size, *align), fields) && (inside || self.by_value(flat, *size, fields))
+            }
+            KernelArg::Scratch { bytes, align } => {
+                self.symbols("scratch", bytes);
+                if !align.is_power_of_two() || *align > 256 {
+                    self.problem(format!("has scratch memory aligned to {align}, expected a power of two up to 256"));
+                }
+                self.of_launches("scratch memory")
+            }
+            KernelArg::TensorMap(_) if inside => {
+                self.problem("has a tensor map inside a struct, where it isn't aligned to 64 bytes");
+                false
+            }
+            KernelArg::TensorMap(map) => {
+                self.tensor_map(map);
+                self.of_launches("a tensor map")
+            }
+        }
+    }
+
+    /// Checks that an argument that only launches support is passed to a launched kernel.
+    fn of_launches(&mut self, what: &str) -> bool {
+        if self.receiver == Receiver::Call {
+            self.problem(format!("has {what} among its args, which launches alone pass"));
+        }
+        self.receiver != Receiver::Call
+    }
+
+    /// Checks that a scalar parameter can be converted to another type.
+    fn cast(&mut self, name: &str, ty: ScalarType) -> bool {
+        let param = self.signature.params().iter().find(|param| param.name == *name);
+        // an item of a tuple is not a parameter by itself
+        let Some(param) = param else { return false };
+        let fits = param.ty.as_scalar().is_some_and(|from| {
+            from != ScalarType::Handle && ty != ScalarType::Handle && (!from.is_float() || ty.is_float())
+        });
+        if !fits {
+            self.problem(format!("has {ty}({name}), and {name} is no number that becomes a {ty}"));
+        }
+        fits
+    }
+
+    fn of_struct(&mut self, flat: &[KernelParam], (size, align): (u32, u32), fields: &[(u32, KernelArg)]) -> bool {
+        if !align.is_power_of_two() || align > 16 || size == 0 || size > 4096 || size % align != 0 {
+            self.problem(format!(
+                "has a struct of {size} bytes, aligned to {align}; expected a size of at most 4096 that is a multiple \
+                 of an alignment of 1 to 16"
+            ));
+            return false;
+        }
+        let mut covered: Vec<(u32, u32)> = Vec::new();
+        for (offset, field) in fields {
+            let Some(bytes) = self.size(flat, field, true) else { return false };
+            let end = offset.saturating_add(bytes);
+            if end > size
+                || offset % bytes.clamp(1, 8) != 0
+                || covered.iter().any(|(from, to)| *offset < *to && *from < end)
+            {
+                self.problem(format!(
+                    "has a struct of {size} bytes whose field at {offset} takes {bytes}: fields are aligned, apart, \
+                     and inside"
+                ));
+            }
+            covered.push((*offset, end));
+        }
+        true
+    }
+
+    /// Checks that a call can pass a struct by value.
+    fn by_value(&mut self, flat: &[KernelParam], size: u32, fields: &[(u32, KernelArg)]) -> bool {
+        let fits = self.receiver != Receiver::Call || (matches!(size, 4 | 8) && !has_float(flat, fields));
+        if !fits {
+            self.problem(format!(
+                "has a struct of {size} bytes among its args; calls pass structs of 4 or 8 bytes without \
+                 floating-point fields"
+            ));
+        }
+        fits
+    }
+
+    /// Checks that a name is a parameter of the signature that the kernel receives as one value.
+    fn named(&mut self, flat: &[KernelParam], name: &str) -> bool {
+        let found = flat.iter().find(|param| param.is_value_of(name)).filter(|param| !self.is_out_of_reach(param));
+        if found.is_none() {
+            self.problem(format!("has {name} among its args, which is no tensor or scalar parameter of the function"));
+        }
+        found.is_some()
+    }
+
+    fn tensor(&mut self, name: &str) -> Option<&'a TensorType> {
+        let found = tensor_of(self.signature, name);
+        if found.is_none() {
+            self.problem(format!("has {name} among its args, which is no tensor parameter of the function"));
+        }
+        found
+    }
+
+    fn integer_type(&mut self, ty: ScalarType) -> bool {
+        let is = !ty.is_float() && !matches!(ty, ScalarType::Bool | ScalarType::Handle);
+        if !is {
+            self.problem(format!("passes an integer as a {ty}"));
+        }
+        is
+    }
+
+    fn tensor_map(&mut self, map: &TensorMap) {
+        let name = &map.tensor;
+        let Some(tensor) = self.tensor(name) else { return };
+        let rank = tensor.shape.rank();
+        let dtype = tensor.exact_dtype();
+        let known = !matches!(tensor.layout, Layout::Any);
+        let mut problems = Vec::new();
+        match rank {
+            Some(rank @ 1..=5) => {
+                if map.box_dims.len() != rank {
+                    problems.push(format!("has a box of {} dimensions, and {name} has {rank}", map.box_dims.len()));
+                }
+                if !map.element_strides.is_empty() && map.element_strides.len() != rank {
+                    let count = map.element_strides.len();
+                    problems.push(format!("has {count} element strides, and {name} has {rank} dimensions"));
+                }
+                if map.interleave != Interleave::None && rank < 3 {
+                    problems.push(format!("is interleaved, and {name} has less than 3 dimensions"));
+                }
+            }
+            _ => problems.push(format!("is of {name}, whose rank isn't one of 1 to 5")),
+        }
+        if dtype.and_then(data_type).is_none() {
+            problems.push(format!("is of {name}, whose dtype isn't one that tensor maps have"));
+        }
+        if !known {
+            problems.push(format!("is of {name}, whose strides the signature doesn't state"));
+        }
+        if map.element_strides.iter().any(|step| !(1..=8).contains(step)) {
+            problems.push("has element strides that are not 1 to 8".to_owned());
+        }
+        for (number, size) in map.box_dims.iter().enumerate() {
+            self.symbols(&format!("box[{number}] of {name}"), size);
+            if let Some(value) = size.eval(&|_| None).filter(|value| !(1..=256).contains(value)) {
+                problems.push(format!("has box[{number}] = {value}, expected 1 to 256"));
+            }
+        }
+        problems.into_iter().for_each(|problem| self.problem(format!("has a tensor map that {problem}")));
+    }
+}
+
+/// Whether a struct has a floating-point field. Targets pass such structs differently.
+fn has_float(flat: &[KernelParam], fields: &[(u32, KernelArg)]) -> bool {
+    fields.iter().any(|(_, field)| match field {
+        KernelArg::Struct { fields, .. } => has_float(flat, fields),
+        field => matches!(c_type(field, flat), CType::Scalar(ty) if ty.is_float()),
+    })
+}
+
+/// The `CUtensorMapDataType` of elements; `None` if there is none.
+pub(in crate::lower) fn data_type(dtype: DLDataType) -> Option<i64> {
+    match (dtype.code, dtype.bits, dtype.lanes) {
+        (code, 8, 1) if code == kDLUInt || code == kDLInt => Some(0),
+        (code, 16, 1) if code == kDLUInt || code == kDLInt => Some(1),
+        (code, 32, 1) if code == kDLUInt => Some(2),
+        (code, 32, 1) if code == kDLInt => Some(3),
+        (code, 64, 1) if code == kDLUInt => Some(4),
+        (code, 64, 1) if code == kDLInt => Some(5),
+        (code, 16, 1) if code == kDLFloat => Some(6),
+        (code, 32, 1) if code == kDLFloat => Some(7),
+        (code, 64, 1) if code == kDLFloat => Some(8),
+        (code, 16, 1) if code == kDLBfloat => Some(9),
+        // 8-bit floats are copied as bytes
+        (_, 8, 1) => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether a parameter of convention `flat` is host memory, which a device can't access.
+fn is_host_memory(signature: &Signature, param: &KernelParam) -> bool {
+    let ParamSource::Argument(path, part) = &param.source else { return false };
+    let ty = signature.params().iter().find(|param| param.name == *path).map(|param| &param.ty);
+    let ty = match ty {
+        Some(ParamType::Optional(inner)) => inner,
+        Some(ty) => ty,
+        // an item of a tuple
+        None => return matches!(part, ParamPart::Descriptor),
+    };
+    match ty {
+        ParamType::Tensor(tensor) => tensor.device.kind().is_none_or(|kind| Api::of(kind).is_none()),
+        ParamType::Scalar(_) | ParamType::Int(_) | ParamType::Bool(_) | ParamType::DType | ParamType::Device => false,
+        ParamType::EnvStream | ParamType::EnvState(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,89 @@
+//! Errors of parsing the text form.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::mistake::SignatureError;
+
+/// The error of a source string that doesn't follow the grammar, with its location. This is the first error in the
+/// source; [`more`](Self::more) has the others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SyntaxError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in that line, from 1; one past the last at its end.
+    pub column: usize,
+    /// The problem: what was expected, and what was found.
+    pub message: String,
+    /// The source line.
+    pub text: String,
+    /// The byte range in the source of what was found instead of what was expected; empty at the end of the source.
+    pub span: Range<usize>,
+    /// What was expected and what was found.
+    pub(super) mismatch: Option<Box<(String, String)>>,
+    /// The errors after this one.
+    pub(super) more: Vec<SyntaxError>,
+}
+
+impl SyntaxError {
+    /// A description of what was expected. `None` if the form is correct but not its meaning: a keyword that is given
+    /// twice, or a number that doesn't fit in 64 bits.
+    pub fn expected(&self) -> Option<&str> {
+        self.mismatch.as_ref().map(|mismatch| mismatch.0.as_str())
+    }
+
+    /// The token that was found instead of the [expected](Self::expected) one, as the message shows it.
+    pub fn got(&self) -> Option<&str> {
+        self.mismatch.as_ref().map(|mismatch| mismatch.1.as_str())
+    }
+
+    /// The other errors in the source, in order; they have no further errors themselves. After an error, parsing
+    /// continues where the next parameter, constraint, launch item or kernel argument certainly begins, so no error
+    /// is a consequence of another. There are at most 31.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{ParseError, Signature};
+    ///
+    /// let text = "f(x: fp16, y int8) where n = 1";
+    /// let Err(ParseError::Syntax(error)) = text.parse::<Signature>() else { panic!("no mistake") };
+    /// let more: Vec<_> = error.more().iter().map(|mistake| (mistake.column, mistake.got())).collect();
+    /// assert_eq!((error.column, error.got()), (6, Some("`fp16`")));
+    /// assert_eq!(more, [(14, Some("`int8`")), (28, Some("`=`"))]);
+    /// ```
+    pub fn more(&self) -> &[SyntaxError] {
+        &self.more
+    }
+
+    /// Writes the error without the ones after it.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // keep tabs, so the caret is where the terminal puts the character
+        let before = self.text.chars().take(self.column.saturating_sub(1));
+        let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        write!(f, "{}\n  {}\n  {indent}^", self.message, self.text)
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show(f)?;
+        self.more.iter().try_for_each(|mistake| {
+            f.write_str("\n")?;
+            mistake.show(f)
+        })
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// The error of parsing a signature.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// The source doesn't follow the grammar. All errors of this kind are included.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// The source follows the grammar, but the signature has errors. All of them are included.
+    #[error(transparent)]
+    Mistakes(#[from] SignatureError),
+}

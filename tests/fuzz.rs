@@ -1,0 +1,31 @@
+//! The committed inputs of the fuzz targets; `cargo xtask fuzz` generates more. An input that has found a defect is
+//! kept among them.
+
+use std::fs;
+use std::path::Path;
+
+#[path = "../fuzz/src/lib.rs"]
+mod targets;
+
+/// Runs a target on its committed inputs.
+fn run(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let mut inputs: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inputs.sort_unstable();
+    assert!(!inputs.is_empty(), "{} is empty", folder.display());
+    for input in inputs {
+        println!("{}", input.display());
+        run(&fs::read(&input).unwrap());
+    }
+}
+
+#[test]
+fn bodies() {
+    run("bodies", targets::bodies::run);
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn objects() {
+    run("objects", targets::objects::run);
+}

@@ -1,0 +1,114 @@
+//! Every global function that safe code gets, called with arguments that it may not expect: each call ends in a result
+//! or an error. Tests of the crate `tvm-ffi-runtime` include this file.
+
+use tvm_ffi_runtime::abi::*;
+use tvm_ffi_runtime::registry::{get_global, list_global_names};
+use tvm_ffi_runtime::{
+    Any, AnyView, Array, Bytes, DLDataType, DLDevice, Dict, Error, Function, List, Map, Result, Shape, Tensor,
+};
+
+/// Values of every kind.
+pub fn values() -> Vec<Any> {
+    let list: List = (0..3i64).collect();
+    let array: Array = (0..3i64).collect();
+    let strings: Array = ["a", "a text of more than seven bytes"].into_iter().collect();
+    let function = Function::from_packed(|args| args.first().map_or(Ok(Any::none()), |arg| arg.to_owned()));
+    let mut values: Vec<Any> = vec![
+        Any::none(),
+        true.into(),
+        1.5.into(),
+        f64::NAN.into(),
+        "".into(),
+        "a".into(),
+        "a text of more than seven bytes".into(),
+        Bytes::new(b"bytes").into(),
+        Bytes::new(&[0xff; 20]).into(),
+        DLDataType::FLOAT32.into(),
+        DLDevice::CPU.into(),
+        Error::new("ValueError", "an error").into(),
+        Shape::new(&[1, -2]).into(),
+        list.into(),
+        array.into(),
+        strings.into(),
+        function.into(),
+    ];
+    values.extend(Map::try_from_entries([("a", 1i64)]).map(Any::from));
+    values.extend(Dict::try_from_entries([("a", 1i64)]).map(Any::from));
+    values.extend(Tensor::from_slice(&[1f32, 2.0], &[2]).map(Any::from));
+    let numbers =
+        [0, 1, -1, 2, 64, 71, 75, 128, 1 << 20, i32::MAX.into(), i32::MIN.into(), 1 << 40, i64::MAX, i64::MIN];
+    values.extend(numbers.map(Any::from));
+    values
+}
+
+/// Views that only C code makes: NULL for every type, lengths of small strings that are too large, unknown types
+/// without a pointer. None on an external runtime, since upstream trusts pointers, and safe code makes no such views.
+pub fn views() -> Vec<AnyView<'static>> {
+    if cfg!(feature = "external") {
+        return Vec::new();
+    }
+    let indices = (-3..=TypeIndex::DYN_OBJECT_BEGIN.0 + 2).chain([i32::MIN, i32::MAX]);
+    let mut raw: Vec<TVMFFIAny> = indices.map(|index| TVMFFIAny::from_bits(TypeIndex(index), 0)).collect();
+    for index in [TypeIndex::SMALL_STR, TypeIndex::SMALL_BYTES] {
+        raw.extend(
+            [8, 1 << 20, u32::MAX].map(|len| TVMFFIAny { zero_padding: len, ..TVMFFIAny::from_bits(index, 0x6161) }),
+        );
+    }
+    // SAFETY: the pointers are NULL, and so own nothing.
+    raw.into_iter().map(|raw| unsafe { AnyView::from_raw(raw) }).collect()
+}
+
+/// Numbers of a sequence that is the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit.max(1)
+    }
+}
+
+/// Calls a function with none to five arguments.
+fn call_with_all(function: &Function, dice: &mut Dice, calls: usize) {
+    let (values, null) = (values(), views());
+    let args: Vec<AnyView<'_>> = values.iter().map(Any::as_view).chain(null).collect();
+    let call = |args: &[AnyView<'_>]| drop(outcome(function.call_packed(args)));
+    call(&[]);
+    args.iter().for_each(|arg| call(&[*arg]));
+    for _ in 0..calls {
+        // Present values come more often, so many calls get past the first check.
+        let mut arg = || args[if dice.below(4) == 0 { dice.below(args.len()) } else { dice.below(values.len()) }];
+        let some = [arg(), arg(), arg(), arg(), arg()];
+        call(&some[..2 + dice.below(4)]);
+    }
+    // A list may have got into itself.
+    values.iter().filter_map(|value| value.cast::<List>().ok()).for_each(|list| list.clear());
+    values.iter().filter_map(|value| value.cast::<Dict>().ok()).for_each(|dict| dict.clear());
+}
+
+/// What became of a call. A function that it gave is called as well.
+fn outcome(result: Result<Any>) -> Result<Any> {
+    let value = result?;
+    if let Ok(function) = value.cast::<Function>() {
+        for arg in values().iter().map(Any::as_view).chain(views()) {
+            let _result = function.call((arg,));
+        }
+    }
+    Ok(value)
+}
+
+/// Calls every global function, and gives how many there are. `begin` is told the name of each, and says whether to
+/// call that one.
+pub fn walk(calls: usize, begin: impl Fn(&str) -> bool) -> usize {
+    let mut dice = Dice(26);
+    let names = list_global_names();
+    for name in &names {
+        // A function may be gone by the time: others remove functions.
+        if begin(name)
+            && let Some(function) = get_global(name)
+        {
+            call_with_all(&function, &mut dice, calls);
+        }
+    }
+    names.len()
+}

@@ -1,0 +1,93 @@
+//! Symbols and objects that are given with a kernel, for its code to refer to.
+
+use std::ffi::{c_long, c_void};
+use std::sync::Arc;
+
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::{EngineError, Kernel};
+
+use super::{compile, engines, int, object, refusals};
+use crate::support::sig;
+
+const SIGNATURE: &str = "f(n: int64) -> int64";
+const SOURCE: &str = "extern long table[2]; long twice(long); long f(long n) { return twice(n) + table[1]; }";
+
+extern "C" fn twice(n: c_long) -> c_long {
+    2 * n
+}
+
+extern "C" fn thrice(n: c_long) -> c_long {
+    3 * n
+}
+
+static TABLE: [c_long; 2] = [1, 40];
+
+fn kernel() -> Kernel {
+    Kernel::object(object(SOURCE), "f")
+}
+
+#[test]
+fn addresses_stand_for_symbols_of_a_kernels_code() {
+    for engine in engines() {
+        let given =
+            kernel().with_symbol("twice", twice as *const c_void).with_symbol("table", (&raw const TABLE).cast());
+        assert_eq!(int(&compile(&engine, SIGNATURE, &given).unwrap(), &[1]), 42);
+        // another compilation has others
+        let other = given.clone().with_symbol("unused", std::ptr::null());
+        assert_eq!(int(&compile(&engine, SIGNATURE, &other).unwrap(), &[2]), 44);
+        let threefold =
+            kernel().with_symbol("twice", thrice as *const c_void).with_symbol("table", (&raw const TABLE).cast());
+        assert_eq!(int(&compile(&engine, SIGNATURE, &threefold).unwrap(), &[2]), 46);
+        // the kernel's own symbol, of no object
+        let itself = Kernel::symbol("nowhere").with_symbol("nowhere", thrice as *const c_void);
+        assert_eq!(int(&compile(&engine, SIGNATURE, &itself).unwrap(), &[5]), 15);
+        // what the code defines itself comes first
+        let defined = Kernel::object(object("long g(void) { return 1; } long f(long n) { return n + g(); }"), "f");
+        let defined = defined.with_symbol("g", std::ptr::without_provenance(8));
+        assert_eq!(int(&compile(&engine, SIGNATURE, &defined).unwrap(), &[1]), 2);
+    }
+}
+
+#[test]
+fn symbols_that_are_still_missing_are_named() {
+    for engine in engines() {
+        let error = compile(&engine, SIGNATURE, &kernel().with_symbol("twice", twice as *const c_void)).unwrap_err();
+        let EngineError::Unresolved { names, .. } = &error else { panic!("{error}") };
+        assert_eq!(names, &["table"]);
+    }
+}
+
+#[test]
+fn two_addresses_of_one_name_are_an_error() {
+    let both = kernel()
+        .with_symbol("twice", std::ptr::without_provenance(16))
+        .with_symbol("table", std::ptr::without_provenance(32))
+        .with_symbol("twice", std::ptr::without_provenance(48));
+    for error in refusals(SIGNATURE, &both) {
+        assert!(error.starts_with("`twice` is defined twice: by the address 0x10, and by the address 0x30"), "{error}");
+    }
+}
+
+#[test]
+fn objects_beside_a_kernels_are_linked_with_it() {
+    let table = object("long table[2] = {1, 40};");
+    let function = object("extern long table[]; long twice(long n) { return table[0] * 2 * n; }");
+    for engine in engines() {
+        let beside = kernel().beside(table.clone()).beside(function.clone());
+        assert_eq!(int(&compile(&engine, SIGNATURE, &beside).unwrap(), &[1]), 42);
+    }
+    for error in refusals(SIGNATURE, &kernel().beside(b"no object".to_vec())) {
+        assert!(error.starts_with("can't load the object beside the kernels' code: "), "{error}");
+    }
+}
+
+#[test]
+fn files_take_no_addresses() {
+    let given = Kernel::symbol("f").with_symbol("twice", twice as *const c_void).keep_alive(Arc::new(3));
+    let error = LibraryBuilder::new().function(&sig(SIGNATURE), &given).emit().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the kernel of function `f` comes with an address of `twice` in this process, which means nothing in a file; leave it out, and \
+         link what defines the symbol"
+    );
+}

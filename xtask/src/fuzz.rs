@@ -1,0 +1,109 @@
+//! The fuzz targets of `fuzz/`, built with the flags of cargo-fuzz and run by libFuzzer, each on its own processor.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::command::{Cmd, Tests, all, all_at_once, cmd, root, target_folder};
+use crate::run::Failure;
+
+/// The flags of cargo-fuzz: they instrument the code with coverage for libFuzzer, and make invalid memory accesses
+/// fatal.
+const FLAGS: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Zsanitizer=address",
+];
+
+/// The packages that are built with [`FLAGS`]. Instrumenting the others would make the build of Cranelift several times
+/// slower.
+const INSTRUMENTED: &[&str] = &["tvm-ffi-codegen", "tvm-ffi-codegen-fuzz", "tvm-ffi-runtime"];
+
+/// The seed of the step, so each run of one state of the code finds the same.
+const SEED: u32 = 1;
+/// Lets libFuzzer choose a seed.
+const ANY_SEED: u32 = 0;
+
+/// Runs all targets for a minute, after their committed inputs: the step of `cargo xtask test`.
+pub fn check() -> Result<Tests, Failure> {
+    run(&targets()?, 1, SEED)
+}
+
+/// `cargo xtask fuzz`: one target for some minutes.
+pub fn task(target: &str, minutes: u64) -> ExitCode {
+    match one(target, minutes) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{}", failure.what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn one(target: &str, minutes: u64) -> Result<Tests, Failure> {
+    let known = targets()?;
+    match known.iter().any(|name| name == target) {
+        true => run(&[target.to_owned()], minutes, ANY_SEED),
+        false => Err(failed(format!("there is no target `{target}`; the targets are {}", known.join(", ")))),
+    }
+}
+
+fn failed(what: String) -> Failure {
+    Failure { what, tests: Tests::default() }
+}
+
+/// The names of the targets: each is a program of that name.
+fn targets() -> Result<Vec<String>, Failure> {
+    let folder = root().join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Builds targets, and runs them at the same time.
+fn run(targets: &[String], minutes: u64, seed: u32) -> Result<Tests, Failure> {
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let built = target_folder().join("fuzz");
+    let folder = built.to_string_lossy().into_owned();
+    let mut build = vec!["run", "nightly", "cargo", "build", "--release", "--manifest-path", "fuzz/Cargo.toml"];
+    build.extend(["--target", &triple, "--target-dir", &folder]);
+    build.extend(targets.iter().flat_map(|target| ["--bin", target]));
+    let flags = |package| format!("profile.release.package.{package}.rustflags={FLAGS:?}");
+    let flags: Vec<String> = INSTRUMENTED.iter().map(flags).collect();
+    build.push("-Zprofile-rustflags");
+    build.extend(flags.iter().flat_map(|flags| ["--config", flags]));
+    let mut tests = all([cmd("rustup", &build)])?;
+    let runs: Result<Vec<Cmd>, Failure> =
+        targets.iter().map(|target| fuzzer(&built, &triple, target, minutes, seed)).collect();
+    tests.add(all_at_once(runs?)?);
+    tests.passed += targets.len() as u64;
+    Ok(tests)
+}
+
+/// A target's program. It reads the committed inputs, then generates more, which it keeps in the target directory.
+fn fuzzer(built: &Path, triple: &str, target: &str, minutes: u64, seed: u32) -> Result<Cmd, Failure> {
+    let [inputs, findings] = ["corpus", "findings"].map(|name| built.join(name).join(target));
+    for folder in [&inputs, &findings] {
+        fs::create_dir_all(folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
+    }
+    let program = built.join(triple).join("release").join(target);
+    let time = format!("-max_total_time={}", 60 * minutes);
+    let artifacts = format!("-artifact_prefix={}/", findings.display());
+    let (committed, seed) = (format!("fuzz/corpus/{target}"), format!("-seed={seed}"));
+    // compiled code stays loaded for as long as the process lives, which isn't a leak
+    let options =
+        [&time, &seed, &artifacts, "-timeout=30", "-rss_limit_mb=4096", "-detect_leaks=0", "-print_final_stats=1"];
+    let folders = [&*inputs.to_string_lossy(), &committed];
+    // an object has thousands of bytes, but short programs find more
+    let of_target: &[&str] = if target == "bodies" { &["-len_control=0", "-max_len=512"] } else { &[] };
+    Ok(cmd(&program.to_string_lossy(), &options)
+        .args(of_target)
+        .args(&folders)
+        .env("TVM_FFI_BACKTRACE", "0")
+        .env("ASAN_OPTIONS", "allocator_may_return_null=1:detect_odr_violation=0"))
+}
