@@ -59,7 +59,7 @@ fn ten_calls(located: bool) -> Kernel {
     Kernel::body(move |b| {
         for i in 0..10 {
             if located {
-                b.at("model.py", i + 1, "forward");
+                b.set_location("model.py", i + 1, "forward");
             }
             b.call_global(&format!("bench.{i}"), (b.tensor("x"), b.tensor("y"))).returns(ParamType::Any);
         }

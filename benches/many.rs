@@ -131,7 +131,7 @@ fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
         let (purpose, helpers) = (lower::Purpose::Library, lower::RuntimeHelpers::Define);
         let recipe = lower::Recipe { purpose, helpers, ..lower::Recipe::default() };
         let recipe = wrappers.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
-        let lowered = recipe.lower().map_err(|mut mistakes| mistakes.swap_remove(0))?;
+        let lowered = recipe.lower().map_err(|mut errors| errors.swap_remove(0))?;
         Ok(lowered.module)
     };
     let metadata =

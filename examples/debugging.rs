@@ -32,9 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     registry::set_global("host.halve", Function::from_typed(debugging_halve), true)?;
     let signature: Signature = "average(a: int64, b: int64) -> int64".parse()?;
     let kernel = Kernel::body(|b| {
-        b.at("model.dsl", 2, "average");
+        b.set_location("model.dsl", 2, "average");
         let total = b.call_global("host.add", (b.arg("a"), b.arg("b"))).returns(ScalarType::Int64).value();
-        b.at("model.dsl", 3, "average");
+        b.set_location("model.dsl", 3, "average");
         b.ret(b.call_global("host.halve", (total,)).returns(ScalarType::Int64).value());
     });
     if let Some(path) = std::env::args_os().nth(1) {

@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
 
-use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, Linker, Payload, Triple};
+use tvm_ffi_codegen::artifact::{LibraryBuilder, Linker, PackBuilder, Payload, Triple};
 use tvm_ffi_codegen::runtime::{self, Function, Module, ModuleImpl, Tensor, registry};
-use tvm_ffi_codegen::spec::{Part, Place};
+use tvm_ffi_codegen::spec::{Part, SourceLocation};
 use tvm_ffi_codegen::{Backend, Body, DLDataType, Engine, Expr, Kernel, ScalarType, Signature, TensorRef, TensorType};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -58,9 +58,9 @@ impl Graph {
         let mut graph = Graph { name: String::new(), file: file.to_owned(), nodes: Vec::new() };
         let mut values = HashMap::new();
         for (line, text) in (1u32..).zip(source.lines().map(str::trim)) {
-            let mistake = |what: &str| format!("{file}:{line}: {what}");
+            let error = |what: &str| format!("{file}:{line}: {what}");
             if let Some(head) = text.strip_prefix("def ") {
-                let (name, inputs) = call_of(head).ok_or_else(|| mistake("expected `def name(inputs):`"))?;
+                let (name, inputs) = call_of(head).ok_or_else(|| error("expected `def name(inputs):`"))?;
                 graph.name = name.to_owned();
                 for input in inputs {
                     values.insert(input, graph.nodes.len());
@@ -69,17 +69,17 @@ impl Graph {
             } else if !text.is_empty() && !text.starts_with('#') {
                 let (target, call) = match text.strip_prefix("return ") {
                     Some(call) => ("", call),
-                    None => text.split_once(" = ").ok_or_else(|| mistake("expected `y = f(x)`"))?,
+                    None => text.split_once(" = ").ok_or_else(|| error("expected `y = f(x)`"))?,
                 };
-                let (function, args) = call_of(call).ok_or_else(|| mistake("expected a call"))?;
+                let (function, args) = call_of(call).ok_or_else(|| error("expected a call"))?;
                 let value =
-                    |name: &&str| values.get(*name).copied().ok_or_else(|| mistake(&format!("no value `{name}`")));
+                    |name: &&str| values.get(*name).copied().ok_or_else(|| error(&format!("no value `{name}`")));
                 let op = match (function, &args[..]) {
                     ("matmul" | "add", [x, y]) => Op::Kernel(kernel_named(function)?, vec![value(x)?, value(y)?]),
                     ("relu" | "softmax", [x]) => Op::Kernel(kernel_named(function)?, vec![value(x)?]),
                     ("priced", [x, item]) => Op::Priced(value(x)?, item.trim_matches('"').to_owned()),
                     (host, [x]) if host.starts_with("host.") => Op::Host(host.to_owned(), value(x)?),
-                    _ => return Err(mistake(&format!("no function `{function}` of {} arguments", args.len())).into()),
+                    _ => return Err(error(&format!("no function `{function}` of {} arguments", args.len())).into()),
                 };
                 values.insert(target, graph.nodes.len());
                 graph.nodes.push(Node { op, line });
@@ -160,9 +160,9 @@ fn kernel_named(name: &str) -> Result<&'static str> {
 fn lower(graph: &Graph) -> Result<Vec<(Signature, Kernel)>> {
     // an error of the arguments is one of the line that names them
     let line = graph.nodes.first().map_or(1, |input| input.line);
-    let place = Place::new(&graph.file, line, &graph.name);
+    let place = SourceLocation::new(&graph.file, line, &graph.name);
     let mut functions = vec![(
-        SIGNATURE.parse::<Signature>()?.with_place(Part::Signature, place)?,
+        SIGNATURE.parse::<Signature>()?.with_location(Part::Signature, place)?,
         Kernel::body({
             let graph = graph.clone();
             move |b| host_function(&graph, b)
@@ -182,7 +182,7 @@ const SIGNATURE: &str = "forward(x: Tensor([m, k], float32), w: Tensor([k, n], f
 fn host_function(graph: &Graph, b: &Body<'_>) {
     let mut tensors: Vec<TensorRef<'_>> = Vec::new();
     for (number, node) in graph.nodes.iter().enumerate() {
-        b.at(&graph.file, node.line, &graph.name);
+        b.set_location(&graph.file, node.line, &graph.name);
         // where a node writes: the last one to the result, any other to a tensor that the body owns
         let place = || match number + 1 == graph.nodes.len() {
             true => b.result(),
@@ -249,7 +249,7 @@ fn write_library(graph: &Graph, backend: Backend, folder: &Path, with_prices: bo
     }
     let mut linker = Linker::new(Triple::host()).object(library.emit()?.into_bytes()).library("m");
     if with_prices {
-        let mut modules = LibraryBinBuilder::new();
+        let mut modules = PackBuilder::new();
         let root = modules.library();
         let prices = modules.module(KIND, Payload::Bytes(PRICES.into()));
         let object = folder.join("prices.o");

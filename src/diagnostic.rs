@@ -31,9 +31,9 @@ impl DiagnosticKind {
         match self {
             DiagnosticKind::Signature => "SignatureError",
             DiagnosticKind::Kernel => "KernelError",
-            DiagnosticKind::UndefinedSymbol => "UndefinedSymbol",
-            DiagnosticKind::UnsupportedTarget => "UnsupportedTarget",
-            DiagnosticKind::LlvmNotFound => "LlvmNotFound",
+            DiagnosticKind::UndefinedSymbol => "UndefinedSymbolError",
+            DiagnosticKind::UnsupportedTarget => "UnsupportedTargetError",
+            DiagnosticKind::LlvmNotFound => "LlvmNotFoundError",
             DiagnosticKind::Link => "LinkError",
             DiagnosticKind::Other => "CodegenError",
         }
@@ -43,13 +43,13 @@ impl DiagnosticKind {
 /// One of the errors that a [`Diagnostic`] reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct DiagnosedMistake {
+pub struct ErrorDetail {
     /// A description of the problem and of what would be correct.
     pub message: String,
     /// The part that is wrong: a part of the signature (`x.shape[1]`, `where[0]`), or the function of the kernel.
     /// `None` if parsing didn't get that far.
     pub path: Option<String>,
-    /// The byte range in the source that is wrong; see `Mistake::span` and `SyntaxError::span`.
+    /// The byte range in the source that is wrong; see `PartError::span` and `SyntaxError::span`.
     pub span: Option<std::ops::Range<usize>>,
     /// The line in the source, from 1.
     pub line: Option<usize>,
@@ -61,9 +61,9 @@ pub struct DiagnosedMistake {
     pub got: Option<String>,
 }
 
-impl DiagnosedMistake {
+impl ErrorDetail {
     pub(crate) fn new(message: String, path: Option<String>) -> Self {
-        DiagnosedMistake { message, path, span: None, line: None, column: None, expected: None, got: None }
+        ErrorDetail { message, path, span: None, line: None, column: None, expected: None, got: None }
     }
 }
 
@@ -77,8 +77,8 @@ impl DiagnosedMistake {
 /// let error = text.parse::<Signature>().unwrap_err();
 /// let diagnostic = Diagnostic::of(&error).in_text(text);
 /// assert_eq!(diagnostic.kind, DiagnosticKind::Signature);
-/// assert_eq!(diagnostic.mistakes[0].path.as_deref(), Some("y.align"));
-/// assert_eq!((diagnostic.mistakes[0].line, diagnostic.mistakes[0].column), (Some(2), Some(37)));
+/// assert_eq!(diagnostic.errors[0].path.as_deref(), Some("y.align"));
+/// assert_eq!((diagnostic.errors[0].line, diagnostic.errors[0].column), (Some(2), Some(37)));
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -88,7 +88,7 @@ pub struct Diagnostic {
     /// The error's message, as its `Display` writes it.
     pub message: String,
     /// All errors in a signature or in kernels.
-    pub mistakes: Vec<DiagnosedMistake>,
+    pub errors: Vec<ErrorDetail>,
     /// The undefined symbols.
     pub symbols: Vec<UndefinedSymbol>,
     /// The unsupported target.
@@ -99,25 +99,25 @@ impl Diagnostic {
     /// A message of an error that isn't from this library.
     pub fn text(message: impl Into<String>) -> Self {
         let kind = DiagnosticKind::Other;
-        Diagnostic { kind, message: message.into(), mistakes: Vec::new(), symbols: Vec::new(), target: None }
+        Diagnostic { kind, message: message.into(), errors: Vec::new(), symbols: Vec::new(), target: None }
     }
 
     /// Adds lines and columns to errors that have a span. `text` is the source from which the signature was parsed.
     #[must_use]
     pub fn in_text(mut self, text: &str) -> Self {
-        for mistake in &mut self.mistakes {
-            if let (None, Some(span)) = (mistake.line, &mistake.span)
+        for error in &mut self.errors {
+            if let (None, Some(span)) = (error.line, &error.span)
                 && let Some(before) = text.get(..span.start)
             {
                 let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-                mistake.line = Some(before.matches('\n').count() + 1);
-                mistake.column = Some(before[line_start..].chars().count() + 1);
+                error.line = Some(before.matches('\n').count() + 1);
+                error.column = Some(before[line_start..].chars().count() + 1);
             }
         }
         self
     }
 
-    /// The parts as a JSON object: `kind`, `message` and, if the error has them, `mistakes`, `symbols` and `target`.
+    /// The parts as a JSON object: `kind`, `message` and, if the error has them, `errors`, `symbols` and `target`.
     ///
     /// ```
     /// # use tvm_ffi_codegen::diagnostic::Diagnostic;
@@ -131,21 +131,21 @@ impl Diagnostic {
     }
 
     fn json(&self) -> Value {
-        let mistake = |mistake: &DiagnosedMistake| {
+        let error = |error: &ErrorDetail| {
             json!({
-                "message": mistake.message,
-                "path": mistake.path,
-                "span": mistake.span.as_ref().map(|span| [span.start, span.end]),
-                "line": mistake.line,
-                "column": mistake.column,
-                "expected": mistake.expected,
-                "got": mistake.got,
+                "message": error.message,
+                "path": error.path,
+                "span": error.span.as_ref().map(|span| [span.start, span.end]),
+                "line": error.line,
+                "column": error.column,
+                "expected": error.expected,
+                "got": error.got,
             })
         };
         let symbol = |symbol: &UndefinedSymbol| json!({ "name": symbol.name, "references": symbol.references });
         let mut json = json!({ "kind": self.kind.name(), "message": self.message });
-        if !self.mistakes.is_empty() {
-            json["mistakes"] = self.mistakes.iter().map(mistake).collect();
+        if !self.errors.is_empty() {
+            json["errors"] = self.errors.iter().map(error).collect();
         }
         if !self.symbols.is_empty() {
             json["symbols"] = self.symbols.iter().map(symbol).collect();
@@ -162,12 +162,12 @@ impl Diagnostic {
     }
 
     /// An error with a list of individual errors.
-    pub(crate) fn with_mistakes(
+    pub(crate) fn with_errors(
         kind: DiagnosticKind,
         error: &dyn Error,
-        mistakes: impl IntoIterator<Item = DiagnosedMistake>,
+        errors: impl IntoIterator<Item = ErrorDetail>,
     ) -> Self {
-        Diagnostic { mistakes: mistakes.into_iter().collect(), ..Self::plain(kind, error) }
+        Diagnostic { errors: errors.into_iter().collect(), ..Self::plain(kind, error) }
     }
 
     /// An error about undefined symbols.

@@ -1,17 +1,17 @@
 //! C functions of bodies, by which kernels of a caller's module raise errors and call functions of TVM FFI.
 
 use std::borrow::Cow;
-use tvm_ffi_codegen::embed::cranelift::{self, Library};
+use tvm_ffi_codegen::embed::cranelift::{self, Wrappers};
 
 use tvm_ffi_codegen::lower::{Recipe, RecipeFunction};
 use tvm_ffi_codegen::runtime::{Error, Function, registry};
-use tvm_ffi_codegen::spec::{Part, Place};
+use tvm_ffi_codegen::spec::{Part, SourceLocation};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
 
 /// A C function with the type of the function that it is the kernel of.
 fn c(name: &str, rest: &str, line: u32) -> Signature {
     let signature: Signature = format!("{name}{rest}").parse().unwrap();
-    signature.with_place(Part::Signature, Place::new("k.dsl", line, "f")).unwrap()
+    signature.with_location(Part::Signature, SourceLocation::new("k.dsl", line, "f")).unwrap()
 }
 
 /// The wrapper's kernel is the C function, which gets what a kernel gets.
@@ -26,7 +26,7 @@ fn kernels_raise_and_call() {
     registry::set_global("c_functions.flip", Function::from_typed(|x: bool| !x), true).unwrap();
     let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
     let types = ["(s: str, b: bool, x: int8) -> float64", "(x: bool) -> bool", "(s: str, x: int64)"];
-    let functions = Library::in_process()
+    let functions = Wrappers::in_process()
         .calling(&c("c_scale", types[0], 3), "c_functions.scale")
         .calling(&c("c_flip", types[1], 4), "c_functions.flip")
         .raising(&c("c_refuse", types[2], 5), "my.Error", "no {} of {}")
@@ -34,8 +34,8 @@ fn kernels_raise_and_call() {
         .unwrap();
     assert_eq!(functions.functions().count(), 0, "they are no functions of the library");
     let wrappers =
-        ["scale", "flip", "refuse"].iter().zip(types).fold(Library::in_process(), |library, (name, rest)| {
-            let kernel = Kernel::symbol(format!("c_{name}")).returning(KernelReturn::Status);
+        ["scale", "flip", "refuse"].iter().zip(types).fold(Wrappers::in_process(), |library, (name, rest)| {
+            let kernel = Kernel::symbol(format!("c_{name}")).returns(KernelReturn::Status);
             library.function(&format!("{name}{rest}").parse().unwrap(), kernel)
         });
     let wrappers = wrappers.add_to(&mut module).unwrap();
@@ -59,12 +59,12 @@ fn kernels_raise_and_call() {
 #[test]
 fn an_unregistered_global_is_told_of_the_function_in_the_source() {
     let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
-    let added = Library::in_process()
+    let added = Wrappers::in_process()
         .calling(&c("f_26_26", "(x: int64) -> int64", 26), "c_functions.none")
         .add_to(&mut module)
         .unwrap();
-    let kernel = Kernel::symbol("f_26_26").returning(KernelReturn::Status);
-    let wrapper = Library::in_process().function(&"f(x: int64) -> int64".parse().unwrap(), kernel);
+    let kernel = Kernel::symbol("f_26_26").returns(KernelReturn::Status);
+    let wrapper = Wrappers::in_process().function(&"f(x: int64) -> int64".parse().unwrap(), kernel);
     let wrapper = wrapper.add_to(&mut module).unwrap();
     // SAFETY: the C function reads its number.
     let functions = unsafe { cranelift::finish_functions(module, [added, wrapper], ()).unwrap() };
@@ -78,9 +78,9 @@ fn what_can_be_no_c_function_is_refused() {
     let lower = |text: &str, kernel: &Kernel| {
         let (signature, kernel) = (Cow::Owned(text.parse().unwrap()), Ok(Cow::Borrowed(kernel)));
         let function = RecipeFunction { signature, kernel, doc: None, is_c: true };
-        let mistakes = Recipe { functions: vec![function], ..Recipe::default() }.lower().unwrap_err();
-        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
-        mistakes[0].to_string()
+        let errors = Recipe { functions: vec![function], ..Recipe::default() }.lower().unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        errors[0].to_string()
     };
     let passes_on = Kernel::body(|b| b.call_global("host.f", b.params().collect::<Vec<_>>()).run());
     let tensor = lower("f(x: Tensor([n], float32))", &passes_on);
@@ -108,13 +108,13 @@ fn system_library(prefix: &str) -> Vec<u8> {
     let mut module = cranelift_object::ObjectModule::new(builder);
     let signature = |text: &str| -> Signature { text.parse().unwrap() };
     let (rate, refuse) = (signature("mix_rate(x: int64) -> float64"), signature("refuse(s: str)"));
-    let library = Library::system(prefix)
+    let library = Wrappers::system(prefix)
         .calling(&rate, "c_functions.rate")
         .raising(&refuse, "my.Error", "no {}")
         .c_function(&signature("plain(n: int64) -> int64"), Kernel::body(|b| b.ret(b.arg("n") + 1)));
     assert_eq!(library.c_symbol(&rate), format!("{prefix}mix_rate"));
     // as a compiler declares it whose kernel calls it
-    let c_kernel = Kernel::symbol(library.c_symbol(&rate)).returning(KernelReturn::Status);
+    let c_kernel = Kernel::symbol(library.c_symbol(&rate)).returns(KernelReturn::Status);
     cranelift::declare_kernel(&mut module, Linkage::Import, &rate, &c_kernel).unwrap();
     let body = Kernel::body(|b| {
         let closure = b.closure(&"add(n: int64) -> int64".parse().unwrap(), [], |b| b.ret(b.arg("n") + 1));

@@ -85,7 +85,7 @@ fn only_the_integration_knows_of_tvm_ffi() {
 }
 
 /// The source of a program with an error, and how the error is shown.
-const MISTAKES: [(&str, &str); 8] = [
+const ERRORS: [(&str, &str); 8] = [
     ("kernel f(x: float32[n]) { x[0] = y; }", "k.dsl:1:34: there is no `y`"),
     ("kernel f(x: float32[n]) {\n  for i in n { x[i] = 1.0 }\n}", "k.dsl:2:27: expected `;`, found `}`"),
     ("kernel f(x: float32[n]) { for i in n { x[i] = i; } }", "k.dsl:1:47: expected float32, found int64"),
@@ -100,14 +100,14 @@ const MISTAKES: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn mistakes_of_programs_have_places() {
-    for (text, expected) in MISTAKES {
-        let mistake = dsl::read("k.dsl", text).map(drop).unwrap_err().to_string();
-        assert_eq!(mistake.lines().next(), Some(expected), "{text}");
+fn errors_of_programs_have_places() {
+    for (text, expected) in ERRORS {
+        let error = dsl::read("k.dsl", text).map(drop).unwrap_err().to_string();
+        assert_eq!(error.lines().next(), Some(expected), "{text}");
     }
     let deep = format!("kernel f(n: int64) -> int64 {{ return {}n{}; }}", "(".repeat(10_000), ")".repeat(10_000));
-    let mistake = dsl::read("k.dsl", &deep).map(drop).unwrap_err().to_string();
-    assert!(mistake.contains("expected at most 128 levels"), "{}", &mistake[..60]);
+    let error = dsl::read("k.dsl", &deep).map(drop).unwrap_err().to_string();
+    assert!(error.contains("expected at most 128 levels"), "{}", &error[..60]);
     let long = format!("kernel f(n: int64) -> int64 {{ return n{}; }}", " + n".repeat(10_000));
     assert!(dsl::read("k.dsl", &long).is_err());
 }

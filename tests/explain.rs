@@ -142,7 +142,7 @@ fn locations_do_not_change_code() {
 
         let some: Vec<_> = fixtures.iter().step_by(40).collect();
         parallel::map(&some, |(heading, signature, kernel)| {
-            let target = llvm::Target::host(&llvm::TargetOptions::default()).unwrap();
+            let target = llvm::LlvmTarget::host(&llvm::TargetOptions::default()).unwrap();
             let [plain, located] = both(signature, kernel).map(|module| {
                 code_sections(
                     &llvm::Compiler::new(target.clone()).compile(&module, llvm::Options::default()).unwrap().object,

@@ -9,7 +9,7 @@ use tvm_ffi_codegen::engine::SymbolResolver;
 use tvm_ffi_codegen::lower::{
     BIND_SYMBOL, Convention, LAUNCH_SYMBOLS, REPORT_SYMBOL, RuntimeHelpers, TAKE_RESULT_SYMBOL, lower,
 };
-use tvm_ffi_codegen::spec::{KernelArg, Part, Place as SourcePlace};
+use tvm_ffi_codegen::spec::{KernelArg, Part, SourceLocation};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
 use crate::calls;
@@ -107,7 +107,7 @@ pub fn signatures() -> Vec<(String, Signature, Kernel)> {
         for line in text.lines().enumerate().filter_map(|(i, raw)| split_line(i + 1, raw)) {
             match (line.key, &signature) {
                 ("signature", _) => signature = line.value.parse().ok(),
-                ("places", Some(plain)) => signature = Some(with_places(plain, line.value).unwrap()),
+                ("places", Some(plain)) => signature = Some(with_locations(plain, line.value).unwrap()),
                 ("kernel", Some(signature)) => {
                     let heading = format!("{name}: {signature} @ {}", line.value);
                     if seen.insert(heading.clone()) {
@@ -127,7 +127,7 @@ fn kernel(text: &str, signature: &Signature) -> Kernel {
         None if text == "record" => {
             let kernel = Kernel::symbol("record");
             match gives(signature) {
-                Gives::Written => kernel.returning(KernelReturn::Status),
+                Gives::Written => kernel.returns(KernelReturn::Status),
                 Gives::Nothing | Gives::Tensor | Gives::Value => kernel,
             }
         }
@@ -183,7 +183,7 @@ impl File<'_> {
                 "places" => {
                     program = None;
                     let Some(plain) = &signature else { continue };
-                    signature = with_places(plain, line.value).map_err(|e| self.problem(number, e)).ok();
+                    signature = with_locations(plain, line.value).map_err(|e| self.problem(number, e)).ok();
                 }
                 "kernel" => {
                     let Some(signature) = signature.clone() else { continue };
@@ -194,7 +194,7 @@ impl File<'_> {
                 "call" => {
                     // all calls of one kernel share what is prepared for them
                     let Some((program, convention)) = &program else {
-                        self.problem(number, "a call needs a signature and a kernel above it, free of mistakes");
+                        self.problem(number, "a call needs a signature and a kernel above it, free of errors");
                         continue;
                     };
                     match Prepared::new(program) {
@@ -276,7 +276,7 @@ pub fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
 }
 
 /// A signature with places, each a part and its line in the file `model.dsl`: `signature 3, x 4, result 5, where[0] 6`.
-fn with_places(signature: &Signature, text: &str) -> Result<Signature, String> {
+fn with_locations(signature: &Signature, text: &str) -> Result<Signature, String> {
     let mut placed = signature.clone();
     for place in text.split(',') {
         let (name, line) = place.trim().split_once(' ').ok_or_else(|| format!("`{place}` is no part and line"))?;
@@ -291,7 +291,8 @@ fn with_places(signature: &Signature, text: &str) -> Result<Signature, String> {
             }
         };
         let line = line.parse().map_err(|e| format!("`{line}`: {e}"))?;
-        placed = placed.with_place(part, SourcePlace::new("model.dsl", line, "forward")).map_err(|e| e.to_string())?;
+        placed =
+            placed.with_location(part, SourceLocation::new("model.dsl", line, "forward")).map_err(|e| e.to_string())?;
     }
     Ok(placed)
 }
@@ -325,9 +326,9 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
     let kernel = if stated.is_some() { kernel.convention(convention) } else { kernel };
     let kernel = match rest {
         [] => kernel,
-        ["nothing"] => kernel.returning(KernelReturn::Nothing),
-        ["status"] => kernel.returning(KernelReturn::Status),
-        ["value"] => kernel.returning(KernelReturn::Value),
+        ["nothing"] => kernel.returns(KernelReturn::Nothing),
+        ["status"] => kernel.returns(KernelReturn::Status),
+        ["value"] => kernel.returns(KernelReturn::Value),
         _ => {
             let expected = "a convention (flat, dltensor, memref, packed), and nothing, status or value";
             return Err(format!("`{text}`: behind a kernel's name may stand {expected}"));

@@ -6,8 +6,8 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 use tvm_ffi_codegen::artifact::{EmitError, LibraryBuilder, Triple};
 use tvm_ffi_codegen::diagnostic::{Diagnostic, DiagnosticKind};
-use tvm_ffi_codegen::embed::cranelift::{Library, finish_functions, host_isa, jit_builder, jit_module};
-use tvm_ffi_codegen::embed::{self, EmbedError, Target};
+use tvm_ffi_codegen::embed::cranelift::{Wrappers, finish_functions, host_isa, jit_builder, jit_module};
+use tvm_ffi_codegen::embed::{self, EmbedError, KernelSource};
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{Purpose, Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::spec::Launch;
@@ -26,34 +26,34 @@ fn functions() -> Vec<(Signature, Kernel)> {
 }
 
 #[test]
-fn all_mistakes_of_all_functions_come_at_once() {
+fn all_errors_of_all_functions_come_at_once() {
     let functions = functions();
     let pairs = || functions.iter().map(|(signature, kernel)| (signature, kernel));
-    let expect = |mistakes: &[LowerError], diagnostic: Diagnostic| {
+    let expect = |errors: &[LowerError], diagnostic: Diagnostic| {
         assert!(
-            matches!(mistakes, [LowerError::KernelReturn { .. }, LowerError::Body { mistakes, .. }] if mistakes.len() == 2),
-            "{mistakes:?}"
+            matches!(errors, [LowerError::KernelReturn { .. }, LowerError::Body { errors, .. }] if errors.len() == 2),
+            "{errors:?}"
         );
-        assert_eq!((diagnostic.kind, diagnostic.mistakes.len()), (DiagnosticKind::Kernel, 3), "{diagnostic:?}");
+        assert_eq!((diagnostic.kind, diagnostic.errors.len()), (DiagnosticKind::Kernel, 3), "{diagnostic:?}");
         diagnostic.message
     };
     let mut messages = Vec::new();
 
     let error = Engine::new().unwrap().compile_code(pairs()).unwrap_err();
-    let EngineError::Functions(mistakes) = &error else { panic!("{error}") };
-    messages.push(expect(mistakes, Diagnostic::of(&error)));
+    let EngineError::Functions(errors) = &error else { panic!("{error}") };
+    messages.push(expect(errors, Diagnostic::of(&error)));
 
     let mut module = jit_module(host_isa().unwrap()).unwrap();
-    let targets = pairs().map(|(signature, kernel)| (signature, Target::from(kernel.clone())));
+    let targets = pairs().map(|(signature, kernel)| (signature, KernelSource::from(kernel.clone())));
     let error = embed::add_wrappers(&mut module, targets).unwrap_err();
-    let EmbedError::Functions(mistakes) = &error else { panic!("{error}") };
-    messages.push(expect(mistakes, Diagnostic::of(&error)));
+    let EmbedError::Functions(errors) = &error else { panic!("{error}") };
+    messages.push(expect(errors, Diagnostic::of(&error)));
 
     let library =
         pairs().fold(LibraryBuilder::new(), |library, (signature, kernel)| library.function(signature, kernel));
     let error = library.emit().unwrap_err();
-    let EmitError::Functions(mistakes) = &error else { panic!("{error}") };
-    messages.push(expect(mistakes, Diagnostic::of(&error)));
+    let EmitError::Functions(errors) = &error else { panic!("{error}") };
+    messages.push(expect(errors, Diagnostic::of(&error)));
     assert!(messages.iter().all(|message| *message == messages[0]), "{messages:#?}");
 }
 
@@ -69,7 +69,7 @@ fn a_missing_symbol_is_named_with_its_callers() {
     assert!(error.to_string().starts_with(expected), "{error}");
 
     let mut module = jit_module(host_isa().unwrap()).unwrap();
-    let library = functions.iter().fold(Library::in_process(), |library, (s, k)| library.function(s, k.clone()));
+    let library = functions.iter().fold(Wrappers::in_process(), |library, (s, k)| library.function(s, k.clone()));
     let added = library.add_to(&mut module).unwrap();
     // SAFETY: nothing is called.
     let error = unsafe { finish_functions(module, [added], ()) }.unwrap_err();
@@ -114,7 +114,7 @@ fn a_module_for_another_machine_is_never_finished() {
         // nothing keeps a caller from making the module itself
         let mut module = JITModule::new(jit_builder(isa(&target, feature)));
         let double = Kernel::body(|b| b.ret(b.arg("n") * 2));
-        let added = Library::in_process().function(&sig("double(n: int64) -> int64"), double);
+        let added = Wrappers::in_process().function(&sig("double(n: int64) -> int64"), double);
         let added = added.add_to(&mut module).unwrap();
         // SAFETY: the body reads no memory.
         expect(unsafe { finish_functions(module, [added], ()) }.map(drop).unwrap_err());
@@ -170,7 +170,7 @@ fn a_target_decides_for_windows() {
 }
 
 /// What is a global function while its library is loaded, is so of each library; of a module without a loader it is a
-/// mistake.
+/// error.
 #[test]
 fn only_libraries_register_functions() {
     use cranelift_codegen::settings::Configurable;
@@ -178,10 +178,10 @@ fn only_libraries_register_functions() {
     let signature = sig("double(n: int64) -> int64");
     let body = || Kernel::body(|b| b.ret(b.arg("n") * 2));
     let mut module = jit_module(host_isa().unwrap()).unwrap();
-    let library = Library::in_process().function(&signature, body()).register_global("double", "front_doors.double");
-    let EmbedError::Functions(mistakes) = library.add_to(&mut module).unwrap_err() else { panic!() };
+    let library = Wrappers::in_process().function(&signature, body()).register_global("double", "front_doors.double");
+    let EmbedError::Functions(errors) = library.add_to(&mut module).unwrap_err() else { panic!() };
     assert_eq!(
-        mistakes[0].to_string(),
+        errors[0].to_string(),
         "function `double` can't be the global function \"front_doors.double\": only a library that is loaded as a file \
          registers functions"
     );
@@ -191,7 +191,7 @@ fn only_libraries_register_functions() {
     let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
     let builder = cranelift_object::ObjectBuilder::new(isa, "mine", default_libcall_names()).unwrap();
     let mut module = cranelift_object::ObjectModule::new(builder);
-    let library = Library::new().function(&signature, body()).register_global("double", "front_doors.double");
+    let library = Wrappers::new().function(&signature, body()).register_global("double", "front_doors.double");
     library.add_to(&mut module).unwrap();
     let ours = module.finish().emit().unwrap();
     let theirs = LibraryBuilder::new().function(&signature, &body()).register_global("double", "front_doors.double");
@@ -203,15 +203,15 @@ fn only_libraries_register_functions() {
     }
 }
 
-/// Mistakes of functions come with those of the library that they are for.
+/// Errors of functions come with those of the library that they are for.
 #[test]
-fn a_wrong_prefix_is_a_mistake_beside_the_others() {
+fn a_wrong_prefix_is_an_error_beside_the_others() {
     let functions = functions();
     let recipe = Recipe { purpose: Purpose::SystemLibrary("9".to_owned()), ..Recipe::default() };
     let recipe = functions.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
-    let mistakes = recipe.lower().unwrap_err();
+    let errors = recipe.lower().unwrap_err();
     assert!(
-        matches!(&mistakes[..], [LowerError::Prefix { .. }, LowerError::KernelReturn { .. }, LowerError::Body { .. }]),
-        "{mistakes:?}"
+        matches!(&errors[..], [LowerError::Prefix { .. }, LowerError::KernelReturn { .. }, LowerError::Body { .. }]),
+        "{errors:?}"
     );
 }

@@ -204,7 +204,7 @@ fn bodies_grow_with_what_is_in_them() {
         ("results that are moved", |b, count| {
             for _ in 0..count {
                 let made = b.call_global("growth.id", [b.arg("n")]).returns(ParamType::Any);
-                b.call_global("growth.id", [made.moved()]).run();
+                b.call_global("growth.id", [made.by_move()]).run();
             }
         }),
         ("tensors", |b, count| {

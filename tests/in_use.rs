@@ -5,14 +5,14 @@ use std::fs::{self, OpenOptions};
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
 
-use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBinBuilder, LibraryBuilder, Triple, write_archive};
+use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, PackBuilder, Triple, write_archive};
 
 /// The errors of every way to write to a path without a linker.
 fn write(path: &Path) -> Vec<Option<String>> {
     let object = LibraryBuilder::new().emit().unwrap();
     let target = Triple::host();
     let input = ArchiveInput::Object { name: "wrappers.o".to_owned(), bytes: object.as_bytes().to_vec() };
-    let mut bin = LibraryBinBuilder::new();
+    let mut bin = PackBuilder::new();
     bin.library();
     let bin = bin.write_object(&target, path);
     let archive = write_archive(&target, &[input], path);

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, Payload, Triple};
+use tvm_ffi_codegen::artifact::{LibraryBuilder, PackBuilder, Payload, Triple};
 use tvm_ffi_codegen::embed::runtime_symbols;
 use tvm_ffi_codegen::engine::{EngineError, LibraryImage, SymbolResolver};
 use tvm_ffi_codegen::runtime::{Function, Module, module, registry};
@@ -49,7 +49,7 @@ fn a_library_in_memory_is_as_one_in_a_file() {
     let kernels = object("static long factor = 3; long scale(long n) { return n * factor++; }");
     let folder = tempfile::tempdir().unwrap();
     let bin = folder.path().join("bin.o");
-    let mut builder = LibraryBinBuilder::new();
+    let mut builder = PackBuilder::new();
     let (library, other) = (builder.library(), builder.module("tests.image", Payload::Bytes(b"hello".to_vec())));
     builder.import(library, other).write_object(&Triple::host(), &bin).unwrap();
     let bin = std::fs::read(bin).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use tvm_ffi_codegen::artifact::{
-    ArchiveInput, LibraryBinBuilder, LibraryBuilder, LinkError, Linker, Payload, Triple, inspect, write_archive,
+    ArchiveInput, LibraryBuilder, LinkError, Linker, PackBuilder, Payload, Triple, inspect, write_archive,
 };
 use tvm_ffi_codegen::runtime::unstable::library_bin::{LibraryBin, Node};
 use tvm_ffi_codegen::runtime::{Function, Module, registry};
@@ -36,7 +36,7 @@ fn a_linked_library_loads_and_carries_its_modules() {
     // the modules' object says what is exported on Windows, and so a linker exports nothing else unless told
     let export = if cfg!(windows) { "__declspec(dllexport)" } else { "" };
     compile(folder.path(), "answer.o", &format!("{export} int answer(void) {{ return 42; }}"));
-    let mut bin = LibraryBinBuilder::new();
+    let mut bin = PackBuilder::new();
     let (library, module) = (bin.library(), bin.module("kind", Payload::Bytes(b"payload".to_vec())));
     bin.import(library, module).write_object(&Triple::host(), path("bin.o")).unwrap();
     for (number, link) in LINKS.iter().enumerate() {
@@ -274,7 +274,7 @@ fn libraries_of_other_machines_are_read() {
         let target: Triple = target.parse().unwrap();
         let object =
             LibraryBuilder::new().target(target.clone()).documented(&signature, &Kernel::check_only(), "Checks.");
-        let mut bin = LibraryBinBuilder::new();
+        let mut bin = PackBuilder::new();
         let (library, module) = (bin.library(), bin.module("kind", Payload::Bytes(b"payload".to_vec())));
         bin.import(library, module).write_object(&target, path("bin.o")).unwrap();
         let linker = Linker::new(target).file(path("bin.o")).object(object.emit().unwrap().as_bytes());

@@ -71,7 +71,7 @@ fn show_cranelift(module: &VerifiedModule) -> String {
 fn show_llvm(module: &VerifiedModule) -> Option<String> {
     use tvm_ffi_codegen::backend::llvm;
 
-    let target = llvm::Target::new(&TARGET.parse().unwrap(), &llvm::TargetOptions::default()).unwrap();
+    let target = llvm::LlvmTarget::new(&TARGET.parse().unwrap(), &llvm::TargetOptions::default()).unwrap();
     let options = llvm::Options { asm: true, for_linker: true, ..llvm::Options::default() };
     let assembly = llvm::Compiler::new(target).compile(module, options).unwrap().asm.unwrap();
     let mut in_text = false;

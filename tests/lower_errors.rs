@@ -7,7 +7,7 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::backend::CodegenError;
-use tvm_ffi_codegen::embed::{self, EmbedError, Target};
+use tvm_ffi_codegen::embed::{self, EmbedError, KernelSource};
 use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
@@ -28,7 +28,7 @@ fn lower_error(signature: &Signature, kernel: &Kernel) -> LowerError {
 /// Every operation that was asked for wrongly, in order.
 fn operations(error: LowerError) -> Vec<String> {
     match error {
-        LowerError::Body { mistakes, .. } => mistakes.into_iter().map(|m| m.operation).collect(),
+        LowerError::Body { errors, .. } => errors.into_iter().map(|m| m.operation).collect(),
         other => panic!("{other}"),
     }
 }
@@ -75,7 +75,7 @@ fn a_wrapper_that_takes_too_much_stack_says_for_what() {
 }
 
 #[test]
-fn mistakes_of_a_body_come_all_at_once() {
+fn errors_of_a_body_come_all_at_once() {
     let signature = sig("f(x: Tensor([n], float32), h: Tensor([n], float16), a: int32, p: handle) -> int64");
     let kernel = Kernel::body(|b| {
         let (x, a) = (b.tensor("x"), b.arg("a"));
@@ -106,7 +106,7 @@ fn mistakes_of_a_body_come_all_at_once() {
     });
     let error = lower_error(&signature, &kernel);
     let text = error.to_string();
-    assert!(text.starts_with("the body of function `f` has mistakes:\n  arg(\"nobody\"): `f("), "{text}");
+    assert!(text.starts_with("the body of function `f` has errors:\n  arg(\"nobody\"): `f("), "{text}");
     let want = [
         "arg(\"nobody\")",
         "tensor(\"nobody\")",
@@ -137,7 +137,7 @@ fn mistakes_of_a_body_come_all_at_once() {
 }
 
 #[test]
-fn casts_between_pointers_and_floats_are_mistakes_not_invalid_code() {
+fn casts_between_pointers_and_floats_are_errors_not_invalid_code() {
     for (from, to) in [("float64", ScalarType::Handle), ("handle", ScalarType::Float64), ("bool", ScalarType::Handle)] {
         let signature = sig(&format!("f(a: {from})"));
         let kernel = Kernel::body(move |b| {
@@ -177,10 +177,10 @@ fn kernels_have_to_fit_the_return() {
     let (nothing, value) = (sig("f(a: int32)"), sig("f(a: int32) -> float32"));
     let symbol = || Kernel::symbol("k");
     let cases = [
-        (&nothing, symbol().returning(KernelReturn::Value), "returns a value, and the signature returns nothing"),
+        (&nothing, symbol().returns(KernelReturn::Value), "returns a value, and the signature returns nothing"),
         (
             &value,
-            symbol().returning(KernelReturn::Nothing),
+            symbol().returns(KernelReturn::Nothing),
             "has to return float32, as the signature does, or a status and write it",
         ),
         (&value, Kernel::check_only(), "is missing: the signature returns float32, which only a kernel can make"),
@@ -195,7 +195,7 @@ fn kernels_have_to_fit_the_return() {
 }
 
 #[test]
-fn a_null_address_is_a_mistake_of_its_own() {
+fn a_null_address_is_an_error_of_its_own() {
     let error = lower_error(&sig("f(a: int32)"), &Kernel::address(std::ptr::null()));
     assert_eq!(error, LowerError::NullAddress { function: "f".to_owned() });
 }
@@ -203,7 +203,7 @@ fn a_null_address_is_a_mistake_of_its_own() {
 /// The only lowering error of an engine error.
 fn only(error: &EngineError) -> &LowerError {
     match error {
-        EngineError::Functions(mistakes) if mistakes.len() == 1 => &mistakes[0],
+        EngineError::Functions(errors) if errors.len() == 1 => &errors[0],
         other => panic!("{other:?}"),
     }
 }
@@ -215,9 +215,9 @@ fn only_native_kernels_are_told_how_they_are_called() {
         (Kernel::body(|_| {}).convention(Convention::Packed), "a body", "convention"),
         // though a body is called by it
         (Kernel::body(|_| {}).convention(Convention::Flat), "a body", "convention"),
-        (Kernel::body(|_| {}).returning(KernelReturn::Status), "a body", "returning"),
+        (Kernel::body(|_| {}).returns(KernelReturn::Status), "a body", "returning"),
         (Kernel::check_only().convention(Convention::DlTensor), "check-only", "convention"),
-        (Kernel::check_only().returning(KernelReturn::Nothing), "check-only", "returning"),
+        (Kernel::check_only().returns(KernelReturn::Nothing), "check-only", "returning"),
     ];
     let engine = Engine::new().unwrap();
     for (kernel, is, called) in cases {
@@ -246,12 +246,12 @@ fn two_functions_of_one_name_are_an_error() {
     let g = sig("g()");
     let recipe = Recipe { helpers: RuntimeHelpers::Define, ..Recipe::default() };
     let recipe = recipe.function(&g, &bad).function(&a, &kernel).function(&b, &kernel).function(&g, &bad);
-    let mistakes = recipe.lower().unwrap_err();
+    let errors = recipe.lower().unwrap_err();
     assert!(
-        matches!(&mistakes[..], [LowerError::Body { .. }, LowerError::DuplicateName { name }, ..] if name == "f"),
-        "{mistakes:?}"
+        matches!(&errors[..], [LowerError::Body { .. }, LowerError::DuplicateName { name }, ..] if name == "f"),
+        "{errors:?}"
     );
-    assert_eq!(mistakes.len(), 3);
+    assert_eq!(errors.len(), 3);
 }
 
 #[test]
@@ -392,12 +392,12 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
     let body = Kernel::body(|b| {
         b.arg("nobody");
     });
-    let targets = [(&good, Target::from(twice)), (&other, Target::from(body))];
+    let targets = [(&good, KernelSource::from(twice)), (&other, KernelSource::from(body))];
     let error = embed::add_wrappers(&mut module, targets).unwrap_err();
     assert!(matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::Body { .. }])), "{error}");
     assert_eq!(names(&module), before);
 
-    let twice_over = [(&good, Target::from(twice)), (&good, Target::from(twice))];
+    let twice_over = [(&good, KernelSource::from(twice)), (&good, KernelSource::from(twice))];
     let error = embed::add_wrappers(&mut module, twice_over).unwrap_err();
     assert!(
         matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::DuplicateName { .. }])),
@@ -417,7 +417,7 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
 }
 
 #[test]
-fn constants_out_of_range_are_mistakes() {
+fn constants_out_of_range_are_errors() {
     let signature = sig("f(x: uint8, y: int64, z: uint64, v: float32, w: int8)");
     let kernel = Kernel::body(|b| {
         let [x, y, z, v, w] = ["x", "y", "z", "v", "w"].map(|name| b.arg(name));
@@ -536,7 +536,7 @@ fn expressions_end_with_their_block() {
 }
 
 #[test]
-fn mistakes_of_loops_messages_and_numbers() {
+fn errors_of_loops_messages_and_numbers() {
     let signature = sig("f(a: int64, t: Tuple[int64, Tensor([n], float32)], s: str, v: float32)");
     let kernel = Kernel::body(|b| {
         let a = b.arg("a");

@@ -47,6 +47,8 @@ mod live;
 #[cfg(not(feature = "external-runtime"))]
 mod lives;
 #[cfg(not(feature = "external-runtime"))]
+mod locations;
+#[cfg(not(feature = "external-runtime"))]
 mod lower_errors;
 #[cfg(not(feature = "external-runtime"))]
 mod native;
@@ -56,8 +58,6 @@ mod native_code;
 mod objects;
 #[cfg(not(feature = "external-runtime"))]
 mod pack;
-#[cfg(not(feature = "external-runtime"))]
-mod places;
 #[cfg(not(feature = "external-runtime"))]
 mod property;
 #[cfg(not(feature = "external-runtime"))]

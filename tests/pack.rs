@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use object::read::archive::ArchiveFile;
 use object::{BinaryFormat, Object, ObjectSection, ObjectSymbol, SectionFlags};
 use tvm_ffi_codegen::artifact::{
-    ArchiveError, ArchiveInput, LibraryBinBuilder, PackError, Payload, Triple, archive_bytes, inspect, write_archive,
+    ArchiveError, ArchiveInput, PackBuilder, PackError, Payload, Triple, archive_bytes, inspect, write_archive,
 };
 use tvm_ffi_codegen::runtime::unstable::library_bin::{LibraryBin, LibraryBinError, Node};
 
@@ -40,8 +40,8 @@ fn noise(len: usize) -> Vec<u8> {
 }
 
 /// A library that imports a file's module, which imports one of bytes, which has none.
-fn sample(file: &Path) -> LibraryBinBuilder {
-    let mut bin = LibraryBinBuilder::new();
+fn sample(file: &Path) -> PackBuilder {
+    let mut bin = PackBuilder::new();
     let library = bin.library();
     let large = bin.module("large", Payload::File(file.to_owned()));
     let (small, empty) =
@@ -96,14 +96,14 @@ fn what_cannot_be_packed_is_refused_and_leaves_what_was_there() {
     let (payload, output) = (folder.path().join("payload"), folder.path().join("bin.o"));
     fs::write(&payload, "some").unwrap();
     fs::write(&output, "before").unwrap();
-    let fails = |bin: &LibraryBinBuilder, target: &str| {
+    let fails = |bin: &PackBuilder, target: &str| {
         let error = bin.write_object(&triple(target), &output).unwrap_err();
         assert_eq!(fs::read(&output).unwrap(), b"before");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left");
         error
     };
     let of_file = |path: PathBuf| {
-        let mut bin = LibraryBinBuilder::new();
+        let mut bin = PackBuilder::new();
         let (library, module) = (bin.library(), bin.module("kind", Payload::File(path)));
         bin.import(library, module);
         bin
@@ -123,8 +123,8 @@ fn what_cannot_be_packed_is_refused_and_leaves_what_was_there() {
     #[cfg(target_os = "linux")]
     assert!(matches!(fails(&of_file("/proc/self/status".into()), elf), PackError::Changed { expected: 0, .. }));
 
-    assert!(matches!(fails(&LibraryBinBuilder::new(), elf), PackError::Tree(LibraryBinError::NoNodes { .. })));
-    let mut twice = LibraryBinBuilder::new();
+    assert!(matches!(fails(&PackBuilder::new(), elf), PackError::Tree(LibraryBinError::NoNodes { .. })));
+    let mut twice = PackBuilder::new();
     for _ in 0..2 {
         twice.library();
     }
@@ -144,7 +144,7 @@ fn a_prefix_that_no_symbol_has_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (target, _) in TARGETS {
         for prefix in ["a b", "x\" -include:\"evil", "1a", "a,b", "-x"] {
-            let mut bin = LibraryBinBuilder::new();
+            let mut bin = PackBuilder::new();
             bin.library();
             let error =
                 bin.symbol_prefix(prefix).write_object(&triple(target), folder.path().join("bin.o")).unwrap_err();
@@ -158,7 +158,7 @@ fn broken_files_are_told_and_never_crash() {
     let folder = tempfile::tempdir().unwrap();
     let (good, bad) = (folder.path().join("good.o"), folder.path().join("bad.o"));
     for (target, _) in [TARGETS[0], TARGETS[4], TARGETS[6]] {
-        let mut bin = LibraryBinBuilder::new();
+        let mut bin = PackBuilder::new();
         let (library, module) = (bin.library(), bin.module("kind", Payload::Bytes(b"payload".to_vec())));
         bin.import(library, module).write_object(&triple(target), &good).unwrap();
         let bytes = fs::read(&good).unwrap();
@@ -186,7 +186,7 @@ fn archives_have_their_members_and_symbols() {
     for (target, _) in TARGETS {
         let target = triple(target);
         for (prefix, name) in [("a_", "a.o"), ("b_", "b.o")] {
-            let mut bin = LibraryBinBuilder::new();
+            let mut bin = PackBuilder::new();
             bin.library();
             bin.symbol_prefix(prefix).write_object(&target, path(name)).unwrap();
         }
@@ -218,7 +218,7 @@ fn archives_have_their_members_and_symbols() {
 /// The objects of two members, each with a symbol of its own.
 fn small_objects(target: &Triple, folder: &Path) -> [Vec<u8>; 2] {
     ["a_", "b_"].map(|prefix| {
-        let (mut bin, path) = (LibraryBinBuilder::new(), folder.join("small.o"));
+        let (mut bin, path) = (PackBuilder::new(), folder.join("small.o"));
         bin.library();
         bin.symbol_prefix(prefix).write_object(target, &path).unwrap();
         fs::read(path).unwrap()

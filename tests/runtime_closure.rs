@@ -20,7 +20,7 @@ extern "C" fn call_back(function: *mut c_void, a: i64) -> i32 {
 fn wrapper() -> Function {
     // SAFETY: `call_back` has the prototype of the signature below.
     let engine = unsafe { Engine::builder().symbol("call_back", call_back as *const u8) }.build().unwrap();
-    let kernel = Kernel::symbol("call_back").returning(KernelReturn::Status);
+    let kernel = Kernel::symbol("call_back").returns(KernelReturn::Status);
     // SAFETY: as above; callers pass function objects.
     unsafe { engine.compile(&sig("call(f: handle, a: int64)"), &kernel).unwrap() }
 }

@@ -1,10 +1,10 @@
-//! Signatures: every mistake at once, each with its path.
+//! Signatures: every error at once, each with its path.
 
 use tvm_ffi_codegen::explain::Stage;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{
-    CompareOp, DType, DTypePolicy, DefaultValue, DimOp, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, Part, Place, Step,
-    TensorShape,
+    CompareOp, DType, DTypePolicy, DefaultValue, DimOp, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, Part, SourceLocation,
+    Step, TensorShape,
 };
 use tvm_ffi_codegen::{
     Backend, Constraint, Convention, DLDataType, DLDeviceType, Device, Dim, OptLevel, ParamType, ParseError,
@@ -13,12 +13,12 @@ use tvm_ffi_codegen::{
 
 const F32: DLDataType = DLDataType::FLOAT32;
 
-fn mistakes(error: SignatureError) -> Vec<String> {
-    error.mistakes.iter().map(ToString::to_string).collect()
+fn errors(error: SignatureError) -> Vec<String> {
+    error.errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn all_mistakes_come_at_once_with_their_paths() {
+fn all_errors_come_at_once_with_their_paths() {
     let error = Signature::builder("1 bad\0name")
         .param("x", TensorType::new([Dim::from(-1), "y".into(), "a b".into()], DLDataType::new(200, 8, 1)))
         .param("y", TensorType::new(["n"], F32).with_align(3).with_strides(["n", "y"]))
@@ -27,7 +27,7 @@ fn all_mistakes_come_at_once_with_their_paths() {
         .param("\u{e9}", TensorType::new([i64::MAX, 2], F32).with_align(0))
         .build()
         .unwrap_err();
-    assert!(error.to_string().starts_with("signature `1 bad\\0name` has 15 mistakes\n  name: "), "{error}");
+    assert!(error.to_string().starts_with("signature `1 bad\\0name` has 15 errors\n  name: "), "{error}");
     let want = [
         "name: expected a letter or `_`, then letters, digits, `_`, `.` or `$`, got \"1 bad\\0name\"",
         "params[2].name: `x` is already the name of params[0]",
@@ -45,13 +45,13 @@ fn all_mistakes_come_at_once_with_their_paths() {
         "params[4].shape: the number of elements overflows 64 bits",
         "params[4].align: expected a power of two, got 0",
     ];
-    let got = mistakes(error);
+    let got = errors(error);
     assert_eq!(got, want);
 }
 
-/// Each mistake of a text tells its part by numbers, and the bytes of the text that it is in.
+/// Each error of a text tells its part by numbers, and the bytes of the text that it is in.
 #[test]
-fn mistakes_of_a_text_tell_their_part_and_its_bytes() {
+fn errors_of_a_text_tell_their_part_and_its_bytes() {
     use Part::{Constraint, Param, Result, Signature as Whole};
     let text = "bad$name.é(x: int8)";
     let ParseError::Syntax(error) = text.parse::<Signature>().unwrap_err() else { panic!("{text}") };
@@ -64,9 +64,9 @@ fn mistakes_of_a_text_tell_their_part_and_its_bytes() {
     let text = "f(dtype_policy=\"sign\", x: Tensor([n, -1, 2 * q * q], int8, strides=[1, 2], align=3),\n  x: int8 = 300, \
                 t: Tuple[int8, Map[Shape([4, -2]), Optional[Any]]] = 1, o: Optional[Tensor([4], any, device=\"cuda:-4\")] = None, \
                 u: int8) -> Tuple[int8] where 1 < 2, zz % 2 == 0";
-    let ParseError::Mistakes(error) = text.parse::<Signature>().unwrap_err() else { panic!("{text}") };
+    let ParseError::Signature(error) = text.parse::<Signature>().unwrap_err() else { panic!("{text}") };
     let got: Vec<_> =
-        error.mistakes.iter().map(|m| (m.path().part(), m.path().steps(), &text[m.span().unwrap()])).collect();
+        error.errors.iter().map(|m| (m.path().part(), m.path().steps(), &text[m.span().unwrap()])).collect();
     let want: Vec<(Part, &[Step], &str)> = vec![
         (Param(1), &[Step::Name], "x"),
         (Param(0), &[Step::Size(1)], "-1"),
@@ -85,33 +85,33 @@ fn mistakes_of_a_text_tell_their_part_and_its_bytes() {
         (Constraint(1), &[], "zz % 2 == 0"),
     ];
     assert_eq!(got, want);
-    let names: Vec<_> = error.mistakes.iter().take(3).map(|m| m.path().param_name()).collect();
+    let names: Vec<_> = error.errors.iter().take(3).map(|m| m.path().param_name()).collect();
     assert_eq!(names, [None, Some("x"), Some("x")]);
 
     // the same signature without a text has the same paths, and no bytes
     let built = Signature::builder("f").param("x", ScalarType::Int8).param_or("y", ScalarType::Int8, 300).build();
-    let mistakes = built.unwrap_err().mistakes;
-    assert_eq!((mistakes[0].path().part(), mistakes[0].path().steps()), (Param(1), &[Step::Default][..]));
-    assert_eq!((mistakes[0].path().to_string(), mistakes[0].span()), ("y.default".to_owned(), None));
+    let errors = built.unwrap_err().errors;
+    assert_eq!((errors[0].path().part(), errors[0].path().steps()), (Param(1), &[Step::Default][..]));
+    assert_eq!((errors[0].path().to_string(), errors[0].span()), ("y.default".to_owned(), None));
     let error = Signature::builder("1").build().unwrap_err();
-    assert_eq!((error.mistakes[0].path().part(), error.mistakes[0].path().steps()), (Whole, &[Step::Name][..]));
+    assert_eq!((error.errors[0].path().part(), error.errors[0].path().steps()), (Whole, &[Step::Name][..]));
 }
 
 /// Places are beside a signature: they change neither its text nor what it is equal to.
 #[test]
 fn places_are_beside_a_signature() {
     let built = Signature::builder("f")
-        .at("model.py", 3, "forward")
+        .location("model.py", 3, "forward")
         .param("x", TensorType::new(["n"], F32))
-        .at("model.py", 4, "forward")
+        .location("model.py", 4, "forward")
         .param("y", ScalarType::Int8)
         .returns(TensorType::new(["n"], F32))
-        .at("other.py", 6, "<lambda>")
+        .location("other.py", 6, "<lambda>")
         .constraint(dim("n"), CompareOp::Lt, 9)
-        .at("model.py", 5, "forward")
+        .location("model.py", 5, "forward")
         .build()
         .unwrap();
-    let line = |part| built.place(part).map(|place| (place.file.as_str(), place.line));
+    let line = |part| built.location(part).map(|place| (place.file.as_str(), place.line));
     assert_eq!(line(Part::Signature), Some(("model.py", 3)));
     assert_eq!(line(Part::Param(0)), Some(("model.py", 4)));
     assert_eq!(line(Part::Param(1)), Some(("model.py", 3)));
@@ -121,16 +121,16 @@ fn places_are_beside_a_signature() {
     let text = "f(x: Tensor([n], float32), y: int8) -> Tensor([n], float32) where n < 9";
     let plain: Signature = text.parse().unwrap();
     assert_eq!((built.to_string().as_str(), &built), (text, &plain));
-    assert_eq!(plain.place(Part::Signature), None);
+    assert_eq!(plain.location(Part::Signature), None);
 
-    let placed = plain.clone().with_place(Part::Constraint(0), Place::new("a.py", 1, "f")).unwrap();
-    assert_eq!(placed.place(Part::Constraint(0)).unwrap().to_string(), "File \"a.py\", line 1, in f");
-    assert_eq!(placed.place(Part::Param(0)), None);
+    let placed = plain.clone().with_location(Part::Constraint(0), SourceLocation::new("a.py", 1, "f")).unwrap();
+    assert_eq!(placed.location(Part::Constraint(0)).unwrap().to_string(), "File \"a.py\", line 1, in f");
+    assert_eq!(placed.location(Part::Param(0)), None);
     let problem = "the file or function is empty, or has a quote, a line's end or a NUL in it";
-    let refused = plain.with_place(Part::Param(1), Place::new("a\n.py", 1, "f")).unwrap_err();
-    assert_eq!(mistakes(refused), [format!("y.place: {problem}")]);
-    let refused = Signature::builder("f").at("a.py", 1, "").build().unwrap_err();
-    assert_eq!(mistakes(refused), [format!("place: {problem}")]);
+    let refused = plain.with_location(Part::Param(1), SourceLocation::new("a\n.py", 1, "f")).unwrap_err();
+    assert_eq!(errors(refused), [format!("y.place: {problem}")]);
+    let refused = Signature::builder("f").location("a.py", 1, "").build().unwrap_err();
+    assert_eq!(errors(refused), [format!("place: {problem}")]);
 }
 
 #[test]
@@ -151,12 +151,12 @@ fn names_that_are_no_names() {
 fn limits() {
     let wide = |rank: usize| Signature::builder("f").param("x", TensorType::new(vec!["n"; rank], F32)).build();
     assert!(wide(64).is_ok());
-    assert_eq!(mistakes(wide(65).unwrap_err()), ["x.shape: expected at most 64 dimensions, got 65"]);
+    assert_eq!(errors(wide(65).unwrap_err()), ["x.shape: expected at most 64 dimensions, got 65"]);
     let many = |count: usize| {
         (0..count).fold(Signature::builder("f"), |b, i| b.param(format!("p{i}"), ScalarType::Int64)).build()
     };
     assert!(many(4096).is_ok());
-    assert_eq!(mistakes(many(4097).unwrap_err()), ["params: expected at most 4096 parameters, got 4097"]);
+    assert_eq!(errors(many(4097).unwrap_err()), ["params: expected at most 4096 parameters, got 4097"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn products_of_constants() {
 }
 
 #[test]
-fn dtypes_without_a_name_are_mistakes() {
+fn dtypes_without_a_name_are_errors() {
     for (code, bits, lanes) in [(5, 64, 1), (2, 0, 1), (2, 32, 0), (3, 32, 1), (3, 0, 0), (129, 8, 1), (2, 32, 65535)] {
         let dtype = DLDataType::new(code, bits, lanes);
         let result = Signature::builder("f").param("x", TensorType::new(["n"], dtype)).build();
@@ -178,17 +178,17 @@ fn dtypes_without_a_name_are_mistakes() {
     }
 }
 
-/// The mistakes of a text that follows the grammar.
-fn mistakes_of(text: &str) -> Vec<String> {
+/// The errors of a text that follows the grammar.
+fn errors_of(text: &str) -> Vec<String> {
     match text.parse::<Signature>() {
-        Err(ParseError::Mistakes(error)) => mistakes(error),
+        Err(ParseError::Signature(error)) => errors(error),
         other => panic!("{text}: {other:?}"),
     }
 }
 
 fn check_each(cases: &[(&str, &[&str])]) {
     for (text, want) in cases {
-        assert_eq!(mistakes_of(text), *want, "{text}");
+        assert_eq!(errors_of(text), *want, "{text}");
     }
 }
 
@@ -222,7 +222,7 @@ fn defaults_fit_their_types_and_come_last() {
     assert_eq!(quoted.to_string(), r#"f(x: str = "a\"b\\\n")"#);
     assert_eq!(quoted.to_string().parse(), Ok(quoted));
     let nul = Signature::builder("f").param_or("x", ParamType::Str, "a\0").build();
-    assert_eq!(mistakes(nul.unwrap_err()), ["x.default: \"a\0\" is no default for str"]);
+    assert_eq!(errors(nul.unwrap_err()), ["x.default: \"a\0\" is no default for str"]);
     let error = r#"f(x: str = "a\x")"#.parse::<Signature>().unwrap_err();
     let ParseError::Syntax(error) = error else { panic!("{error}") };
     assert_eq!((error.column, error.span), (14, 13..14));
@@ -278,7 +278,7 @@ fn a_state_is_that_of_a_global_function() {
         ),
     ]);
     let quote = Signature::builder("f").param("s", ParamType::env_state("a\"b")).build().unwrap_err();
-    assert_eq!(mistakes(quote), [format!("s: {name} \"a\\\"b\"")]);
+    assert_eq!(errors(quote), [format!("s: {name} \"a\\\"b\"")]);
     let text = "f(a: int8 = 1, s: EnvState(\"my lang.state\"), b: int8 = 2)";
     let signature: Signature = text.parse().unwrap();
     assert_eq!((signature.to_string().as_str(), signature.arity()), (text, (0, 2)));
@@ -350,14 +350,14 @@ fn types_inside_types() {
     };
     assert!(nested(MAX_CONTAINER_DEPTH, ParamType::array).is_ok());
     let error = nested(MAX_CONTAINER_DEPTH + 1, ParamType::array).unwrap_err();
-    assert_eq!(mistakes(error), ["x[...][...][...][...]: expected at most 4 containers inside each other"]);
+    assert_eq!(errors(error), ["x[...][...][...][...]: expected at most 4 containers inside each other"]);
     let tuple = |ty| ParamType::tuple([ty]);
     assert!(nested(MAX_TYPE_DEPTH, tuple).is_ok());
     let error = nested(MAX_TYPE_DEPTH + 1, tuple).unwrap_err();
-    assert_eq!(mistakes(error), [format!("x{}: expected at most 16 types inside each other", "[0]".repeat(17))]);
+    assert_eq!(errors(error), [format!("x{}: expected at most 16 types inside each other", "[0]".repeat(17))]);
     let deep = (0..17).fold(Dim::from("n"), |dim, _| dim + 1);
     let error = Signature::builder("f").param("x", TensorType::new([Dim::from("n"), deep], F32)).build().unwrap_err();
-    assert_eq!(mistakes(error), ["x.shape[1]: expected at most 16 operations inside each other"]);
+    assert_eq!(errors(error), ["x.shape[1]: expected at most 16 operations inside each other"]);
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn open_tensors() {
     let only_result = "expected `any` or a type, got `t`: only a result may refer to a parameter";
     let referring = TensorType::new(["n"], DType::Param("t".to_owned())).with_device(Device::Param("t".to_owned()));
     assert_eq!(
-        mistakes(build(referring).unwrap_err()),
+        errors(build(referring).unwrap_err()),
         [format!("x.dtype: {only_result}"), format!("x.device: {only_result}")]
     );
 }
@@ -386,7 +386,7 @@ fn results() {
         )
     };
     for ty in ["Optional[int8]", "Tuple[]", "Array[int8]", "Map[str, Any]", "Int(3)", "Shape([4])", "EnvStream"] {
-        assert_eq!(mistakes_of(&format!("f() -> {ty}")), [no_result(ty)]);
+        assert_eq!(errors_of(&format!("f() -> {ty}")), [no_result(ty)]);
     }
     for ty in
         ["handle", "bytes", "Module", "Shape", "Object(\"o\")", "List[Any]", "Dict[Any, Any]", "Tensor([4], any1)"]
@@ -431,7 +431,7 @@ fn results() {
     };
     assert!(refer("t", "d").is_ok());
     for (dtype, device) in [("any", "d"), ("int8", "d"), ("f32", "d"), ("t", "any")] {
-        assert_eq!(refer(dtype, device).unwrap_err().mistakes.len(), 1, "{dtype}, {device}");
+        assert_eq!(refer(dtype, device).unwrap_err().errors.len(), 1, "{dtype}, {device}");
     }
 }
 
@@ -449,7 +449,7 @@ fn a_builder_says_what_a_text_says() {
     assert_eq!(text.parse(), Ok(built.clone()));
     assert_eq!(built.to_string(), text);
     assert_eq!(built.names_in_dims(), ["n", "c", "n0"]);
-    assert_eq!(built.symbols(), ["n", "c"]);
+    assert_eq!(built.dim_vars(), ["n", "c"]);
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn symbols_come_in_order_of_first_appearance() {
         "f(x: Tensor([b, a], int8, strides=[s, 1]), y: Tensor([a, c], int8), z: Tensor([s, t, b], int8))"
             .parse()
             .unwrap();
-    assert_eq!(signature.symbols(), ["b", "a", "s", "c", "t"]);
+    assert_eq!(signature.dim_vars(), ["b", "a", "s", "c", "t"]);
 }
 
 #[test]
@@ -471,8 +471,8 @@ fn a_text_says_what_is_wrong_with_it() {
          \u{20}                                  ^"
     );
     let error = "f(x: int8, x: int8)".parse::<Signature>().unwrap_err();
-    let ParseError::Mistakes(error) = error else { panic!("{error}") };
-    assert_eq!(mistakes(error), ["params[1].name: `x` is already the name of params[0]"]);
+    let ParseError::Signature(error) = error else { panic!("{error}") };
+    assert_eq!(errors(error), ["params[1].name: `x` is already the name of params[0]"]);
 }
 
 #[test]
@@ -526,7 +526,7 @@ fn sizes_come_from_usize_and_none_wraps() {
     assert_eq!(signature.to_string(), "f(x: Tensor([2, 3], float32))");
     for (size, text) in [(1_u64 << 63, "4611686018427387904 * 2 + 0"), (u64::MAX, "9223372036854775807 * 2 + 1")] {
         let error = Signature::builder("f").param("x", TensorType::new([size], F32)).build().unwrap_err();
-        assert_eq!(mistakes(error), [format!("x.shape[0]: {text} has no value in 64 bits")]);
+        assert_eq!(errors(error), [format!("x.shape[0]: {text} has no value in 64 bits")]);
     }
 }
 
@@ -603,15 +603,12 @@ fn pieces_that_are_none_say_what_was_expected() {
     // a parameter's name stands for a dtype in results alone
     let tensor: TensorType = "Tensor([n], t)".parse().unwrap();
     let refused = Signature::builder("f").param("x", tensor).build().unwrap_err();
-    assert_eq!(
-        mistakes(refused),
-        ["x.dtype: expected `any` or a type, got `t`: only a result may refer to a parameter"]
-    );
+    assert_eq!(errors(refused), ["x.dtype: expected `any` or a type, got `t`: only a result may refer to a parameter"]);
 }
 
-/// Mistakes of grammar come at once: those of a signature and those of its launch, as an error and as a diagnostic.
+/// Errors of grammar come at once: those of a signature and those of its launch, as an error and as a diagnostic.
 #[test]
-fn all_mistakes_of_grammar_come_at_once() {
+fn all_errors_of_grammar_come_at_once() {
     use tvm_ffi_codegen::diagnostic::Diagnostic;
     use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
 
@@ -645,10 +642,10 @@ fn all_mistakes_of_grammar_come_at_once() {
         assert_eq!(carets, want.len(), "{error}");
         let diagnostic = Diagnostic::of(&error);
         assert_eq!(diagnostic.message, error.to_string());
-        let told: Vec<_> = diagnostic.mistakes.iter().map(|one| (one.line, one.column, one.got.as_deref())).collect();
+        let told: Vec<_> = diagnostic.errors.iter().map(|one| (one.line, one.column, one.got.as_deref())).collect();
         let want: Vec<_> = want.iter().map(|(line, column, got)| (Some(*line), Some(*column), Some(*got))).collect();
         assert_eq!(told, want, "{text}");
-        let messages = diagnostic.mistakes.iter().map(|one| one.message.as_str());
+        let messages = diagnostic.errors.iter().map(|one| one.message.as_str());
         assert!(messages.eq(all.iter().map(|one| one.message.as_str())), "{text}");
     }
     let error = "launch k grid=+ block=(1, *) cluster=2".parse::<Launch>().unwrap_err();
@@ -661,11 +658,11 @@ fn launches_have_a_text_form() {
 
     let signature =
         "f(x: Tensor([m, n], float32, strides=[s, 1], device=\"cuda\"), a: float64, k: int32) where n % 4 == 0";
-    let launch = "launch gemm$1.x grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared=4 * n \
+    let launch = "launch gemm$1.x grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared_memory=4 * n \
                   args=[x, float32(a), cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
                   struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
                   tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
-                  priority=-3 cooperative programmatic non_portable_cluster";
+                  priority=-3 cooperative programmatic_dependent_launch non_portable_cluster";
     let text = format!("{signature} @ {launch}");
     let read: LaunchedSignature = text.parse().unwrap();
     let canonical = text.replace("float32(a)", "cast(a, float32)");

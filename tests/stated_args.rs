@@ -1,4 +1,4 @@
-//! C parameters that a kernel states: the prototype that follows, and mistakes. What is passed is in
+//! C parameters that a kernel states: the prototype that follows, and errors. What is passed is in
 //! fixtures/stated_args.txt.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
@@ -16,7 +16,7 @@ fn prototypes_are_those_of_the_stated_parameters() {
     let signature = sig("f(x: Tensor([n, m], float32), int: int64, t: float64) -> int64");
     let kernel = Kernel::symbol("k")
         .args(args("x, int32(n * m), int32(n), int32(n), int64(x.strides[0]), x.device_id, cast(t, float32), float16(1.5), null, int"))
-        .returning(KernelReturn::Status);
+        .returns(KernelReturn::Status);
     assert_eq!(
         kernel.c_prototype(&signature).unwrap(),
         "int32_t k(float* x, int32_t arg1, int32_t n, int32_t n_, int64_t x_stride0, int32_t x_device_id, float t, uint16_t arg7, \
@@ -79,7 +79,7 @@ fn structs_are_types_of_the_header() {
 }
 
 #[test]
-fn parts_that_a_tensor_lacks_are_mistakes() {
+fn parts_that_a_tensor_lacks_are_errors() {
     let signature =
         sig("f(x: Tensor([n, 2], float32), y: Tensor([...], float32), z: Tensor([n], int8, device=\"metal\"))");
     let prototype = |text: &str| Kernel::symbol("k").args(args(text)).c_prototype(&signature);
@@ -92,7 +92,7 @@ fn parts_that_a_tensor_lacks_are_mistakes() {
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
+fn errors_are_told_all_at_once() {
     let signature = sig("f(x: Tensor([n], float32), s: str, h: handle)");
     let refusal = |kernel: Kernel| LibraryBuilder::new().function(&signature, &kernel).emit().unwrap_err().to_string();
     let all = args(

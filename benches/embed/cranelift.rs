@@ -5,7 +5,7 @@ use std::time::Instant;
 use cranelift_jit::JITModule;
 use cranelift_module::Module as _;
 use tvm_ffi_codegen::backend::cranelift::{Bindings, compile};
-use tvm_ffi_codegen::embed::cranelift::{Library, add_wrapper, finish_functions, host_isa, jit_module};
+use tvm_ffi_codegen::embed::cranelift::{Wrappers, add_wrapper, finish_functions, host_isa, jit_module};
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Backend, ir};
 
@@ -66,7 +66,7 @@ pub fn table() -> Result<()> {
 
         let one = median(RUNS, || {
             let mut module = module()?;
-            let added = Library::in_process().function(&signature(text, "f")?, kernel()).add_to(&mut module)?;
+            let added = Wrappers::in_process().function(&signature(text, "f")?, kernel()).add_to(&mut module)?;
             // SAFETY: the function is never called.
             Ok(unsafe { finish_functions(module, [added], ())? })
         })?;
@@ -75,7 +75,7 @@ pub fn table() -> Result<()> {
         let mut all = Vec::new();
         for i in 0..many() {
             let signature = signature(text, &format!("f{i}"))?;
-            all.push(Library::in_process().function(&signature, kernel()).add_to(&mut one_module)?);
+            all.push(Wrappers::in_process().function(&signature, kernel()).add_to(&mut one_module)?);
         }
         // SAFETY: the functions are never called.
         let functions = unsafe { finish_functions(one_module, all, ())? };

@@ -8,7 +8,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
 use tvm_ffi_codegen::Backend;
-use tvm_ffi_codegen::embed::llvm::{Library, add_wrapper, finish_functions};
+use tvm_ffi_codegen::embed::llvm::{Wrappers, add_wrapper, finish_functions};
 
 use super::{Result, SIGNATURES, engine, heading, kernel, many, median, row, signature};
 
@@ -74,7 +74,7 @@ pub fn table() -> Result<()> {
             let module = context.create_module("mine");
             let mut all = Vec::new();
             for name in names {
-                all.push(Library::in_process().function(&signature(text, name)?, kernel()).add_to(&module)?);
+                all.push(Wrappers::in_process().function(&signature(text, name)?, kernel()).add_to(&module)?);
             }
             optimise(&module, &machine)?;
             // SAFETY: the functions are never called.

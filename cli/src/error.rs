@@ -42,7 +42,7 @@ pub struct Failure {
 
 /// Where a signature's text comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum TextPlace<'a> {
+pub enum TextLocation<'a> {
     /// In the arguments: the user knows where.
     Argument,
     /// It is all of stdin.
@@ -71,15 +71,15 @@ impl CliError {
     }
 
     /// A failure to read a signature.
-    pub fn in_text(place: TextPlace<'_>, text: &str, error: &ParseError) -> Self {
+    pub fn in_text(place: TextLocation<'_>, text: &str, error: &ParseError) -> Self {
         let mut diagnostic = Diagnostic::of(error).in_text(text);
         let (place, line) = match place {
-            TextPlace::Argument => (None, None),
-            TextPlace::Stdin => (Some("stdin".to_owned()), None),
-            TextPlace::File { path, line, indent } => {
-                for mistake in &mut diagnostic.mistakes {
-                    mistake.line = mistake.line.map(|_| line);
-                    mistake.column = mistake.column.map(|column| column + indent);
+            TextLocation::Argument => (None, None),
+            TextLocation::Stdin => (Some("stdin".to_owned()), None),
+            TextLocation::File { path, line, indent } => {
+                for error in &mut diagnostic.errors {
+                    error.line = error.line.map(|_| line);
+                    error.column = error.column.map(|column| column + indent);
                 }
                 (Some(path.to_owned()), Some(line))
             }

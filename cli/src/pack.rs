@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use target_lexicon::{HOST, Triple};
-use tvm_ffi_codegen::artifact::{LibraryBinBuilder, NodeId, Payload};
+use tvm_ffi_codegen::artifact::{NodeId, PackBuilder, Payload};
 
 use crate::error::{CliError, MessageFormat, failure};
 use crate::io::{copy_to_stdout, is_stream, read_stdin};
@@ -24,7 +24,7 @@ use crate::progress::Bar;
 ///
 /// Kernels for GPUs need no module: `wrap --image k.cubin` with a launch behind the signature.
 ///
-/// Link the object with others: `tvm-ffi-codegen wrap ... --link bin.o -o out.so`.
+/// Link the object with others: `tvm-ffi-codegen wrap ... --object bin.o -o out.so`.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Pack {
@@ -83,7 +83,7 @@ impl std::str::FromStr for Import {
 
 impl Pack {
     pub fn run(&self, format: MessageFormat) -> Result<(), CliError> {
-        let mut bin = LibraryBinBuilder::new();
+        let mut bin = PackBuilder::new();
         bin.symbol_prefix(&self.system_lib);
         // the first node is the root
         let root = self.root.as_deref().map(|root| self.index_of(root)).transpose()?;
@@ -118,7 +118,7 @@ impl Pack {
         }
         let write = |path: &Path| {
             let bar = Bar::new(format);
-            bin.write_object_observed(&self.target, path, &|progress| bar.note(progress)).map_err(failure)
+            bin.write_object_with_progress(&self.target, path, &|progress| bar.note(progress)).map_err(failure)
         };
         if !is_stream(&self.output) {
             return write(&self.output);
@@ -143,7 +143,7 @@ impl Pack {
         by_name.get(name).copied().ok_or_else(|| CliError::Usage(format!("no import has the name `{name}`")))
     }
 
-    fn add(&self, bin: &mut LibraryBinBuilder, index: usize, stdin: &mut Option<()>) -> Result<NodeId, CliError> {
+    fn add(&self, bin: &mut PackBuilder, index: usize, stdin: &mut Option<()>) -> Result<NodeId, CliError> {
         let import = &self.imports[index];
         let payload = match is_stream(&import.file) {
             false => Payload::File(import.file.clone()),

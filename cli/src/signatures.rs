@@ -8,7 +8,7 @@ use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{KernelArg, Launch, LaunchedSignature, Param, ParamType};
 use tvm_ffi_codegen::{Convention, DLDeviceType, Kernel, KernelReturn, ParseError, Signature};
 
-use crate::error::{CliError, TextPlace};
+use crate::error::{CliError, TextLocation};
 use crate::io::{read_bytes, read_text};
 
 /// Where the functions come from.
@@ -98,7 +98,7 @@ impl Functions {
         let mut functions = self.stated()?;
         if let Some(name) = &self.prepare {
             let signature = parse(&format!("{name}(device: device)"))?;
-            let kernel = Kernel::first_use(functions.iter().map(|function| &function.kernel));
+            let kernel = Kernel::prepare(functions.iter().map(|function| &function.kernel));
             functions.push(Function { signature, kernel, doc: None });
         }
         Ok(functions)
@@ -140,7 +140,7 @@ impl Functions {
             } else if !line.starts_with('#') {
                 let (text, kernel) = self.split(line);
                 let indent = whole.chars().take_while(|c| c.is_whitespace()).count();
-                let (signature, launch) = parse_launched(text, TextPlace::File { path, line: number, indent })?;
+                let (signature, launch) = parse_launched(text, TextLocation::File { path, line: number, indent })?;
                 let kernel = match launch {
                     Some(launch) => launched(&signature, launch, images),
                     None => kernel_of(kernel).map_err(|problem| CliError::at(format!("{path}:{number}"), problem))?,
@@ -184,19 +184,19 @@ impl Functions {
 }
 
 fn parse(text: &str) -> Result<Signature, CliError> {
-    text.parse().map_err(|error| CliError::in_text(TextPlace::Argument, text, &error))
+    text.parse().map_err(|error| CliError::in_text(TextLocation::Argument, text, &error))
 }
 
 /// Reads the signature of an argument, with its kernel's launch if present; `-` is stdin.
 pub fn read_launched(argument: &str) -> Result<(Signature, Option<Launch>), CliError> {
     match argument {
-        "-" => parse_launched(read_text("-".as_ref())?.trim_end(), TextPlace::Stdin),
-        text => parse_launched(text.trim_end(), TextPlace::Argument),
+        "-" => parse_launched(read_text("-".as_ref())?.trim_end(), TextLocation::Stdin),
+        text => parse_launched(text.trim_end(), TextLocation::Argument),
     }
 }
 
 /// Parses a signature, with its kernel's launch if present.
-fn parse_launched(text: &str, place: TextPlace<'_>) -> Result<(Signature, Option<Launch>), CliError> {
+fn parse_launched(text: &str, place: TextLocation<'_>) -> Result<(Signature, Option<Launch>), CliError> {
     let is_launched = text.rsplit_once('@').is_some_and(|(_, launch)| launch.trim_start().starts_with("launch"));
     let read = match is_launched {
         true => text.parse().map(|LaunchedSignature { signature, launch }| (signature, Some(launch))),
@@ -223,5 +223,5 @@ fn kernel_of(kernel: Option<NativeKernel<'_>>) -> Result<Kernel, String> {
         let list = list.ok_or_else(|| wrong(&"expected a list in brackets, `[x, int32(n)]`"))?;
         kernel = kernel.args(KernelArg::list(list).map_err(|error| wrong(&error))?);
     }
-    Ok(if status { kernel.returning(KernelReturn::Status) } else { kernel })
+    Ok(if status { kernel.returns(KernelReturn::Status) } else { kernel })
 }

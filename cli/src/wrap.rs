@@ -35,7 +35,7 @@ pub struct Wrap {
     #[arg(long, value_name = "PREFIX")]
     system_lib: Option<String>,
     /// The program has modules of the system library, too, made by `pack --system-lib PREFIX`: they are registered with
-    /// the functions. Unless given, that is so where a --link file has them
+    /// the functions. Unless given, that is so where a --object file has them
     #[arg(long, requires = "system_lib")]
     carries_modules: bool,
     /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
@@ -113,7 +113,7 @@ impl Wrap {
     pub fn run(&self, format: MessageFormat) -> Result<(), CliError> {
         let kind = OutputKind::of(&self.output)?;
         if kind == OutputKind::Object && !self.link.is_empty() {
-            return Err(CliError::Usage("--link is for archives and shared libraries, not for an object".to_owned()));
+            return Err(CliError::Usage("--object is for archives and shared libraries, not for an object".to_owned()));
         }
         let object = self.object(format)?;
         match kind {
@@ -143,7 +143,7 @@ impl Wrap {
             };
         }
         let bar = Bar::new(format);
-        builder.emit_observed(&|progress| bar.note(progress)).map_err(failure)
+        builder.emit_with_progress(&|progress| bar.note(progress)).map_err(failure)
     }
 
     /// Whether a linked file contains the modules of the system library.

@@ -12,11 +12,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder in which commands run.
-struct Place(TempDir);
+struct Workdir(TempDir);
 
-impl Place {
+impl Workdir {
     fn new() -> Self {
-        Place(tempfile::tempdir().unwrap())
+        Workdir(tempfile::tempdir().unwrap())
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -98,7 +98,7 @@ give(x: Tensor([n], float32)) @ give_kernel dltensor status
 
 #[test]
 fn signatures_of_a_file_become_an_object() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("s.txt", SIGNATURES);
     assert_eq!(place.ok(&["wrap", "--signatures", "s.txt", "-o", "s.o"]), "");
     let names = symbols(&place.path("s.o"));
@@ -125,7 +125,7 @@ const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
 
 #[test]
 fn c_parameters_stand_behind_kernels() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write(
         "s.txt",
         "narrow(x: Tensor([n], float32)) @ narrow_kernel status args=[x, int32(x.shape[0]), x.device_id]\n",
@@ -141,7 +141,7 @@ fn c_parameters_stand_behind_kernels() {
 
 #[test]
 fn launches_stand_behind_signatures() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("k.ptx", PTX);
     let add = "add(x: Tensor([n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\")) \
                @ launch add grid=ceil_div(n, 128) block=128 args=[x, y, uint32(n)]";
@@ -193,7 +193,7 @@ fn launches_stand_behind_signatures() {
 
 #[test]
 fn the_output_says_what_it_is() {
-    let place = Place::new();
+    let place = Workdir::new();
     let signature = "f(n: int64) -> int64";
     for (target, output, architecture) in [
         ("aarch64-unknown-linux-gnu", "f.o", Architecture::Aarch64),
@@ -212,7 +212,7 @@ fn the_output_says_what_it_is() {
         "k",
         "--target",
         "aarch64-unknown-linux-gnu",
-        "--link",
+        "--object",
         "f.o",
         "-o",
         "f.a",
@@ -227,7 +227,7 @@ fn the_output_says_what_it_is() {
 #[cfg(any(target_os = "linux", windows))]
 #[test]
 fn a_library_has_wrappers_kernels_and_modules() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("k.c", "#include <stdint.h>\nint64_t twice(int64_t n) { return 2 * n; }\n");
     let cc = Command::new("cc").args(["-fPIC", "-c", "k.c", "-o", "k.o"]).current_dir(place.0.path()).status();
     assert!(cc.unwrap().success());
@@ -243,9 +243,9 @@ fn a_library_has_wrappers_kernels_and_modules() {
         "twice",
         "--doc",
         "Doubles.",
-        "--link",
+        "--object",
         "k.o",
-        "--link",
+        "--object",
         "bin.o",
     ];
     place.ok(&[&wrap[..], &["-o", "k.so"]].concat());
@@ -279,7 +279,7 @@ fn a_library_has_wrappers_kernels_and_modules() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_undefined_kernel_is_an_error_unless_it_is_allowed() {
-    let place = Place::new();
+    let place = Workdir::new();
     let wrap = ["wrap", "--signature", "f(n: int64)", "--kernel", "absent", "-o", "f.so"];
     let (code, error) = place.err(&wrap);
     assert_eq!(code, 1);
@@ -296,7 +296,7 @@ fn an_undefined_kernel_is_an_error_unless_it_is_allowed() {
 #[test]
 fn a_system_library_registers_the_modules_that_are_there() {
     const BIN: &str = "s___tvm_ffi__library_bin";
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("a.bin", "bytes");
     place.ok(&["pack", "--import", "a=a.bin", "--system-lib", "s_", "-o", "bin.o"]);
     place.ok(&["pack", "--import", "a=a.bin", "--system-lib", "t_", "-o", "another.o"]);
@@ -308,9 +308,9 @@ fn a_system_library_registers_the_modules_that_are_there() {
     wrap(&["--carries-modules", "-o", "with.o"]);
     assert_eq!((asks("plain.o"), asks("with.o")), (false, true));
     // an archive that is put into another brings its members
-    wrap(&["--link", "bin.o", "-o", "one.a"]);
-    wrap(&["--link", "another.o", "-o", "none.a"]);
-    wrap(&["--link", "one.a", "-o", "two.a"]);
+    wrap(&["--object", "bin.o", "-o", "one.a"]);
+    wrap(&["--object", "another.o", "-o", "none.a"]);
+    wrap(&["--object", "one.a", "-o", "two.a"]);
     for (archive, expected) in [("one.a", true), ("none.a", false), ("two.a", true)] {
         let bytes = fs::read(place.path(archive)).unwrap();
         let first = ArchiveFile::parse(&*bytes).unwrap().members().next().unwrap().unwrap();
@@ -323,7 +323,7 @@ fn a_system_library_registers_the_modules_that_are_there() {
 
 #[test]
 fn failures_say_what_is_wrong_and_leave_nothing() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("s.txt", "f(x: int8)\n\nf(x: Tensr)\n");
     place.write("empty.txt", "# nothing\n");
     place.write("old.so", "what was there");
@@ -334,9 +334,9 @@ fn failures_say_what_is_wrong_and_leave_nothing() {
         (&["wrap", "--signature", "f(x: Tensr)", "-o", "f.o"], 1, "\n  f(x: Tensr)\n       ^\n"),
         (&["wrap", "--signatures", "empty.txt", "-o", "f.o"], 1, "empty.txt: it contains no signatures"),
         (&["wrap", "--signature", "f()", "-o", "f.xyz"], 2, "f.xyz: expected an output that ends in"),
-        (&["wrap", "--signature", "f()", "--link", "text.o", "-o", "f.o"], 2, "--link is for archives"),
-        (&["wrap", "--signature", "f()", "--link", "text.o", "-o", "f.a"], 1, "text.o: expected an object"),
-        (&["wrap", "--signature", "f()", "--link", "missing.o", "-o", "old.so"], 1, "missing.o"),
+        (&["wrap", "--signature", "f()", "--object", "text.o", "-o", "f.o"], 2, "--object is for archives"),
+        (&["wrap", "--signature", "f()", "--object", "text.o", "-o", "f.a"], 1, "text.o: expected an object"),
+        (&["wrap", "--signature", "f()", "--object", "missing.o", "-o", "old.so"], 1, "missing.o"),
         (&["pack", "--import", "k=missing", "-o", "b.o"], 1, "missing: "),
         (&["pack", "--import", "k@nobody=s.txt", "-o", "b.o"], 2, "no import has the name `nobody`"),
         (&["inspect", "text.o"], 1, "text.o: no object or library"),
@@ -354,7 +354,7 @@ fn failures_say_what_is_wrong_and_leave_nothing() {
 
 #[test]
 fn errors_are_values_where_json_is_asked_for() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("s.txt", "f(x: int8)\n\n  f(x: Tensr)\n");
     place.write("twice.txt", "f(x: Tensor([n], float32, align=3))\n");
     let said = |args: &[&str]| -> (i32, Value) {
@@ -367,13 +367,13 @@ fn errors_are_values_where_json_is_asked_for() {
         (code, &error["kind"], &error["place"], &error["line"]),
         (1, &"SignatureError".into(), &"s.txt".into(), &3.into())
     );
-    let mistake = &error["mistakes"][0];
-    assert_eq!((&mistake["line"], &mistake["column"]), (&3.into(), &8.into()), "{mistake}");
-    assert_eq!((&mistake["expected"], &mistake["got"]), (&"a type".into(), &"`Tensr`".into()));
+    let error = &error["errors"][0];
+    assert_eq!((&error["line"], &error["column"]), (&3.into(), &8.into()), "{error}");
+    assert_eq!((&error["expected"], &error["got"]), (&"a type".into(), &"`Tensr`".into()));
     let (_, error) = said(&["wrap", "--signatures", "twice.txt", "-o", "f.o", "--message-format=json"]);
-    let mistake = &error["mistakes"][0];
-    assert_eq!((&mistake["path"], &mistake["line"], &mistake["column"]), (&"x.align".into(), &1.into(), &33.into()));
-    assert_eq!((&mistake["expected"], &mistake["got"]), (&"a power of two".into(), &"3".into()));
+    let error = &error["errors"][0];
+    assert_eq!((&error["path"], &error["line"], &error["column"]), (&"x.align".into(), &1.into(), &33.into()));
+    assert_eq!((&error["expected"], &error["got"]), (&"a power of two".into(), &"3".into()));
     let (_, error) = said(&["explain", "--signature", "f(x: fp16)", "--message-format=json"]);
     assert!(
         error.get("place").is_none() && error["message"].as_str().unwrap().starts_with("expected a type"),
@@ -389,24 +389,27 @@ fn errors_are_values_where_json_is_asked_for() {
         "f.o",
         "--message-format=json",
     ]);
-    assert_eq!((&error["kind"], &error["target"]), (&"UnsupportedTarget".into(), &"wasm32-unknown-unknown".into()));
+    assert_eq!(
+        (&error["kind"], &error["target"]),
+        (&"UnsupportedTargetError".into(), &"wasm32-unknown-unknown".into())
+    );
     let (code, error) = said(&["--message-format=json", "frob"]);
     assert_eq!((code, &error["kind"]), (2, &"UsageError".into()));
     let (_, error) = said(&["inspect", "missing.so", "--message-format=json"]);
     assert_eq!(error["kind"], "CodegenError");
 }
 
-/// Each mistake of grammar is one of the error's mistakes, in the line and column of the file.
+/// Each error of grammar is one of the error's errors, in the line and column of the file.
 #[test]
-fn mistakes_of_grammar_are_listed() {
-    let place = Place::new();
+fn errors_of_grammar_are_listed() {
+    let place = Workdir::new();
     place.write("s.txt", "f(x: int8)\n  g(x: fp16, y int8, z: int8)\n");
     let (code, text) = place.err(&["wrap", "--signatures", "s.txt", "-o", "f.o", "--message-format=json"]);
     let error: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, &error["kind"], &error["line"]), (1, &"SignatureError".into(), &2.into()));
-    let mistakes = error["mistakes"].as_array().unwrap();
+    let errors = error["errors"].as_array().unwrap();
     let found: Vec<_> =
-        mistakes.iter().map(|one| (&one["line"], &one["column"], &one["expected"], &one["got"])).collect();
+        errors.iter().map(|one| (&one["line"], &one["column"], &one["expected"], &one["got"])).collect();
     let at = |column: i32, expected: &str, got: &str| [2.into(), column.into(), expected.into(), got.into()];
     let want: [[Value; 4]; 2] = [at(8, "a type", "`fp16`"), at(16, "`:`", "`int8`")];
     let want: Vec<_> = want.iter().map(|[line, column, expected, got]| (line, column, expected, got)).collect();
@@ -420,20 +423,20 @@ fn mistakes_of_grammar_are_listed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn undefined_symbols_are_listed() {
-    let place = Place::new();
+    let place = Workdir::new();
     let (_, text) =
         place.err(&["wrap", "--signature", "f()", "--kernel", "nobody", "-o", "f.so", "--message-format=json"]);
     let error: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         (&error["kind"], &error["symbols"][0]["name"]),
-        (&"UndefinedSymbol".into(), &"nobody".into()),
+        (&"UndefinedSymbolError".into(), &"nobody".into()),
         "{error}"
     );
 }
 
 #[test]
 fn objects_go_to_stdout_as_a_minus() {
-    let place = Place::new();
+    let place = Workdir::new();
     let wrap = ["wrap", "--signature", "f(x: int8)", "-o"];
     place.ok(&[&wrap[..], &["f.o"]].concat());
     let object = place.run_with(&[&wrap[..], &["-"]].concat(), "").stdout;
@@ -447,7 +450,7 @@ fn objects_go_to_stdout_as_a_minus() {
 
 #[test]
 fn explain_writes_a_page() {
-    let place = Place::new();
+    let place = Workdir::new();
     let explain = ["explain", "--signature", "f(x: Tensor([n], float32))", "--emit", "html"];
     let page = place.ok(&explain);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("data-stage=\"asm\""));
@@ -459,7 +462,7 @@ fn explain_writes_a_page() {
 
 #[test]
 fn stdin_is_a_minus() {
-    let place = Place::new();
+    let place = Workdir::new();
     let output = place.run_with(&["wrap", "--signatures", "-", "-o", "f.o"], "f(x: int8)\n");
     assert!(output.status.success());
     let output = place.run_with(&["explain", "--signature", "-", "--emit", "header"], "f(x: int8)\n");
@@ -471,7 +474,7 @@ fn stdin_is_a_minus() {
 
 #[test]
 fn help_and_version_succeed_and_a_closed_pipe_is_quiet() {
-    let place = Place::new();
+    let place = Workdir::new();
     assert_eq!(place.ok(&["--version"]), format!("tvm-ffi-codegen {}\n", env!("CARGO_PKG_VERSION")));
     assert!(place.ok(&["pack", "--help"]).contains("--import all:net=net.bin"));
     let mut command = place.command(&["explain", "--signature", "f(x: Tensor([n], float32))"]);
@@ -485,7 +488,7 @@ fn help_and_version_succeed_and_a_closed_pipe_is_quiet() {
 #[cfg(target_os = "linux")]
 #[test]
 fn full_and_closed_outputs_leave_the_exit_code() {
-    let place = Place::new();
+    let place = Workdir::new();
     let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap());
     for (args, code) in [(&["frob"][..], 2), (&["inspect", "missing.o"], 1), (&["--version"], 1), (&["wrap"], 2)] {
         let status = place.command(args).stdout(full()).stderr(full()).status().unwrap();
@@ -506,7 +509,7 @@ fn full_and_closed_outputs_leave_the_exit_code() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_linker_that_writes_nothing_is_named() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("silent", "#!/bin/sh\nexit 0\n");
     fs::set_permissions(place.path("silent"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let before = place.files();
@@ -523,7 +526,7 @@ fn a_linker_that_writes_nothing_is_named() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn the_compilers_driver_runs_once() {
-    let place = Place::new();
+    let place = Workdir::new();
     place.write("logging", "#!/bin/sh\necho \"$*\" >> calls.txt\nexec cc \"$@\"\n");
     fs::set_permissions(place.path("logging"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
@@ -548,7 +551,7 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
 fn a_signal_that_ends_it_leaves_no_temporary_file() {
     use std::os::unix::process::ExitStatusExt;
 
-    let place = Place::new();
+    let place = Workdir::new();
     let kill = |signal: &str, pid: &str| {
         assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
     };
@@ -592,7 +595,7 @@ fn a_signal_that_ends_it_leaves_no_temporary_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
-    let place = Place::new();
+    let place = Workdir::new();
     let program = env!("CARGO_BIN_EXE_tvm-ffi-codegen");
     let script = format!("trap '' HUP; exec {program} wrap --signatures - -o f.o");
     let mut command = Command::new("sh");
@@ -608,7 +611,7 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
 
 /// A command in a pseudo terminal, which is its stdin, stdout and stderr.
 #[cfg(target_os = "linux")]
-fn in_terminal(place: &Place, args: &[&str]) -> std::process::Child {
+fn in_terminal(place: &Workdir, args: &[&str]) -> std::process::Child {
     let words = [&[env!("CARGO_BIN_EXE_tvm-ffi-codegen")], args].concat().join(" ");
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--flush", "--command", &words, "typescript"]).current_dir(place.0.path());
@@ -617,7 +620,7 @@ fn in_terminal(place: &Place, args: &[&str]) -> std::process::Child {
 
 /// Signatures whose wrappers take longer than a bar waits for.
 #[cfg(target_os = "linux")]
-fn many_signatures(place: &Place) {
+fn many_signatures(place: &Workdir) {
     let tensors = (0..4).map(|i| format!("x{i}: Tensor([n, m], float32)")).collect::<Vec<_>>().join(", ");
     let signatures: String = (0..150).map(|i| format!("f{i}({tensors})\n")).collect();
     place.write("many.txt", signatures);
@@ -626,7 +629,7 @@ fn many_signatures(place: &Place) {
 #[cfg(target_os = "linux")]
 #[test]
 fn long_work_shows_a_bar_on_a_terminal_and_takes_it_away() {
-    let place = Place::new();
+    let place = Workdir::new();
     many_signatures(&place);
     let wrap = ["wrap", "--signatures", "many.txt", "-o", "many.o"];
     let output = in_terminal(&place, &wrap).wait_with_output().unwrap();
@@ -654,7 +657,7 @@ fn long_work_shows_a_bar_on_a_terminal_and_takes_it_away() {
 fn packing_shows_its_bytes_on_a_terminal() {
     use std::io::Read;
 
-    let place = Place::new();
+    let place = Workdir::new();
     // nearly all of it is a hole, and it takes long to copy nevertheless
     let payload = fs::File::create(place.path("huge")).unwrap();
     payload.set_len(16 << 30).unwrap();

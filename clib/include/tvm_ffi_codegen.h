@@ -41,7 +41,7 @@ TFC_FUNCTION(kernel_bitcode);
 TFC_FUNCTION(kernel_address);
 TFC_FUNCTION(kernel_launch);
 TFC_FUNCTION(kernel_launch_on_cpu);
-TFC_FUNCTION(kernel_first_use);
+TFC_FUNCTION(kernel_prepare);
 TFC_FUNCTION(kernel_with_symbols);
 TFC_FUNCTION(kernel_prototype);
 TFC_FUNCTION(kernel_header);
@@ -150,7 +150,7 @@ static inline int32_t tfc_bytes_array(const TVMFFIByteArray* parts, int32_t num_
   return code;
 }
 
-/*! Takes the raised error: its message, and its parts as a JSON object (`kind`, `message`, `mistakes`, `symbols`,
+/*! Takes the raised error: its message, and its parts as a JSON object (`kind`, `message`, `errors`, `symbols`,
  * `target`), or None for an error of another origin. The caller releases both. */
 static inline void tfc_take_error(TfcBytes* message, TfcBytes* json) {
   TVMFFIObjectHandle error = NULL;

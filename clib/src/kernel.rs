@@ -94,7 +94,7 @@ impl Call {
             kernel = kernel.args(args.iter().cloned());
         }
         match self.returns {
-            Some(returns) => kernel.returning(returns),
+            Some(returns) => kernel.returns(returns),
             None => kernel,
         }
     }
@@ -298,9 +298,9 @@ fn launch_of(text: &str) -> Result<Launch> {
 /// A separate function that does the one-time work that kernels' first launches would otherwise do. Its signature is
 /// `NAME(device: device)`.
 #[tvm_ffi::export(crate = tvm_ffi)]
-fn tfc_kernel_first_use(kernels: Array<Obj<KernelObject>>) -> Result<Obj<KernelObject>> {
+fn tfc_kernel_prepare(kernels: Array<Obj<KernelObject>>) -> Result<Obj<KernelObject>> {
     let kernels: Vec<Kernel> = kernels.iter().map(|kernel| kernel.kernel()).collect();
-    KernelObject::make(Form::Ready(Kernel::first_use(&kernels)), Call::implied())
+    KernelObject::make(Form::Ready(Kernel::prepare(&kernels)), Call::implied())
 }
 
 /// The prototype that the kernel's C function must have, as JSON: `text`, the prototype; `params` (`name`, `type`,

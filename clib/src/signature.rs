@@ -3,7 +3,7 @@
 use codegen::diagnostic::Diagnostic;
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Obj, Object, Result};
-use codegen::spec::{Part, Place};
+use codegen::spec::{Part, SourceLocation};
 use codegen::{Signature, metadata};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,24 +30,24 @@ struct PlacedPart {
     function: String,
 }
 
-/// Parses a signature. `places` is a JSON list of `{"part", "file", "line", "function"}`, or an empty string. A part is
+/// Parses a signature. `locations` is a JSON list of `{"part", "file", "line", "function"}`, or an empty string. A part is
 /// `signature`, `result`, the name of a parameter, or `where[0]`.
 #[tvm_ffi::export(crate = tvm_ffi)]
-fn tfc_signature(text: &str, places: &str) -> Result<Obj<SignatureObject>> {
+fn tfc_signature(text: &str, locations: &str) -> Result<Obj<SignatureObject>> {
     let read = text.parse::<Signature>();
     let mut signature = read.map_err(|error| raised(&Diagnostic::of(&error).in_text(text)))?;
-    if !places.is_empty() {
-        let places: Vec<PlacedPart> =
-            serde_json::from_str(places).map_err(|error| other(format!("places: {error}")))?;
-        let places = places.iter().map(|place| Ok((part(&signature, &place.part)?, place_of(place))));
-        let places = places.collect::<Result<Vec<_>>>()?;
-        signature = signature.with_places(places).map_err(failure)?;
+    if !locations.is_empty() {
+        let locations: Vec<PlacedPart> =
+            serde_json::from_str(locations).map_err(|error| other(format!("locations: {error}")))?;
+        let locations = locations.iter().map(|location| Ok((part(&signature, &location.part)?, location_of(location))));
+        let locations = locations.collect::<Result<Vec<_>>>()?;
+        signature = signature.with_locations(locations).map_err(failure)?;
     }
     Obj::new(SignatureObject { signature })
 }
 
-fn place_of(place: &PlacedPart) -> Place {
-    Place::new(&place.file, place.line, &place.function)
+fn location_of(location: &PlacedPart) -> SourceLocation {
+    SourceLocation::new(&location.file, location.line, &location.function)
 }
 
 fn part(signature: &Signature, name: &str) -> Result<Part> {
@@ -60,7 +60,7 @@ fn part(signature: &Signature, name: &str) -> Result<Part> {
         "signature" => Ok(Part::Signature),
         "result" => Ok(Part::Result),
         _ => constraint.map(Part::Constraint).ok_or_else(|| {
-            other(format!("places: `{name}` is no part of `{signature}`; parts are `signature`, `result`, `where[0]`, and parameters"))
+            other(format!("locations: `{name}` is no part of `{signature}`; parts are `signature`, `result`, `where[0]`, and parameters"))
         }),
     }
 }
@@ -77,7 +77,7 @@ fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {
         "text": signature.to_string(),
         "name": signature.name(),
         "symbol": signature.symbol(),
-        "symbols": signature.symbols(),
+        "dim_vars": signature.dim_vars(),
         "parameters": metadata["parameters"],
         "type_schema": metadata["type_schema"],
         "arity": [fewest, most],

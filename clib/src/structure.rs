@@ -97,7 +97,7 @@ fn dims(dims: &[Dim]) -> Value {
 fn dim(of: &Dim) -> Value {
     match of {
         Dim::Const(number) => json!(number),
-        Dim::Symbol(name) => json!(name),
+        Dim::Var(name) => json!(name),
         Dim::Binary(op, x, y) => json!([op.sign(), dim(x), dim(y)]),
         // forms of later versions are given in the text form, which is never a dimension's name
         other => json!({ "text": other.to_string() }),

@@ -5,12 +5,12 @@
 
 use super::{codegen, dsl::program::*, host::Result};
 use cranelift_module::{FuncId, Linkage, Module};
-use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Library};
+use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Wrappers};
 use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
-fn add(module: &mut impl Module, program: &Program, mut library: Library) -> Result<Added<FuncId>> {
-    let native = |head: &Head| tvm_ffi_codegen::Kernel::symbol(&head.name).returning(KernelReturn::Status);
+fn add(module: &mut impl Module, program: &Program, mut library: Wrappers) -> Result<Added<FuncId>> {
+    let native = |head: &Head| tvm_ffi_codegen::Kernel::symbol(&head.name).returns(KernelReturn::Status);
     for kernel in &program.kernels {
         let mut outside = Vec::new();
         for Outside { head, effect } in &kernel.outside {
@@ -34,7 +34,8 @@ fn signature(program: &Program, kernel: &Kernel, head: &Head) -> Result<Signatur
     let result = head.result.as_ref().map_or("None".to_owned(), type_text);
     let limits = if head.constraints.is_empty() { String::new() } else { format!("where {}", list(&head.constraints)) };
     let signature: Signature = format!("{}({}) -> {result} {limits}", head.name, params.join(", ")).parse()?;
-    Ok(signature.with_place(spec::Part::Signature, spec::Place::new(&program.file, head.line, &kernel.head.name))?)
+    Ok(signature
+        .with_location(spec::Part::Signature, spec::SourceLocation::new(&program.file, head.line, &kernel.head.name))?)
 }
 
 fn type_text(ty: &Type) -> String {
@@ -58,7 +59,7 @@ fn list<T: ToString>(items: &[T]) -> String {
 /// The kernels as functions of this process.
 pub fn compile(program: &Program) -> Result<runtime::Module> {
     let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
-    let added = add(&mut module, program, Library::in_process())?;
+    let added = add(&mut module, program, Wrappers::in_process())?;
     // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the
     // signatures.
     Ok(unsafe { cranelift::finish(module, [added], ())? })
@@ -69,6 +70,6 @@ pub fn compile(program: &Program) -> Result<runtime::Module> {
 /// Writes the kernels as a shared library, with metadata and docs.
 pub fn write_library(program: &Program, path: &std::path::Path) -> Result {
     let mut module = codegen::object_module()?;
-    add(&mut module, program, Library::new())?;
+    add(&mut module, program, Wrappers::new())?;
     Ok(artifact::Linker::new(artifact::Triple::host()).object(module.finish().emit()?).link(path)?)
 }

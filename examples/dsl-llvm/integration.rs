@@ -5,12 +5,12 @@
 
 use super::{codegen, dsl::program::*, host::Result};
 use inkwell::module::{Linkage, Module};
-use tvm_ffi_codegen::embed::{Added, llvm, llvm::Library};
+use tvm_ffi_codegen::embed::{Added, llvm, llvm::Wrappers};
 use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
-fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Library<'ctx>) -> Result<Added<String>> {
-    let native = |head: &Head| tvm_ffi_codegen::Kernel::symbol(&head.name).returning(KernelReturn::Status);
+fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Wrappers<'ctx>) -> Result<Added<String>> {
+    let native = |head: &Head| tvm_ffi_codegen::Kernel::symbol(&head.name).returns(KernelReturn::Status);
     for kernel in &program.kernels {
         let mut outside = Vec::new();
         for Outside { head, effect } in &kernel.outside {
@@ -34,7 +34,8 @@ fn signature(program: &Program, kernel: &Kernel, head: &Head) -> Result<Signatur
     let result = head.result.as_ref().map_or("None".to_owned(), type_text);
     let limits = if head.constraints.is_empty() { String::new() } else { format!("where {}", list(&head.constraints)) };
     let signature: Signature = format!("{}({}) -> {result} {limits}", head.name, params.join(", ")).parse()?;
-    Ok(signature.with_place(spec::Part::Signature, spec::Place::new(&program.file, head.line, &kernel.head.name))?)
+    Ok(signature
+        .with_location(spec::Part::Signature, spec::SourceLocation::new(&program.file, head.line, &kernel.head.name))?)
 }
 
 fn type_text(ty: &Type) -> String {
@@ -57,7 +58,7 @@ fn list<T: ToString>(items: &[T]) -> String {
 
 /// The kernels as functions of this process.
 pub fn compile(unit: &codegen::Unit<'_>, program: &Program) -> Result<runtime::Module> {
-    let added = add(&unit.module, program, Library::in_process())?;
+    let added = add(&unit.module, program, Wrappers::in_process())?;
     unit.optimise()?;
     // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the
     // signatures.
@@ -68,6 +69,6 @@ pub fn compile(unit: &codegen::Unit<'_>, program: &Program) -> Result<runtime::M
 
 /// Writes the kernels as a shared library, with metadata and docs.
 pub fn write_library(unit: &codegen::Unit<'_>, program: &Program, path: &std::path::Path) -> Result {
-    add(&unit.module, program, Library::new())?;
+    add(&unit.module, program, Wrappers::new())?;
     Ok(artifact::Linker::new(artifact::Triple::host()).object(unit.object()?).link(path)?)
 }

@@ -9,18 +9,18 @@
 //! `kernels.dsl` shows the language.
 
 mod check;
+mod error;
 mod lexer;
-mod mistake;
 mod parser;
 pub mod program;
 mod syntax;
 
-pub use mistake::Mistake;
+pub use error::PartError;
 pub use program::Program;
 
 /// Reads a program. `file` is its name in places.
-pub fn read(file: &str, text: &str) -> Result<Program, Mistake> {
-    let mistake = |(place, problem): (syntax::Place, String)| Mistake::new(file, text, place, problem);
-    let items = lexer::tokens(text).and_then(parser::parse).map_err(mistake)?;
-    check::check(file, &items).map_err(mistake)
+pub fn read(file: &str, text: &str) -> Result<Program, PartError> {
+    let error = |(place, problem): (syntax::Place, String)| PartError::new(file, text, place, problem);
+    let items = lexer::tokens(text).and_then(parser::parse).map_err(error)?;
+    check::check(file, &items).map_err(error)
 }

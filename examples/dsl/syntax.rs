@@ -9,7 +9,7 @@ pub struct Place {
     pub column: u32,
 }
 
-/// A mistake on the way: its place, and the problem.
+/// An error on the way: its place, and the problem.
 pub type Result<T> = std::result::Result<T, (Place, String)>;
 
 pub enum Item {

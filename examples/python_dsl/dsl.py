@@ -22,8 +22,8 @@ class Kernel:
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
         file, name = inspect.getsourcefile(function), tree.name
 
-        def place(node: ast.AST) -> tfc.Place:
-            return tfc.Place(file, first + node.lineno - 1, name)
+        def place(node: ast.AST) -> tfc.SourceLocation:
+            return tfc.SourceLocation(file, first + node.lineno - 1, name)
 
         types = {arg.arg: ast.literal_eval(arg.annotation) for arg in tree.args.args}
         places = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}

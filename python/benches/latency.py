@@ -85,7 +85,7 @@ def main() -> None:
                 def make(number: int) -> Callable[..., None]:
                     path = os.path.join(folder, f"{linker}{number}.so")
                     wrap = [sys.argv[1], "wrap", "--signature", TEXT, "--kernel", saxpy.symbol, "--linker", linker]
-                    subprocess.run([*wrap, "--link", os.path.join(folder, "k.o"), "-o", path], check=True)
+                    subprocess.run([*wrap, "--object", os.path.join(folder, "k.o"), "-o", path], check=True)
                     return tvm_ffi.load_module(path).saxpy
 
                 return make

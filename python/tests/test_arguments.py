@@ -51,11 +51,11 @@ KERNEL = tfc.Kernel.symbol("f")
         (lambda: tfc.Kernel.address("f"), TypeError, "address: expected an address"),
         (lambda: tfc.Kernel.launch("launch f", "k.cubin"), TypeError, "images: expected bytes, as"),
         (lambda: tfc.Kernel.launch_on_cpu("launch f", "f"), TypeError, "function: expected a Kernel"),
-        (lambda: tfc.Kernel.first_use(KERNEL), TypeError, "kernels: expected a list of Kernels"),
+        (lambda: tfc.Kernel.prepare(KERNEL), TypeError, "kernels: expected a list of Kernels"),
         (lambda: tfc.Kernel.cuda(b"", "f", grid=[]), ValueError, "grid: expected one to three extents, got 0"),
         (lambda: tfc.Kernel.cuda(b"", "f", grid=lambda: 1), TypeError, "grid: expected numbers or expressions such as"),
         (lambda: tfc.Kernel.cuda(b"", "f", block=1.5), TypeError, "block: expected an int, or an expression as a str"),
-        (lambda: tfc.Kernel.cuda(b"", "f", shared=[1]), TypeError, "shared: expected an int"),
+        (lambda: tfc.Kernel.cuda(b"", "f", shared_memory=[1]), TypeError, "shared: expected an int"),
         (lambda: tfc.Kernel.cuda(b"", "f", priority="high"), TypeError, "priority: expected an int, got 'high'"),
         (lambda: tfc.Library(target="nowhere"), None, ""),
         (lambda: tfc.Library(target="nowhere").object(), ValueError, "target: expected a triple such as `x86_64-unknown-linux-gnu`, got `nowhere`"),
@@ -73,7 +73,7 @@ KERNEL = tfc.Kernel.symbol("f")
         (lambda: tfc.Cache(3), TypeError, "folder: expected a path, got 3"),
         (lambda: tfc.Cache("cache", "1 GB"), TypeError, "max_bytes: expected an int, got '1 GB'"),
         (lambda: tfc.Signature(b"f()"), TypeError, "text: expected a str, got b'f()'"),
-        (lambda: tfc.Signature("f()", places={"signature": 3}), TypeError, "places['signature']: expected a tvm_ffi_codegen.Place"),
+        (lambda: tfc.Signature("f()", locations={"signature": 3}), TypeError, "locations['signature']: expected a tvm_ffi_codegen.SourceLocation"),
         (lambda: tfc.Signature.build("f", {"x": 3}), TypeError, "parameters['x']: expected a type as a str"),
         (lambda: tfc.Signature.build("f", {}, where="n > 0"), TypeError, "where: expected a list of str, got 'n > 0'"),
         (lambda: tfc.python_callable("f"), TypeError, "source: expected a tvm_ffi.Module, or a function of tvm_ffi_codegen.compile, got 'f'"),
@@ -110,8 +110,8 @@ def test_dtypes_of_frameworks_are_types():
 
 def test_numbers_of_numpy_are_extents_and_addresses():
     image = b".version 8.0\n.target sm_80\n.visible .entry f() { ret; }\n"
-    kernel = tfc.Kernel.cuda(image, "f", grid=np.int64(3), block=(np.int32(32), "2"), shared=np.uint8(64), args=[])
-    assert "grid=(3) block=(32, 2) shared=64" in repr(kernel)
+    kernel = tfc.Kernel.cuda(image, "f", grid=np.int64(3), block=(np.int32(32), "2"), shared_memory=np.uint8(64), args=[])
+    assert "grid=(3) block=(32, 2) shared_memory=64" in repr(kernel)
     libc = ctypes.CDLL(None)
     address = np.uint64(ctypes.cast(libc.labs, ctypes.c_void_p).value)
     assert tfc.compile(F, tfc.Kernel.address(address, keep_alive=libc))(-4) == 4

@@ -71,7 +71,7 @@ def test_broken_libraries_are_made_again(saxpy, tmp_path):
 
 def test_failures_leave_nothing(tmp_path):
     cache = tfc.Cache(tmp_path)
-    with pytest.raises(tfc.UndefinedSymbol):
+    with pytest.raises(tfc.UndefinedSymbolError):
         tfc.compile(SAXPY, KERNEL, cache=cache)
     with pytest.raises(tfc.CodegenError, match="an address"):
         tfc.compile(SAXPY, tfc.Kernel.address(4096), cache=cache)

@@ -107,12 +107,12 @@ def test_a_status_becomes_an_error(cc):
 
 def test_undefined_symbols_are_listed(cc):
     source = "void nobody(void); void f(void) { nobody(); }"
-    with pytest.raises(tfc.UndefinedSymbol) as raised:
+    with pytest.raises(tfc.UndefinedSymbolError) as raised:
         tfc.compile("f()", tfc.Kernel.symbol("f"), objects=[cc.object(source)])
     assert str(raised.value).startswith("undefined symbol: `nobody` (referred to by ")
     (symbol,) = raised.value.symbols
     assert symbol.name == "nobody" and "f" in symbol.references[0]
-    with pytest.raises(tfc.UndefinedSymbol) as raised:
+    with pytest.raises(tfc.UndefinedSymbolError) as raised:
         tfc.compile("g()", tfc.Kernel.symbol("nobody_has_this"))
     assert [symbol.name for symbol in raised.value.symbols] == ["nobody_has_this"]
 
@@ -126,14 +126,14 @@ def test_bad_input_is_an_error(saxpy):
         tfc.Kernel.object([], "f")
     with pytest.raises(tfc.KernelError) as raised:
         tfc.compile("f(x: Tensor([...], float32))", tfc.Kernel.symbol("f", convention="memref"), objects=saxpy)
-    assert raised.value.mistakes
+    assert raised.value.errors
     with pytest.raises(ValueError, match="backend"):
         tfc.compile("f()", tfc.Kernel.check_only(), backend="gcc")
 
 
 def test_errors_end_in_the_places_of_the_caller():
-    places = {"signature": tfc.Place("model.py", 3, "forward"), "x": tfc.Place("model.py", 7, "forward")}
-    function = tfc.compile(tfc.Signature(SAXPY, places=places), tfc.Kernel.check_only())
+    locations = {"signature": tfc.SourceLocation("model.py", 3, "forward"), "x": tfc.SourceLocation("model.py", 7, "forward")}
+    function = tfc.compile(tfc.Signature(SAXPY, locations=locations), tfc.Kernel.check_only())
     with pytest.raises(TypeError) as raised:
         function(1.0, None, None)
     lines = traceback.extract_tb(raised.value.__traceback__)
@@ -186,7 +186,7 @@ def test_objects_serve_every_kernel_that_refers_to_symbols(cc):
             tfc.compile(f, tfc.Kernel.symbol("add", args=args), objects=objects)(x, y, 0)
         elif objects:
             tfc.compile(f, tfc.Kernel.object(block, "add", args=args), objects=objects)(x, y, 0)
-    with pytest.raises(tfc.UndefinedSymbol) as raised:
+    with pytest.raises(tfc.UndefinedSymbolError) as raised:
         tfc.compile(signature, tfc.Kernel.launch_on_cpu(launch, tfc.Kernel.symbol("add")), objects=block)
     assert [symbol.name for symbol in raised.value.symbols] == ["add_one"]
 
@@ -207,7 +207,7 @@ def test_addresses_stand_for_symbols(cc):
     seen = weakref.ref(owner)
     symbols = {"twice": twice, "table": ctypes.addressof(table)}
     signature = "f(n: int64) -> int64"
-    with pytest.raises(tfc.UndefinedSymbol):
+    with pytest.raises(tfc.UndefinedSymbolError):
         tfc.compile(signature, tfc.Kernel.symbol("f"), objects=one)
     by_call = tfc.compile(signature, tfc.Kernel.symbol("f"), objects=one, symbols=symbols)
     by_kernel = tfc.compile(signature, tfc.Kernel.object(one, "f", symbols=symbols))
@@ -228,7 +228,7 @@ def test_addresses_stand_for_symbols(cc):
         tfc.Library().add(signature, kernel).object()
     with pytest.raises(ValueError, match="symbols: expected none with a cache"):
         tfc.compile(signature, tfc.Kernel.symbol("f"), symbols={"twice": 1}, cache=tfc.Cache(cc.folder / "cache"))
-    # two addresses of one name are a mistake
+    # two addresses of one name are an error
     with pytest.raises(tfc.LinkError, match="`twice` is defined twice: by the address 0x10000000000, and by the address 0x1"):
         tfc.compile(signature, kernel, symbols={"twice": 1})
 

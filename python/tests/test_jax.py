@@ -117,7 +117,7 @@ def test_vmap_is_what_was_asked_for(module, functions):
     assert pooled.shape == (3, 2, 2) and pooled[0].tolist() == [[4, 4], [1, 1]]
 
 
-def test_mistakes_of_calls_are_errors(functions):
+def test_errors_of_calls_are_errors(functions):
     with pytest.raises(ValueError, match=r"expected 4 for `z.shape\[0\]`, n, got 5"):
         jax.jit(functions["sub"])(X, jnp.ones(5))
     with pytest.raises(ValueError, match="expected c > 0, got 0 and 0"):

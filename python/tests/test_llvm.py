@@ -99,7 +99,7 @@ def test_the_backend_makes_functions_objects_and_libraries(saxpy):
     for target in ("aarch64-pc-windows-msvc", "riscv64gc-unknown-linux-gnu", "aarch64-apple-darwin"):
         other = tfc.Library(backend="llvm", target=target).add(SAXPY, kernel).object()
         assert [function["name"] for function in tfc.inspect(other)["functions"]] == ["saxpy"]
-    with pytest.raises(tfc.UnsupportedTarget, match="s390x"):
+    with pytest.raises(tfc.UnsupportedTargetError, match="s390x"):
         tfc.Library(backend="llvm", target="s390x-unknown-linux-gnu").add(SAXPY, kernel).object()
     assert "define" in tfc.explain(SAXPY, stage="llvm", backend="llvm")
 
@@ -135,7 +135,7 @@ def test_what_llvm_refuses_is_an_error(cc):
     assert "another type" in refused(tfc.Kernel.llvm_ir("define void @kernel() { ret void }", "kernel", **returns))
     foreign = 'target triple = "aarch64-unknown-linux-gnu"\n' + KERNEL
     assert "expected a module for this machine" in refused(tfc.Kernel.llvm_ir(foreign, "kernel", **returns))
-    with pytest.raises(tfc.UndefinedSymbol, match="doesn't define it; it defines `kernel`") as raised:
+    with pytest.raises(tfc.UndefinedSymbolError, match="doesn't define it; it defines `kernel`") as raised:
         tfc.compile(SIGNATURE, tfc.Kernel.llvm_ir(KERNEL, "nobody", **returns))
     assert [symbol.name for symbol in raised.value.symbols] == ["nobody"]
 
@@ -205,14 +205,14 @@ def test_without_the_library_the_error_says_what_was_tried(tmp_path):
         lambda: tfc.explain("f()", stage="asm", backend="llvm"),
         lambda: tfc.compile("f()", tfc.Kernel.check_only(), backend="llvm", cache=tfc.Cache({str(tmp_path / 'cache')!r})),
     ):
-        with pytest.raises(tfc.LlvmNotFound) as raised:
+        with pytest.raises(tfc.LlvmNotFoundError) as raised:
             use()
         for text in ("LLVM 22.1", "libllvm22", "TVM_FFI_CODEGEN_LIBLLVM", {f"{none}: cannot open"!r}, "No such file"):
             assert text in str(raised.value), raised.value
-        assert raised.value.details["kind"] == "LlvmNotFound"
+        assert raised.value.details["kind"] == "LlvmNotFoundError"
     for file, problem in (({str(other)!r}, "it is LLVM 21.1.8"), ("libm.so.6", "it is no LLVM")):
         os.environ["TVM_FFI_CODEGEN_LIBLLVM"] = file
-        with pytest.raises(tfc.LlvmNotFound, match=problem):
+        with pytest.raises(tfc.LlvmNotFoundError, match=problem):
             tfc.llvm_version()
     # whoever names the right one has it
     del os.environ["TVM_FFI_CODEGEN_LIBLLVM"]

@@ -1,4 +1,4 @@
-"""Signatures, their parts and their mistakes."""
+"""Signatures, their parts and their errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conftest import SAXPY
 def test_a_signature_tells_its_parts():
     signature = tfc.Signature(SAXPY)
     assert (signature.name, signature.symbol, signature.text) == ("saxpy", "__tvm_ffi_saxpy", SAXPY)
-    assert signature.symbols == ["n"] and signature.arity == (3, 3) and signature.returns is None
+    assert signature.dim_vars == ["n"] and signature.arity == (3, 3) and signature.returns is None
     assert signature.parameters[1] == tfc.Parameter("x", "Tensor([n], float32)", None)
     assert signature == tfc.Signature(signature.text) and hash(signature) == hash(tfc.Signature(SAXPY))
     assert signature != tfc.Signature("f()") and signature != SAXPY
@@ -52,7 +52,7 @@ def test_marks_tell_the_use_of_tensors_and_keywords():
         tfc.Signature.build("f", {}, keyword_only="z")
     with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: Tensor([], int8, out=True, inout=True))")
-    assert raised.value.mistakes[0].column == 33
+    assert raised.value.errors[0].column == 33
 
 
 def test_prototypes_are_those_of_conventions():
@@ -72,32 +72,32 @@ def test_prototypes_are_those_of_conventions():
         tfc.Signature(SAXPY).prototype(returns="maybe")
 
 
-def test_mistakes_are_values():
+def test_errors_are_values():
     with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: Tensor([n], fp16))")
     assert isinstance(raised.value, ValueError) and isinstance(raised.value, tfc.CodegenError)
-    (mistake,) = raised.value.mistakes
-    assert (mistake.path, mistake.line, mistake.column, mistake.span) == (None, 1, 18, (17, 21))
-    assert (mistake.expected, mistake.got) == ("a dtype", "`fp16`")
-    assert "did you mean `float16`" in mistake.message
+    (error,) = raised.value.errors
+    assert (error.path, error.line, error.column, error.span) == (None, 1, 18, (17, 21))
+    assert (error.expected, error.got) == ("a dtype", "`fp16`")
+    assert "did you mean `float16`" in error.message
 
     with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: fp16,\n  y int8)")
-    first, second = raised.value.mistakes
+    first, second = raised.value.errors
     assert (first.line, first.column, first.got) == (1, 6, "`fp16`")
     assert (second.line, second.column, second.expected, second.got) == (2, 5, "`:`", "`int8`")
 
     with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: Tensor([n], float32, align=3),\n  y: Tensor([-1], int8))")
-    first, second = raised.value.mistakes
+    first, second = raised.value.errors
     assert (first.path, first.expected, first.got) == ("x.align", "a power of two", "3")
     assert (second.path, second.line, second.column) == ("y.shape[0]", 2, 14)
 
 
 def test_places_are_parts_of_signatures():
-    place = tfc.Place("model.py", 7, "forward")
-    tfc.Signature(SAXPY, places={"signature": place, "x": place})
+    location = tfc.SourceLocation("model.py", 7, "forward")
+    tfc.Signature(SAXPY, locations={"signature": location, "x": location})
     with pytest.raises(tfc.CodegenError, match="`z` is no part"):
-        tfc.Signature(SAXPY, places={"z": place})
+        tfc.Signature(SAXPY, locations={"z": location})
     with pytest.raises(tfc.CodegenError, match="no part"):
-        tfc.Signature(SAXPY, places={"where[0]": place})
+        tfc.Signature(SAXPY, locations={"where[0]": location})

@@ -130,8 +130,8 @@ def test_matmul_has_a_grid_of_two_extents_and_shared_memory():
     bind = {"stride_a": "k", "stride_b": "n", "stride_c": "n"}
     kernel = tfc.triton.from_compiled(compiled, signature, grid=["ceil_div(m, 64)", "ceil_div(n, 64)"], bind=bind)
     text = launch(signature, kernel)
-    assert text.startswith("launch matmul grid=(ceil_div(m, 64), ceil_div(n, 64)) block=256 shared=")
-    assert compiled.metadata.shared > 0 and f"shared={compiled.metadata.shared} " in text
+    assert text.startswith("launch matmul grid=(ceil_div(m, 64), ceil_div(n, 64)) block=256 shared_memory=")
+    assert compiled.metadata.shared > 0 and f"shared_memory={compiled.metadata.shared} " in text
     assert "int32(m), int32(n), int32(k), int32(k), int32(n), int32(n), null, null" in text
 
 

@@ -32,11 +32,11 @@ def through_pickle(value):
 
 @pytest.mark.parametrize("made_again", [through_pickle, copy.copy, copy.deepcopy])
 def test_signatures_are_values(made_again):
-    places = {"signature": tfc.Place("model.py", 3, "forward"), "x": tfc.Place("model.py", 7, "forward")}
-    signature = tfc.Signature(SAXPY + " where n > 0", places=places)
+    locations = {"signature": tfc.SourceLocation("model.py", 3, "forward"), "x": tfc.SourceLocation("model.py", 7, "forward")}
+    signature = tfc.Signature(SAXPY + " where n > 0", locations=locations)
     again = made_again(signature)
     assert again == signature and hash(again) == hash(signature) and repr(again) == repr(signature)
-    # places are parts of it
+    # locations are parts of it
     with pytest.raises(TypeError) as raised:
         tfc.compile(again, tfc.Kernel.check_only())(1.0, None, None)
     lines = traceback.extract_tb(raised.value.__traceback__)
@@ -55,7 +55,7 @@ def test_kernels_are_values(made_again, saxpy, cc):
         f"Kernel.launch_on_cpu('{LAUNCH}', Kernel.object([<{len(add)} bytes>], 'add'))": tfc.Kernel.launch_on_cpu(
             LAUNCH, tfc.Kernel.object(add, "add")
         ),
-        f"Kernel.first_use([Kernel.launch('launch f', [<{len(PTX)} bytes>])])": tfc.Kernel.first_use([tfc.Kernel.launch("launch f", PTX)]),
+        f"Kernel.prepare([Kernel.launch('launch f', [<{len(PTX)} bytes>])])": tfc.Kernel.prepare([tfc.Kernel.launch("launch f", PTX)]),
     }
     again = {shown: made_again(kernel) for shown, kernel in kernels.items()}
     assert [repr(kernel) for kernel in again.values()] == list(kernels)
@@ -83,34 +83,34 @@ def test_addresses_are_copied_and_not_pickled(cc):
 
 
 @pytest.mark.parametrize("made_again", [through_pickle, copy.copy, copy.deepcopy])
-def test_errors_keep_their_mistakes(made_again, cc):
+def test_errors_keep_their_errors(made_again, cc):
     with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: fp16,\n  y: int99)")
     error = raised.value
     again = made_again(error)
     assert type(again) is type(error) and str(again) == str(error) and repr(again) == repr(error)
-    assert again.mistakes == error.mistakes and len(again.mistakes) == 2 and again.details == error.details
-    with pytest.raises(tfc.UndefinedSymbol) as raised:
+    assert again.errors == error.errors and len(again.errors) == 2 and again.details == error.details
+    with pytest.raises(tfc.UndefinedSymbolError) as raised:
         tfc.compile("f()", tfc.Kernel.object(cc.object("void nobody(void); void f(void) { nobody(); }"), "f"))
     again = made_again(raised.value)
     assert [of.name for of in again.symbols] == ["nobody"] and again.symbols == raised.value.symbols
     # one that was made in Python has no parts
-    assert made_again(tfc.KernelError("text")).args == ("text",) and made_again(tfc.KernelError("text")).mistakes == []
+    assert made_again(tfc.KernelError("text")).args == ("text",) and made_again(tfc.KernelError("text")).errors == []
 
 
 def test_another_process_reads_what_was_pickled(saxpy, tmp_path):
     try:
         tfc.Signature("f(x: fp16)")
     except tfc.SignatureError as error:
-        mistake = error
+        error = error
     path = tmp_path / "values"
-    path.write_bytes(pickle.dumps((tfc.Signature(SAXPY), tfc.Kernel.object(saxpy, "saxpy_kernel"), mistake)))
+    path.write_bytes(pickle.dumps((tfc.Signature(SAXPY), tfc.Kernel.object(saxpy, "saxpy_kernel"), error)))
     script = f"""
 import pickle, numpy as np, tvm_ffi_codegen as tfc
-signature, kernel, mistake = pickle.load(open({str(path)!r}, "rb"))
+signature, kernel, error = pickle.load(open({str(path)!r}, "rb"))
 x, y = np.arange(4, dtype="float32"), np.ones(4, "float32")
 tfc.compile(signature, kernel)(2.0, x, y)
-assert y.tolist() == [1, 3, 5, 7] and mistake.mistakes[0].got == "`fp16`"
+assert y.tolist() == [1, 3, 5, 7] and error.errors[0].got == "`fp16`"
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 

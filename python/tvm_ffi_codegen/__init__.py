@@ -13,18 +13,18 @@ from .errors import (
     CodegenError,
     KernelError,
     LinkError,
-    LlvmNotFound,
-    Mistake,
+    LlvmNotFoundError,
+    ErrorDetail,
     SignatureError,
     Symbol,
-    UndefinedSymbol,
-    UnsupportedTarget,
+    UndefinedSymbolError,
+    UnsupportedTargetError,
 )
 from .functions import FunctionInfo, functions
 from .kernel import Kernel
 from .library import Cache, Library, compile
 from .look import Explanation, build_info, explain, inspect, install_cpu_allocator, llvm_version
-from .signature import CParameter, Parameter, Place, Prototype, Signature
+from .signature import CParameter, Parameter, SourceLocation, Prototype, Signature
 
 __version__: str = build_info()["version"]
 
@@ -39,16 +39,16 @@ __all__ = [
     "KernelError",
     "Library",
     "LinkError",
-    "LlvmNotFound",
-    "Mistake",
+    "LlvmNotFoundError",
+    "ErrorDetail",
     "Parameter",
-    "Place",
+    "SourceLocation",
     "Prototype",
     "Signature",
     "SignatureError",
     "Symbol",
-    "UndefinedSymbol",
-    "UnsupportedTarget",
+    "UndefinedSymbolError",
+    "UnsupportedTargetError",
     "build_info",
     "compile",
     "explain",

@@ -9,7 +9,7 @@ from typing import Any
 import tvm_ffi
 
 from . import _check
-from ._symbols import Numbers, Symbols, names
+from ._dim_vars import Numbers, DimVars, names
 from .compiled import CompiledFunction
 from .functions import of_module
 from .signature import Signature, as_signature
@@ -123,28 +123,28 @@ class Operator:
                 return f"no input has `{unknown[0]}`, a size of `{of.name}`"
         return None
 
-    def symbols(
+    def dim_vars(
         self,
         numbers: Numbers,
         values: Mapping[str, Any],
         strides_of: Callable[[Any], Sequence[Any]] | None = None,
-    ) -> Symbols:
-        """The symbols of a call, of the values of parameters by their names; outputs may be left out.
+    ) -> DimVars:
+        """The dim_vars of a call, of the values of parameters by their names; outputs may be left out.
 
         Without ``strides_of`` tensors are compact.
         """
         integers = {of.name: values[of.name] for of in self.parameters if group(of.type) == "int" and of.name in values}
-        symbols = Symbols(numbers, integers)
+        dim_vars = DimVars(numbers, integers)
         for of in self.parameters:
             if of.name in values:
-                _match(symbols, of.type, values[of.name], of.name, strides_of, may_defer=True)
-        symbols.settle()
-        symbols.constrain(self.where)
-        return symbols
+                _match(dim_vars, of.type, values[of.name], of.name, strides_of, may_defer=True)
+        dim_vars.settle()
+        dim_vars.constrain(self.where)
+        return dim_vars
 
-    def sizes(self, symbols: Symbols, type: Mapping[str, Any], path: str) -> list[Any]:
+    def sizes(self, dim_vars: DimVars, type: Mapping[str, Any], path: str) -> list[Any]:
         """The sizes of a tensor that is made for a call."""
-        sizes = [symbols.compute(dim) for dim in type["shape"]]
+        sizes = [dim_vars.compute(dim) for dim in type["shape"]]
         if None in sizes:
             raise ValueError(f"the arguments of `{self.name}` don't determine the sizes of `{path}`")
         return sizes
@@ -200,7 +200,7 @@ def _names_of(type: Mapping[str, Any]) -> set[str]:
 
 
 def _match(
-    symbols: Symbols,
+    dim_vars: DimVars,
     type: Mapping[str, Any],
     value: Any,
     path: str,
@@ -211,34 +211,34 @@ def _match(
     kind = type["kind"]
     if kind == "optional":
         if value is not None:
-            _match(symbols, type["of"][0], value, path, strides_of, may_defer)
+            _match(dim_vars, type["of"][0], value, path, strides_of, may_defer)
     elif kind == "tuple":
         for number, (inner, item) in enumerate(zip(type["of"], value)):
-            _match(symbols, inner, item, f"{path}[{number}]", strides_of, may_defer)
+            _match(dim_vars, inner, item, f"{path}[{number}]", strides_of, may_defer)
     elif kind in ("array", "list"):
         for number, item in enumerate(value):
-            _match(symbols, type["of"][0], item, f"{path}[{number}]", strides_of, may_defer=False)
+            _match(dim_vars, type["of"][0], item, f"{path}[{number}]", strides_of, may_defer=False)
     elif kind in ("tensor", "shape") and type["shape"] is not None:
         sizes = value.shape if kind == "tensor" else value
         if len(sizes) != len(type["shape"]):
             raise ValueError(f"expected {len(type['shape'])} dimensions for `{path}`, got {len(sizes)}")
         entry = f"{path}.shape" if kind == "tensor" else path
         for number, (dim, size) in enumerate(zip(type["shape"], sizes)):
-            symbols.match(dim, size, f"{entry}[{number}]", may_defer=may_defer)
+            dim_vars.match(dim, size, f"{entry}[{number}]", may_defer=may_defer)
         if kind == "tensor" and isinstance(type["strides"], list):
             strides = _compact(sizes) if strides_of is None else strides_of(value)
             for number, (dim, stride) in enumerate(zip(type["strides"], strides)):
-                _match_stride(symbols, dim, sizes, stride, f"{path}.strides[{number}]", number, may_defer)
+                _match_stride(dim_vars, dim, sizes, stride, f"{path}.strides[{number}]", number, may_defer)
 
 
 def _match_stride(
-    symbols: Symbols, dim: Any, sizes: Sequence[Any], stride: Any, path: str, number: int, may_defer: bool
+    dim_vars: DimVars, dim: Any, sizes: Sequence[Any], stride: Any, path: str, number: int, may_defer: bool
 ) -> None:
-    # a dimension of a single element may have any stride, which a symbol alone takes all the same (C10.18)
+    # a dimension of a single element may have any stride, which a dimension variable alone takes all the same (C10.18)
     is_excused = sizes[number] == 1 or any(size == 0 for size in sizes)
-    is_first = isinstance(dim, str) and dim not in symbols.values
+    is_first = isinstance(dim, str) and dim not in dim_vars.values
     if is_first or not is_excused:
-        symbols.match(dim, stride, path, is_stride=True, may_defer=may_defer)
+        dim_vars.match(dim, stride, path, is_stride=True, may_defer=may_defer)
 
 
 def _compact(sizes: Sequence[Any]) -> list[Any]:

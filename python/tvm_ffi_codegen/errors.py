@@ -10,7 +10,7 @@ import tvm_ffi
 
 
 @dataclass(frozen=True)
-class Mistake:
+class ErrorDetail:
     """One error of a signature, a kernel or a launch."""
 
     #: The problem in words, and what would be right.
@@ -58,14 +58,14 @@ class CodegenError(Exception):
         return type(self), self.args, {**kept, "_details": self.details}
 
     @property
-    def mistakes(self) -> list[Mistake]:
+    def errors(self) -> list[ErrorDetail]:
         """All errors, if there are several."""
 
-        def mistake(of: dict[str, Any]) -> Mistake:
+        def error(of: dict[str, Any]) -> ErrorDetail:
             span = of["span"]
-            return Mistake(**{**of, "span": None if span is None else tuple(span)})
+            return ErrorDetail(**{**of, "span": None if span is None else tuple(span)})
 
-        return [mistake(of) for of in self.details.get("mistakes", [])]
+        return [error(of) for of in self.details.get("errors", [])]
 
     @property
     def symbols(self) -> list[Symbol]:
@@ -74,22 +74,22 @@ class CodegenError(Exception):
 
 
 class SignatureError(CodegenError, ValueError):
-    """A signature's text doesn't follow the grammar, or the signature is invalid. :attr:`mistakes` lists all errors."""
+    """A signature's text doesn't follow the grammar, or the signature is invalid. :attr:`errors` lists all errors."""
 
 
 class KernelError(CodegenError, ValueError):
     """A kernel doesn't fit its signature, a launch its image, or a name is taken."""
 
 
-class UndefinedSymbol(CodegenError, LookupError):
+class UndefinedSymbolError(CodegenError, LookupError):
     """Symbols are undefined: :attr:`symbols` lists all of them."""
 
 
-class UnsupportedTarget(CodegenError, ValueError):
+class UnsupportedTargetError(CodegenError, ValueError):
     """No code generator or linker supports the target."""
 
 
-class LlvmNotFound(CodegenError, RuntimeError):
+class LlvmNotFoundError(CodegenError, RuntimeError):
     """LLVM's library is not installed, or not found; the message says which files were tried."""
 
 
@@ -97,5 +97,5 @@ class LinkError(CodegenError, RuntimeError):
     """An object can't be read, or objects can't be linked."""
 
 
-for _class in (CodegenError, SignatureError, KernelError, UndefinedSymbol, UnsupportedTarget, LlvmNotFound, LinkError):
+for _class in (CodegenError, SignatureError, KernelError, UndefinedSymbolError, UnsupportedTargetError, LlvmNotFoundError, LinkError):
     tvm_ffi.register_error(f"tvm_ffi_codegen.{_class.__name__}", _class)

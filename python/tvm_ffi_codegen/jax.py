@@ -18,7 +18,7 @@ import tvm_ffi
 
 from ._native import function as native
 from ._operator import REQUIRED, Operator, OperatorParameter, group
-from ._symbols import Numbers, Symbols
+from ._dim_vars import Numbers, DimVars
 from .signature import Signature
 
 __all__ = ["register"]
@@ -126,7 +126,7 @@ class _Target:
                 attributes[of.name] = _ATTRIBUTES[kind](value)
             else:
                 constants[of.name] = _constant(self.of.name, of, value)
-        symbols = self.of.symbols(Numbers(), values)
+        dim_vars = self.of.dim_vars(Numbers(), values)
         shapes = []
         aliases = {}
         written = [of for of in self.of.written if of.access == "out" or of.name in places]
@@ -135,8 +135,8 @@ class _Target:
                 aliases[places[of.name]] = number
                 shapes.append(jax.ShapeDtypeStruct(values[of.name].shape, values[of.name].dtype))
             else:
-                shapes.append(self.shape(symbols, of.type, of.name, constants))
-        results = [self.shape(symbols, of, "result", constants) for of in self.results]
+                shapes.append(self.shape(dim_vars, of.type, of.name, constants))
+        results = [self.shape(dim_vars, of, "result", constants) for of in self.results]
         workspace = _Workspace(results)
         if results:
             shapes.append(workspace.shape)
@@ -147,10 +147,10 @@ class _Target:
             returned += workspace.results(returned.pop())
         return None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
 
-    def shape(self, symbols: Symbols, type: Mapping[str, Any], path: str, constants: Mapping[str, Any]) -> jax.ShapeDtypeStruct:
+    def shape(self, dim_vars: DimVars, type: Mapping[str, Any], path: str, constants: Mapping[str, Any]) -> jax.ShapeDtypeStruct:
         dtype = type["dtype"]
         name = constants[dtype["parameter"]] if isinstance(dtype, dict) else dtype
-        return jax.ShapeDtypeStruct(tuple(self.of.sizes(symbols, type, path)), _dtype(self.of.name, name))
+        return jax.ShapeDtypeStruct(tuple(self.of.sizes(dim_vars, type, path)), _dtype(self.of.name, name))
 
     def target(self, arrays: list[str], written: list[str], attributes: list[str], constants: dict[str, Any]) -> str:
         """The name of the target for a call with these arguments, which is registered when it is first asked for."""

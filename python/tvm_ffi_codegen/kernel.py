@@ -19,7 +19,7 @@ _bitcode = function("kernel_bitcode")
 _address = function("kernel_address")
 _launch = function("kernel_launch")
 _launch_on_cpu = function("kernel_launch_on_cpu")
-_first_use = function("kernel_first_use")
+_prepare = function("kernel_prepare")
 _with_symbols = function("kernel_with_symbols")
 _prototype = function("kernel_prototype")
 _header = function("kernel_header")
@@ -155,7 +155,7 @@ class Kernel:
         shared: int | str = 0,
         priority: int | None = None,
         cooperative: bool = False,
-        programmatic: bool = False,
+        programmatic_dependent_launch: bool = False,
         non_portable_cluster: bool = False,
     ) -> Kernel:
         """A kernel of a CUDA device, specified by the parts of its launch.
@@ -169,14 +169,14 @@ class Kernel:
             if extents is not None:
                 words.append(f"{name}={_extents(name, extents)}")
         if shared != 0:
-            words.append(f"shared={_check.extent('shared', shared)}")
+            words.append(f"shared_memory={_check.extent('shared', shared)}")
         if args is not None:
             words.append(f"args=[{', '.join(_check.texts('args', args))}]")
         if priority is not None:
             words.append(f"priority={_check.integer('priority', priority)}")
         flags = {
             "cooperative": cooperative,
-            "programmatic": programmatic,
+            "programmatic_dependent_launch": programmatic_dependent_launch,
             "non_portable_cluster": non_portable_cluster,
         }
         words.extend(name for name, is_set in flags.items() if is_set)
@@ -189,12 +189,12 @@ class Kernel:
         return Kernel(_launch_on_cpu(launch, function._native), ("launch_on_cpu", (launch, function), {}))
 
     @staticmethod
-    def first_use(kernels: Iterable[Kernel]) -> Kernel:
+    def prepare(kernels: Iterable[Kernel]) -> Kernel:
         """A separate function ``NAME(device: device)`` that does the one-time work of the kernels' first launches on a
         device.
         """
         kernels = _check.listed("kernels", kernels, "Kernels", as_kernel)
-        return Kernel(_first_use([kernel._native for kernel in kernels]), ("first_use", (kernels,), {}))
+        return Kernel(_prepare([kernel._native for kernel in kernels]), ("prepare", (kernels,), {}))
 
     def prototype(self, signature: Signature | str) -> Prototype:
         """The prototype that the kernel's C function must have for a signature."""

@@ -85,7 +85,7 @@ def compile(
 
     The kernel's symbol is looked up in ``objects`` (relocatable objects and archives for this machine), then in the
     process. Code and kernel are freed with the last reference to the function. An undefined symbol is an
-    :class:`UndefinedSymbol`.
+    :class:`UndefinedSymbolError`.
 
     ``symbols`` maps names that the objects refer to to addresses, as in :class:`Kernel`. They take precedence over the
     symbols of the process.
@@ -195,7 +195,7 @@ class Library:
         library.
 
         ``linker`` is ``"wild"``, which is part of this package and needs no toolchain, or ``"cc"``, the C compiler's
-        driver. The default for Linux is wild. Undefined symbols are an :class:`UndefinedSymbol`, unless
+        driver. The default for Linux is wild. Undefined symbols are an :class:`UndefinedSymbolError`, unless
         ``allow_undefined`` lists them. The file is replaced atomically, never written in place, so a process that has
         loaded the library from the path is unaffected.
         """

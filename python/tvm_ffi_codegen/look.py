@@ -32,7 +32,7 @@ def llvm_version() -> str:
 
     The package doesn't include LLVM. ``libLLVM.so.22.1`` is loaded on first use: by the backend ``llvm``, a kernel in
     LLVM's IR, or this function. To use another file, set the environment variable ``TVM_FFI_CODEGEN_LIBLLVM``. If LLVM
-    is not found, the error is :class:`LlvmNotFound`.
+    is not found, the error is :class:`LlvmNotFoundError`.
     """
     return str(_llvm_version())
 

@@ -14,7 +14,7 @@ _signature_json = function("signature_json")
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """A line of the compiler's own source, shown at the end of the function's errors."""
 
     file: str
@@ -43,20 +43,20 @@ class Signature:
     """A function's name, parameters, result and constraints.
 
     The text form is described in ``docs/signatures.md``: ``saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n],
-    float32))``. ``places`` are the source locations of its parts: of ``"signature"``, ``"result"``, the parameters by
+    float32))``. ``locations`` are the source locations of its parts: of ``"signature"``, ``"result"``, the parameters by
     their names, and ``"where[0]"``. Errors are raised together as one :class:`SignatureError`.
     """
 
-    __slots__ = ("_info", "_native", "_places")
+    __slots__ = ("_info", "_native", "_locations")
 
-    def __init__(self, text: str, *, places: Mapping[str, Place] | None = None) -> None:
-        self._places = {
-            _check.text("places", part): _check.instance(f"places[{part!r}]", place, Place, "a tvm_ffi_codegen.Place")
-            for part, place in _check.mapping("places", places, "Places by parts").items()
+    def __init__(self, text: str, *, locations: Mapping[str, SourceLocation] | None = None) -> None:
+        self._locations = {
+            _check.text("locations", part): _check.instance(f"locations[{part!r}]", location, SourceLocation, "a tvm_ffi_codegen.SourceLocation")
+            for part, location in _check.mapping("locations", locations, "Locations by parts").items()
         }
         stated = [
-            {"part": part, "file": place.file, "line": place.line, "function": place.function}
-            for part, place in self._places.items()
+            {"part": part, "file": location.file, "line": location.line, "function": location.function}
+            for part, location in self._locations.items()
         ]
         self._native = _signature(_check.text("text", text), encode(stated) if stated else "")
         self._info: dict[str, Any] | None = None
@@ -70,7 +70,7 @@ class Signature:
         keyword_only: str | None = None,
         returns: Any = None,
         where: Iterable[str] = (),
-        places: Mapping[str, Place] | None = None,
+        locations: Mapping[str, SourceLocation] | None = None,
     ) -> Signature:
         """A signature of its parts: types by the parameters' names, in order, as the text form has them.
 
@@ -100,7 +100,7 @@ class Signature:
         constraints = ", ".join(_check.texts("where", where))
         if constraints:
             text += f" where {constraints}"
-        return Signature(text, places=places)
+        return Signature(text, locations=locations)
 
     def _parts(self) -> dict[str, Any]:
         if self._info is None:
@@ -175,7 +175,7 @@ class Signature:
         return Kernel.symbol(self.name, convention=convention, returns=returns).prototype(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _read, (self.text, self._places)
+        return _read, (self.text, self._locations)
 
     def __copy__(self) -> Signature:
         return self
@@ -205,9 +205,9 @@ def _text(value: None | bool | int | float | str) -> str:
     return f'"{value.translate(_ESCAPES)}"' if isinstance(value, str) else str(value)
 
 
-def _read(text: str, places: dict[str, Place]) -> Signature:
+def _read(text: str, locations: dict[str, SourceLocation]) -> Signature:
     """Restores a signature from its pickled form."""
-    return Signature(text, places=places)
+    return Signature(text, locations=locations)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 import tvm_ffi
 
 from ._operator import REQUIRED, Operator, OperatorParameter, group
-from ._symbols import Numbers, Symbols
+from ._dim_vars import Numbers, DimVars
 from .signature import Signature
 
 __all__ = ["TorchOperator", "register"]
@@ -181,8 +181,8 @@ class _Form:
 
         return bind
 
-    def symbols(self, values: dict[str, Any], numbers: Numbers) -> Symbols:
-        return self.of.symbols(numbers, values, lambda tensor: tensor.stride())
+    def dim_vars(self, values: dict[str, Any], numbers: Numbers) -> DimVars:
+        return self.of.dim_vars(numbers, values, lambda tensor: tensor.stride())
 
     def call(self, values: dict[str, Any]) -> list[Any]:
         """Calls the function with all of its arguments, and returns its results."""
@@ -192,13 +192,13 @@ class _Form:
         several = result if self.of.result is not self.results[0] else [result]
         return [of if isinstance(of, torch.Tensor) else torch.from_dlpack(of) for of in several]
 
-    def empty(self, symbols: Symbols, type: Mapping[str, Any], values: dict[str, Any], path: str) -> torch.Tensor:
+    def empty(self, dim_vars: DimVars, type: Mapping[str, Any], values: dict[str, Any], path: str) -> torch.Tensor:
         """An uninitialised tensor of a type."""
-        sizes = self.of.sizes(symbols, type, path)
+        sizes = self.of.sizes(dim_vars, type, path)
         dtype, device = type["dtype"], self.device(type["device"], values, path)
         dtype = values[dtype["parameter"]] if isinstance(dtype, dict) else _dtype(self.of.name, dtype)
         if isinstance(type["strides"], list):
-            strides = [symbols.compute(dim) for dim in type["strides"]]
+            strides = [dim_vars.compute(dim) for dim in type["strides"]]
             if None not in strides:
                 return torch.empty_strided(sizes, strides, dtype=dtype, device=device)
         return torch.empty(sizes, dtype=dtype, device=device)
@@ -229,8 +229,8 @@ class _Mutating(_Form):
         return _returned(results)
 
     def fake(self, values: dict[str, Any]) -> Any:
-        symbols = self.symbols(values, _Symbolic())
-        return _returned([self.empty(symbols, of, values, "result") for of in self.results])
+        dim_vars = self.dim_vars(values, _Symbolic())
+        return _returned([self.empty(dim_vars, of, values, "result") for of in self.results])
 
 
 class _Functional(_Form):
@@ -248,21 +248,21 @@ class _Functional(_Form):
         return False
 
     def run(self, values: dict[str, Any]) -> Any:
-        self.prepare(values, self.symbols(values, Numbers()))
+        self.prepare(values, self.dim_vars(values, Numbers()))
         results = self.call(values)
         return _returned([*(values[of.name] for of in self.of.written), *results])
 
     def fake(self, values: dict[str, Any]) -> Any:
-        symbols = self.symbols(values, _Symbolic())
-        self.prepare(values, symbols)
-        results = [self.empty(symbols, of, values, "result") for of in self.results]
+        dim_vars = self.dim_vars(values, _Symbolic())
+        self.prepare(values, dim_vars)
+        results = [self.empty(dim_vars, of, values, "result") for of in self.results]
         return _returned([*(values[of.name] for of in self.of.written), *results])
 
-    def prepare(self, values: dict[str, Any], symbols: Symbols) -> None:
+    def prepare(self, values: dict[str, Any], dim_vars: DimVars) -> None:
         """Adds the outputs to the arguments, and replaces the caller's inouts with copies."""
         for of in self.of.written:
             if of.access == "out":
-                values[of.name] = self.empty(symbols, of.type, values, of.name)
+                values[of.name] = self.empty(dim_vars, of.type, values, of.name)
             elif values[of.name] is not None:
                 values[of.name] = values[of.name].clone()
 

@@ -109,7 +109,7 @@ def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, 
         # clusters of more than 8 blocks are none that every device has
         "non_portable_cluster": ctas > 8,
         "cooperative": bool(metadata["launch_cooperative_grid"]),
-        "programmatic": bool(metadata["launch_pdl"]),
+        "programmatic_dependent_launch": bool(metadata["launch_pdl"]),
         "args": args,
     }
 

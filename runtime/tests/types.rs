@@ -65,7 +65,7 @@ fn dynamic_types_use_their_parents_slots() {
 }
 
 #[test]
-fn queries_and_mistakes() {
+fn queries_and_errors() {
     assert_eq!(alloc("test.Unknown", 0, 0, false, -2), -2);
     assert_eq!(alloc("ffi.Tensor", 0, 0, false, -2), TypeIndex::TENSOR.0);
     for code in [

@@ -19,7 +19,7 @@ pub enum EmitError {
 impl Diagnose for EmitError {
     fn diagnostic(&self) -> Diagnostic {
         match self {
-            EmitError::Functions(mistakes) => diagnostic_of(mistakes, self),
+            EmitError::Functions(errors) => diagnostic_of(errors, self),
             EmitError::Codegen(error) => error.diagnostic(),
         }
     }

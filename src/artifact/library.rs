@@ -135,8 +135,8 @@ impl LibraryBuilder {
     }
 
     /// States that the program also contains modules of this system library: an object of a
-    /// [`LibraryBinBuilder`](super::LibraryBinBuilder) with the same
-    /// [prefix](super::LibraryBinBuilder::symbol_prefix). The modules are then registered with the functions, and the
+    /// [`PackBuilder`](super::PackBuilder) with the same
+    /// [prefix](super::PackBuilder::symbol_prefix). The modules are then registered with the functions, and the
     /// program doesn't link without that object. You don't need this for a library that is loaded as a file, because
     /// its loader finds the modules.
     pub fn carries_modules(mut self) -> Self {
@@ -227,7 +227,7 @@ impl LibraryBuilder {
     /// Functions have errors: a kernel or body that doesn't fit its signature, a kernel that is an address, or a name
     /// that is used twice or that libraries reserve. Or the backend has no code generator for the target.
     pub fn emit(&self) -> Result<ObjectFile, EmitError> {
-        self.emit_observed(NOBODY)
+        self.emit_with_progress(NOBODY)
     }
 
     /// As [`emit`](Self::emit), with an observer that receives the progress.
@@ -240,7 +240,7 @@ impl LibraryBuilder {
     /// let (one, two): (Signature, Signature) = ("one(x: int64)".parse()?, "two(x: int64)".parse()?);
     /// let none = Kernel::check_only();
     /// let lowered = AtomicU64::new(0);
-    /// LibraryBuilder::new().function(&one, &none).function(&two, &none).emit_observed(&|progress| {
+    /// LibraryBuilder::new().function(&one, &none).function(&two, &none).emit_with_progress(&|progress| {
     ///     if progress.step == Step::Lower {
     ///         lowered.store(progress.done, Ordering::Relaxed);
     ///     }
@@ -251,7 +251,7 @@ impl LibraryBuilder {
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
-    pub fn emit_observed(&self, observer: &(dyn Fn(Progress) + Sync)) -> Result<ObjectFile, EmitError> {
+    pub fn emit_with_progress(&self, observer: &(dyn Fn(Progress) + Sync)) -> Result<ObjectFile, EmitError> {
         let module = self.lower(observer)?;
         observer(Progress::uncounted(Step::Compile));
         let compiled = |done, total| observer(Progress::new(Step::Compile, done, total));
@@ -285,7 +285,7 @@ impl LibraryBuilder {
 
     fn lower(&self, observer: Observer<'_>) -> Result<VerifiedModule, EmitError> {
         let total = self.recipe.functions.len() as u64;
-        let lowered = self.recipe.lower_observed(|done| observer(Progress::new(Step::Lower, done, total)));
+        let lowered = self.recipe.lower_with_progress(|done| observer(Progress::new(Step::Lower, done, total)));
         let module = lowered.map_err(EmitError::Functions)?.module;
         Ok(verified(module, self.verifier)?)
     }

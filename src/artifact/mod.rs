@@ -1,7 +1,7 @@
 //! The files that a compiler ships: objects for any target of a backend, modules carried by a library, shared
 //! libraries and archives. Also a reader for these files.
 //!
-//! A [`LibraryBuilder`] compiles signatures and kernels to an [`ObjectFile`]. A [`LibraryBinBuilder`] builds an
+//! A [`LibraryBuilder`] compiles signatures and kernels to an [`ObjectFile`]. A [`PackBuilder`] builds an
 //! object with modules of other kinds. A [`Linker`] links such objects into a shared library, and [`write_archive`]
 //! packs them into a static library. [`inspect()`] shows the contents of such a file. Each file is written completely
 //! or not at all.
@@ -42,6 +42,6 @@ pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_sy
 pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker};
 pub use output::{NoUnfinishedOutputs, remove_unfinished_outputs};
-pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
+pub use pack::{NodeId, PackBuilder, PackError, Payload};
 pub use progress::{Progress, Step};
 pub use target_lexicon::Triple;

@@ -11,7 +11,7 @@ pub use self::declare::{declare_kernel, kernel_signature};
 #[cfg(not(feature = "external-runtime"))]
 pub use self::finish::finish;
 pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
-use self::targets::Target as Machine;
+use self::targets::ModuleTarget as Machine;
 use super::error::{EmbedError, undefined};
 use super::library::{self, Added, LoweredWrappers};
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
@@ -22,7 +22,7 @@ use crate::spec::Signature;
 /// The function that a wrapper in your module calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Target {
+pub enum KernelSource {
     /// A function of that module with convention `flat`. `None` means the return that [`Kernel::symbol`] assumes.
     Function(FuncId, Option<KernelReturn>),
     /// Any other kernel. A [symbol](Kernel::symbol) is looked up in the module, and imported if the module doesn't
@@ -30,23 +30,23 @@ pub enum Target {
     Kernel(Kernel),
 }
 
-impl From<FuncId> for Target {
+impl From<FuncId> for KernelSource {
     fn from(id: FuncId) -> Self {
-        Target::Function(id, None)
+        KernelSource::Function(id, None)
     }
 }
 
-impl From<Kernel> for Target {
+impl From<Kernel> for KernelSource {
     fn from(kernel: Kernel) -> Self {
-        Target::Kernel(kernel)
+        KernelSource::Kernel(kernel)
     }
 }
 
 /// Wrappers for a `cranelift_module::Module`, and everything else that the module gets.
-pub type Library = super::Library<Target>;
+pub type Wrappers = super::Wrappers<KernelSource>;
 
 /// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
-/// runtime helpers that it uses; see [`Library`] for other options.
+/// runtime helpers that it uses; see [`Wrappers`] for other options.
 ///
 /// When the module is finalized or linked, it must be able to resolve the functions of the C API that the wrapper
 /// imports: they are in [`runtime_symbols`](super::runtime_symbols).
@@ -57,7 +57,7 @@ pub type Library = super::Library<Target>;
 pub fn add_wrapper<M: Module + ?Sized>(
     module: &mut M,
     signature: &Signature,
-    target: impl Into<Target>,
+    target: impl Into<KernelSource>,
 ) -> Result<FuncId, EmbedError> {
     let ids = add_wrappers(module, [(signature, target.into())])?;
     ids.first().copied().ok_or_else(|| undefined(&signature.symbol()))
@@ -69,14 +69,14 @@ pub fn add_wrapper<M: Module + ?Sized>(
 /// As [`add_wrapper`]. On an error nothing is added.
 pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
-    wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
+    wrappers: impl IntoIterator<Item = (&'a Signature, KernelSource)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
-    let add = |library: Library, (signature, target)| library.function(signature, target);
-    let added = wrappers.into_iter().fold(Library::wrappers(), add).add_to(module)?;
+    let add = |library: Wrappers, (signature, target)| library.function(signature, target);
+    let added = wrappers.into_iter().fold(Wrappers::wrappers(), add).add_to(module)?;
     Ok(added.functions().copied().collect())
 }
 
-impl Library {
+impl Wrappers {
     /// Adds the wrappers and everything that belongs to them to your module.
     ///
     /// # Errors
@@ -89,12 +89,12 @@ impl Library {
         let triple = module.isa().triple();
         let LoweredWrappers { ir, capabilities, functions, callers } =
             self.lower(triple, |signature, name, target| match target {
-                Target::Kernel(kernel) => {
+                KernelSource::Kernel(kernel) => {
                     refusal::check_linked(module, signature, kernel)?;
                     Ok(kernel.clone())
                 }
-                Target::Function(id, returns) => {
-                    let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returning);
+                KernelSource::Function(id, returns) => {
+                    let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returns);
                     refusal::check_function(module, signature, &kernel, *id)?;
                     bound.push((name, *id));
                     Ok(kernel)

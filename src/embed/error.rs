@@ -49,8 +49,8 @@ pub enum EmbedError {
 }
 
 impl From<LowerError> for EmbedError {
-    fn from(mistake: LowerError) -> Self {
-        EmbedError::Functions(vec![mistake])
+    fn from(error: LowerError) -> Self {
+        EmbedError::Functions(vec![error])
     }
 }
 
@@ -65,7 +65,7 @@ impl Diagnose for EmbedError {
             EmbedError::Machine { target, .. } | EmbedError::OtherMachine { target, .. } => {
                 Diagnostic::of_target(target, self)
             }
-            EmbedError::Functions(mistakes) => diagnostic_of(mistakes, self),
+            EmbedError::Functions(errors) => diagnostic_of(errors, self),
             EmbedError::Undefined { symbols, .. } => Diagnostic::undefined(self, symbols.iter().cloned()),
             EmbedError::Codegen(error) => error.diagnostic(),
             EmbedError::Load(error) => error.diagnostic(),

@@ -9,7 +9,7 @@ use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
 use super::error::{EmbedError, undefined};
 use super::library::{Added, Wrapper};
-use crate::engine::{Code, KeepAlive, Memory, Symbols};
+use crate::engine::{Code, CodeAddresses, KeepAlive, Memory};
 use crate::parallel_for::register_parallel_for;
 
 /// Loaded code that contains the wrappers.
@@ -32,7 +32,7 @@ impl Loaded {
         memory: Box<dyn Memory>,
         owner: KeepAlive,
     ) -> Result<Self, EmbedError> {
-        let mut symbols = Symbols::default();
+        let mut symbols = CodeAddresses::default();
         symbols.variables.extend(context.map(|at| (LIBRARY_CTX.into(), at.expose_provenance())));
         let mut wrappers = Vec::new();
         for Added { functions, destructors, .. } in added {

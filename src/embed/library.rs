@@ -15,7 +15,7 @@ use crate::lower::{
 use crate::spec::Signature;
 
 /// Wrappers for your module, and everything else that the module gets. `T` is the backend's kind of target:
-/// [`cranelift::Library`](super::cranelift::Library) or `llvm::Library`.
+/// [`cranelift::Wrappers`](super::cranelift::Wrappers) or `llvm::Wrappers`.
 ///
 /// | built by | what is added | the runtime helpers | afterwards |
 /// | --- | --- | --- | --- |
@@ -24,13 +24,13 @@ use crate::spec::Signature;
 ///
 /// ```
 /// # #[cfg(feature = "cranelift")] {
-/// use tvm_ffi_codegen::embed::cranelift::{self, Library};
+/// use tvm_ffi_codegen::embed::cranelift::{self, Wrappers};
 /// use tvm_ffi_codegen::{Kernel, Signature};
 ///
 /// let double: Signature = "double(n: int64) -> int64".parse()?;
 /// let kernel = Kernel::body(|b| b.ret(b.arg("n") * 2)); // or a function of the module
 /// let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
-/// let added = Library::in_process().documented(&double, kernel, "2n").add_to(&mut module)?;
+/// let added = Wrappers::in_process().documented(&double, kernel, "2n").add_to(&mut module)?;
 /// // SAFETY: the body reads no memory.
 /// let module = unsafe { cranelift::finish(module, [added], ())? };
 /// let double = module.get_function("double")?.ok_or("no function")?;
@@ -40,7 +40,7 @@ use crate::spec::Signature;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is added before `add_to`"]
-pub struct Library<T> {
+pub struct Wrappers<T> {
     functions: Vec<Wanted<T>>,
     purpose: Purpose,
     metadata: bool,
@@ -101,20 +101,20 @@ pub(super) struct LoweredWrappers {
 /// Symbols with the functions that call them.
 pub(super) type Callers = BTreeMap<String, BTreeSet<String>>;
 
-impl<T> Default for Library<T> {
+impl<T> Default for Wrappers<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Library<T> {
+impl<T> Wrappers<T> {
     fn of(purpose: Purpose) -> Self {
-        Library { functions: Vec::new(), purpose, metadata: true, carries_modules: false, globals: Vec::new() }
+        Wrappers { functions: Vec::new(), purpose, metadata: true, carries_modules: false, globals: Vec::new() }
     }
 
     /// Only wrappers, with their own helpers.
     pub(super) fn wrappers() -> Self {
-        Self::of(Purpose::Wrappers)
+        Self::of(Purpose::Library)
     }
 
     /// For a module that becomes the object file of a library for hosts to load. Add all wrappers of the library

@@ -29,7 +29,7 @@ pub use declare::{declare_kernel, kernel_type};
 /// The function that a wrapper in your module calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Target<'ctx> {
+pub enum KernelSource<'ctx> {
     /// A function of that module with convention `flat`. `None` means the return that [`Kernel::symbol`] assumes.
     /// LLVM may inline the function into the wrapper.
     Function(FunctionValue<'ctx>, Option<KernelReturn>),
@@ -38,23 +38,23 @@ pub enum Target<'ctx> {
     Kernel(Kernel),
 }
 
-impl<'ctx> From<FunctionValue<'ctx>> for Target<'ctx> {
+impl<'ctx> From<FunctionValue<'ctx>> for KernelSource<'ctx> {
     fn from(function: FunctionValue<'ctx>) -> Self {
-        Target::Function(function, None)
+        KernelSource::Function(function, None)
     }
 }
 
-impl From<Kernel> for Target<'_> {
+impl From<Kernel> for KernelSource<'_> {
     fn from(kernel: Kernel) -> Self {
-        Target::Kernel(kernel)
+        KernelSource::Kernel(kernel)
     }
 }
 
 /// Wrappers for an `inkwell::module::Module`, and everything else that the module gets.
-pub type Library<'ctx> = super::Library<Target<'ctx>>;
+pub type Wrappers<'ctx> = super::Wrappers<KernelSource<'ctx>>;
 
 /// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
-/// runtime helpers that it uses; see [`Library`] for other options.
+/// runtime helpers that it uses; see [`Wrappers`] for other options.
 ///
 /// When the module is linked, it must be able to resolve the functions of the C API that the wrapper declares: they
 /// are in [`runtime_symbols`](super::runtime_symbols). The wrapper isn't optimised yet, so your passes should process
@@ -66,7 +66,7 @@ pub type Library<'ctx> = super::Library<Target<'ctx>>;
 pub fn add_wrapper<'ctx>(
     module: &Module<'ctx>,
     signature: &Signature,
-    target: impl Into<Target<'ctx>>,
+    target: impl Into<KernelSource<'ctx>>,
 ) -> Result<FunctionValue<'ctx>, EmbedError> {
     let functions = add_wrappers(module, [(signature, target.into())])?;
     functions.first().copied().ok_or_else(|| undefined(&signature.symbol()))
@@ -78,14 +78,14 @@ pub fn add_wrapper<'ctx>(
 /// As [`add_wrapper`]. On an error nothing is added.
 pub fn add_wrappers<'ctx, 'a>(
     module: &Module<'ctx>,
-    wrappers: impl IntoIterator<Item = (&'a Signature, Target<'ctx>)>,
+    wrappers: impl IntoIterator<Item = (&'a Signature, KernelSource<'ctx>)>,
 ) -> Result<Vec<FunctionValue<'ctx>>, EmbedError> {
-    let add = |library: Library<'ctx>, (signature, target)| library.function(signature, target);
-    let added = wrappers.into_iter().fold(Library::wrappers(), add).add_to(module)?;
+    let add = |library: Wrappers<'ctx>, (signature, target)| library.function(signature, target);
+    let added = wrappers.into_iter().fold(Wrappers::wrappers(), add).add_to(module)?;
     added.functions().map(|name| module.get_function(name).ok_or_else(|| undefined(name))).collect()
 }
 
-impl<'ctx> Library<'ctx> {
+impl<'ctx> Wrappers<'ctx> {
     /// Adds the wrappers and everything that belongs to them to your module. [`Added`] refers to them with their
     /// symbols.
     ///
@@ -102,12 +102,12 @@ impl<'ctx> Library<'ctx> {
         let mut bindings = HashMap::new();
         let LoweredWrappers { ir, capabilities, functions, callers } =
             self.lower(&target, |signature, name, target| match target {
-                Target::Kernel(kernel) => {
+                KernelSource::Kernel(kernel) => {
                     refusal::check_linked(module, signature, kernel)?;
                     Ok(kernel.clone())
                 }
-                Target::Function(function, returns) => {
-                    let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returning);
+                KernelSource::Function(function, returns) => {
+                    let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returns);
                     refusal::check_function(module, signature, &kernel, *function)?;
                     bindings.insert(name, *function);
                     Ok(kernel)

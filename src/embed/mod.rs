@@ -4,11 +4,11 @@
 //! submodule: [`cranelift`] for a `cranelift_module::Module`, `llvm` for an `inkwell::module::Module`.
 //!
 //! - [`add_wrapper`] adds a self-contained wrapper to any module.
-//! - A [`Library`] for a module that [runs in this process](Library::in_process) shares the runtime helpers with all
+//! - A [`Wrappers`] for a module that [runs in this process](Wrappers::in_process) shares the runtime helpers with all
 //!   engines. `finish` ([`cranelift::finish`], `llvm::finish`, [`module_at`]) turns the module into a
 //!   [`Module`](crate::runtime::Module), which owns and frees the code.
-//! - A [`Library`] for a module that becomes [an object file](Library::new) adds metadata, docs, the library's
-//!   context and, for a [system library](Library::system), its registration.
+//! - A [`Wrappers`] for a module that becomes [an object file](Wrappers::new) adds metadata, docs, the library's
+//!   context and, for a [system library](Wrappers::system), its registration.
 //!
 //! # Symbols that the module has to resolve
 //!
@@ -35,7 +35,7 @@
 //! # State
 //!
 //! Code may keep values between calls, such as the global functions that it has looked up. The results of `finish`
-//! release them when the code is unloaded. So do the object files of a [`Library`], [objects](crate::artifact) and
+//! release them when the code is unloaded. So do the object files of a [`Wrappers`], [objects](crate::artifact) and
 //! the code of an [`Engine`](crate::Engine). Code added with [`add_wrapper`] is not notified when its module is
 //! freed, so it never releases such values.
 
@@ -52,12 +52,12 @@ mod refusal;
 mod symbols;
 
 #[cfg(feature = "cranelift")]
-pub use cranelift::{Target, add_wrapper, add_wrappers};
+pub use cranelift::{KernelSource, add_wrapper, add_wrappers};
 pub use error::EmbedError;
 #[cfg(feature = "_engine")]
 pub use finish::functions_at;
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 pub use finish::module_at;
 #[cfg(feature = "_engine")]
-pub use library::{Added, Library};
+pub use library::{Added, Wrappers};
 pub use symbols::runtime_symbols;

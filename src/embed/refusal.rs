@@ -81,7 +81,7 @@ impl<'a> Expected<'a> {
     fn hint(&self, fits: impl Fn(&FuncSig) -> bool) -> String {
         let all = [KernelReturn::Nothing, KernelReturn::Status, KernelReturn::Value];
         let fitting = all.into_iter().find(|returns| {
-            self.kernel.clone().returning(*returns).prototype(self.signature).is_ok_and(|sig| fits(&sig))
+            self.kernel.clone().returns(*returns).prototype(self.signature).is_ok_and(|sig| fits(&sig))
         });
         fitting.map_or_else(String::new, |returns| format!("; it fits if you state `KernelReturn::{returns:?}`"))
     }

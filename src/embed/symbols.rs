@@ -5,7 +5,7 @@ use tvm_ffi_runtime::capi;
 
 /// The functions that a wrapper may import, with their addresses in this process. These are the functions of the C
 /// API in the bundled runtime, and the runtime helpers for a module that doesn't define them
-/// ([`Library::in_process`](super::Library::in_process)). Helpers are compiled at their first call and stay loaded.
+/// ([`Wrappers::in_process`](super::Wrappers::in_process)). Helpers are compiled at their first call and stay loaded.
 /// The list also has the C library's functions that bodies call and, on Windows, the kernel32 functions that launches
 /// call.
 ///

@@ -23,7 +23,7 @@ pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 /// Dropping the code runs the module's destructors if you have called
 /// [`run_destructors_on_drop`](Self::run_destructors_on_drop).
 pub struct Code {
-    symbols: Symbols,
+    symbols: CodeAddresses,
     /// Whether the destructors run.
     destroys: AtomicBool,
     code_size: usize,
@@ -38,7 +38,7 @@ pub struct Code {
 
 /// Addresses in loaded code.
 #[derive(Default)]
-pub(crate) struct Symbols {
+pub(crate) struct CodeAddresses {
     /// Exported functions by name.
     pub(crate) functions: Vec<(Box<str>, usize)>,
     /// Variables by name.
@@ -61,7 +61,7 @@ pub(crate) trait Memory: Send + Sync {
 impl Code {
     #[cfg(feature = "_engine")] // unused without a backend
     pub(super) fn new(
-        mut symbols: Symbols,
+        mut symbols: CodeAddresses,
         sizes: (usize, usize),
         memory: Box<dyn Memory>,
         told: Told,
@@ -75,7 +75,7 @@ impl Code {
 
     /// Takes over code that another loader has loaded. It isn't registered with debuggers or unwinders.
     #[cfg(feature = "_engine")]
-    pub(crate) fn adopt(symbols: Symbols, memory: Box<dyn Memory>, keep_alive: Vec<KeepAlive>) -> Arc<Self> {
+    pub(crate) fn adopt(symbols: CodeAddresses, memory: Box<dyn Memory>, keep_alive: Vec<KeepAlive>) -> Arc<Self> {
         Arc::new(Self::new(symbols, (0, 0), memory, Told::default(), keep_alive))
     }
 
@@ -218,7 +218,7 @@ pub(super) mod tests {
 
     /// Code without functions.
     pub(in crate::engine) fn empty(keep_alive: Vec<KeepAlive>) -> Arc<Code> {
-        Arc::new(Code::new(Symbols::default(), (0, 0), Box::new(Nowhere), Told::default(), keep_alive))
+        Arc::new(Code::new(CodeAddresses::default(), (0, 0), Box::new(Nowhere), Told::default(), keep_alive))
     }
 
     struct Counts(Arc<AtomicUsize>);

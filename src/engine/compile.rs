@@ -39,7 +39,7 @@ fn check_memory() -> Result<(), EngineError> {
 /// that a call returns don't refer to the code.
 ///
 /// Code that calls a function by its symbol gets the function of that name that this engine, or a clone, has compiled
-/// last, and keeps it alive. Symbols that you give are used for all other names. Code that calls functions of imported
+/// last, and keeps it alive. CodeAddresses that you give are used for all other names. Code that calls functions of imported
 /// modules, or caches global functions, belongs to a [module](runtime::Module) that the function keeps alive.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -99,7 +99,7 @@ impl EngineBuilder {
     ///
     /// # Safety
     /// The table contains the `TVMFFI*` functions of one runtime, with the prototypes in `tvm/ffi/c_api.h`.
-    pub unsafe fn foreign_runtime<N: Into<String>>(
+    pub unsafe fn external_runtime<N: Into<String>>(
         mut self,
         symbols: impl IntoIterator<Item = (N, *const u8)>,
     ) -> Self {
@@ -354,7 +354,7 @@ impl Engine {
     /// Loads a lowered module.
     ///
     /// # Errors
-    /// Symbols are missing, or the system has no memory.
+    /// CodeAddresses are missing, or the system has no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
         let needs = Needs { capabilities: Capabilities::ALL, always_binds: false };
         self.load_needing(module, needs, Natives::default())

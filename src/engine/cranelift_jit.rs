@@ -9,7 +9,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{DataDescription, DataId, Module as _, ModuleError, default_libcall_names};
 use target_lexicon::Triple;
 
-use super::code::{Code, KeepAlive, Symbols};
+use super::code::{Code, CodeAddresses, KeepAlive};
 use super::debug::{Debugging, Described, Frames, Told, Wanted, placed};
 use super::error::EngineError;
 use super::loader::{Loader, Resolve};
@@ -18,7 +18,7 @@ use super::memory::Arena;
 use super::objects;
 use super::objects::{LoadedObjects, Unit};
 use super::options::Options;
-use super::pool::Pool;
+use super::pool::ObjectPool;
 use crate::backend::CodegenError;
 use crate::backend::cranelift::{
     Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options as CompileOptions, host_isa, isa_for,
@@ -29,7 +29,7 @@ use crate::ir::{Linkage, VerifiedModule};
 pub(super) struct CraneliftJit {
     isas: ByLoops,
     threads: Option<NonZeroUsize>,
-    pool: Pool<Box<Compiler>>,
+    pool: ObjectPool<Box<Compiler>>,
     debugging: Debugging,
 }
 
@@ -44,7 +44,7 @@ impl CraneliftJit {
             false => host_isa(options),
         })
         .map_err(CodegenError::from)?;
-        Ok(CraneliftJit { isas, threads, pool: Pool::default(), debugging })
+        Ok(CraneliftJit { isas, threads, pool: ObjectPool::default(), debugging })
     }
 
     /// Compiles a module without loading it, with a compiler from the pool. Not inlined, so a suppression for a tool
@@ -100,7 +100,7 @@ impl CraneliftJit {
             let all = all.map(|(function, id)| (function.linkage != Linkage::Import).then(|| address(id)));
             let info = |(index, id)| (index, data(id));
             let places = Places { functions: all.collect(), infos: infos.into_iter().map(info).collect() };
-            let symbols = Symbols {
+            let symbols = CodeAddresses {
                 functions: placed.defined.functions().map(|(name, id)| (name.into(), address(id))).collect(),
                 variables: placed.defined.variables().map(|(name, id)| (name.into(), data(id))).collect(),
                 destructors: placed.destructors.into_iter().map(address).collect(),

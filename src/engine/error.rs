@@ -62,8 +62,8 @@ impl fmt::Display for UndefinedKernel {
 }
 
 impl From<LowerError> for EngineError {
-    fn from(mistake: LowerError) -> Self {
-        EngineError::Functions(vec![mistake])
+    fn from(error: LowerError) -> Self {
+        EngineError::Functions(vec![error])
     }
 }
 
@@ -182,7 +182,7 @@ impl EngineError {
 impl Diagnose for EngineError {
     fn diagnostic(&self) -> Diagnostic {
         match self {
-            EngineError::Functions(mistakes) => diagnostic_of(mistakes, self),
+            EngineError::Functions(errors) => diagnostic_of(errors, self),
             EngineError::Codegen(error) => error.diagnostic(),
             EngineError::Unresolved { names, callers, references } => {
                 let symbol = |name: &String| {

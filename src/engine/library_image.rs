@@ -30,30 +30,30 @@ use super::symbols::SymbolResolver;
 pub struct LibraryImage {
     file: File,
     number: usize,
-    library: Arc<Library>,
+    library: Arc<LoadedImage>,
 }
 
 /// A library's code, with its constructors and destructors.
-struct Library {
+struct LoadedImage {
     constructors: Vec<usize>,
     destructors: Vec<usize>,
     is_opened: AtomicBool,
     _code: KeepAlive,
 }
 
-impl std::fmt::Debug for Library {
+impl std::fmt::Debug for LoadedImage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Library").finish_non_exhaustive()
+        f.debug_struct("LoadedImage").finish_non_exhaustive()
     }
 }
 
 /// The libraries by number: those that the loader has loaded, and those that it hasn't loaded yet.
-static LIBRARIES: Mutex<Option<HashMap<usize, Arc<Library>>>> = Mutex::new(None);
+static LIBRARIES: Mutex<Option<HashMap<usize, Arc<LoadedImage>>>> = Mutex::new(None);
 
 /// Whether the process is exiting. Destructors run then, but memory that another thread may still use isn't freed.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-fn with_libraries<T>(f: impl FnOnce(&mut HashMap<usize, Arc<Library>>) -> T) -> T {
+fn with_libraries<T>(f: impl FnOnce(&mut HashMap<usize, Arc<LoadedImage>>) -> T) -> T {
     f(LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
@@ -135,7 +135,8 @@ impl LibraryImage {
         let image = image(&loaded).map_err(|error| EngineError::internal(error.to_string()))?;
         let file = in_memory(&image).map_err(|source| EngineError::Memory { size: image.len(), source })?;
         let LoadedLibrary { constructors, destructors, owner, .. } = loaded;
-        let library = Arc::new(Library { constructors, destructors, is_opened: AtomicBool::new(false), _code: owner });
+        let library =
+            Arc::new(LoadedImage { constructors, destructors, is_opened: AtomicBool::new(false), _code: owner });
         with_libraries(|all| all.insert(number, Arc::clone(&library)));
         AT_EXIT.call_once(|| {
             // SAFETY: the function only stores a value, and its code stays loaded. If this fails, memory is freed at

@@ -7,7 +7,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use target_lexicon::Triple;
 
-use super::code::{Code, KeepAlive, Memory, Symbols};
+use super::code::{Code, CodeAddresses, KeepAlive, Memory};
 #[cfg(target_os = "linux")]
 use super::debug::{self, placed};
 use super::debug::{Debugging, Told, Wanted};
@@ -16,16 +16,16 @@ use super::loader::{Loader, Resolve};
 use super::objects::{LoadedObjects, Unit};
 use super::options::Options;
 use super::orc::Session;
-use super::pool::Pool;
-use crate::backend::llvm::{self, CompiledModule, Compiler, Target, TargetOptions};
+use super::pool::ObjectPool;
+use crate::backend::llvm::{self, CompiledModule, Compiler, LlvmTarget, TargetOptions};
 use crate::backend::{CodegenError, OptLevel};
 use crate::ir::{DataKind, FuncDecl, Linkage, VerifiedModule};
 use crate::object_symbols::c_name;
 
 /// Compiles with LLVM and loads the code.
 pub(super) struct LlvmJit {
-    target: Target,
-    pool: Pool<Compiler>,
+    target: LlvmTarget,
+    pool: ObjectPool<Compiler>,
     session: Session,
     debugging: Debugging,
 }
@@ -34,7 +34,7 @@ impl LlvmJit {
     pub(super) fn new(options: &Options) -> Result<Self, EngineError> {
         Ok(LlvmJit {
             target: target(options.opt_level, options.baseline)?,
-            pool: Pool::default(),
+            pool: ObjectPool::default(),
             session: Session::of_process()?,
             debugging: options.debugging,
         })
@@ -70,7 +70,7 @@ impl Loader for LlvmJit {
             let found = exports[range.clone()].iter().zip(&loaded.addresses[range]);
             found.map(|(name, &address)| (Box::from(*name), address)).collect::<Vec<_>>()
         };
-        let symbols = Symbols {
+        let symbols = CodeAddresses {
             functions: named(0..functions),
             variables: named(functions..variables),
             destructors: loaded.addresses[variables..].to_vec(),
@@ -98,13 +98,13 @@ impl Loader for LlvmJit {
 pub(super) struct IrCompiler {
     opt_level: OptLevel,
     baseline: bool,
-    pool: Pool<Compiler>,
+    pool: ObjectPool<Compiler>,
 }
 
 impl IrCompiler {
     /// LLVM objects are created only when needed.
     pub(super) fn new(options: &Options) -> Self {
-        IrCompiler { opt_level: options.opt_level, baseline: options.baseline, pool: Pool::default() }
+        IrCompiler { opt_level: options.opt_level, baseline: options.baseline, pool: ObjectPool::default() }
     }
 
     /// Compiles a module, text or bitcode, to an object. `label` describes the module in messages, and `kernels` are
@@ -121,9 +121,9 @@ impl IrCompiler {
 }
 
 /// The target for this machine.
-fn target(opt_level: OptLevel, baseline: bool) -> Result<Target, EngineError> {
+fn target(opt_level: OptLevel, baseline: bool) -> Result<LlvmTarget, EngineError> {
     let options = TargetOptions { opt_level, ..TargetOptions::default() };
-    let target = if baseline { Target::new(&Triple::host(), &options) } else { Target::host(&options) };
+    let target = if baseline { LlvmTarget::new(&Triple::host(), &options) } else { LlvmTarget::host(&options) };
     Ok(target.map_err(CodegenError::from)?)
 }
 

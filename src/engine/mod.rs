@@ -48,7 +48,7 @@ mod tests;
 
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
-pub(crate) use code::{Memory, Symbols};
+pub(crate) use code::{CodeAddresses, Memory};
 #[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
 #[cfg(feature = "_engine")]
@@ -69,7 +69,7 @@ pub use native_host::NativeHost;
 #[cfg(feature = "_engine")]
 pub use options::Builder;
 #[cfg(feature = "cranelift")]
-pub(crate) use pool::Pool;
+pub(crate) use pool::ObjectPool;
 pub use symbols::SymbolResolver;
 #[cfg(feature = "_engine")]
 pub(crate) use symbols::c_functions;

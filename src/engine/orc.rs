@@ -34,7 +34,7 @@ pub(super) struct Session(Arc<Inner>);
 
 struct Inner {
     jit: LLVMOrcLLJITRef,
-    free: Mutex<Vec<Library>>,
+    free: Mutex<Vec<Dylib>>,
     libraries: AtomicUsize,
     loads: AtomicUsize,
     /// Errors that ORC reports through a callback instead of a return value. Boxed, because ORC has its address.
@@ -48,17 +48,17 @@ unsafe impl Sync for Inner {}
 
 /// A library of the session.
 #[derive(Clone, Copy)]
-struct Library(LLVMOrcJITDylibRef);
+struct Dylib(LLVMOrcJITDylibRef);
 
 // SAFETY: a `JITDylib` belongs to its session and is used under the session's lock.
-unsafe impl Send for Library {}
+unsafe impl Send for Dylib {}
 // SAFETY: as above.
-unsafe impl Sync for Library {}
+unsafe impl Sync for Dylib {}
 
 /// A loaded module; dropping it frees its memory.
 struct Loaded {
     session: Session,
-    library: Library,
+    library: Dylib,
 }
 
 /// Loaded code, with the addresses of the requested exports in their order.
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// An empty library.
-    fn library(&self) -> Result<Library, EngineError> {
+    fn library(&self) -> Result<Dylib, EngineError> {
         let inner = &*self.0;
         if let Some(free) = inner.free.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             return Ok(free);
@@ -200,7 +200,7 @@ impl Session {
         let library = unsafe {
             LLVMOrcExecutionSessionCreateBareJITDylib(LLVMOrcLLJITGetExecutionSession(inner.jit), name.as_ptr())
         };
-        Ok(Library(library))
+        Ok(Dylib(library))
     }
 
     fn intern(&self, name: &str) -> Result<LLVMOrcSymbolStringPoolEntryRef, EngineError> {
@@ -210,7 +210,7 @@ impl Session {
     }
 
     /// Defines symbols at addresses.
-    fn define(&self, library: Library, symbols: &[(&str, usize)]) -> Result<(), EngineError> {
+    fn define(&self, library: Dylib, symbols: &[(&str, usize)]) -> Result<(), EngineError> {
         if symbols.is_empty() {
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl Session {
     }
 
     /// The addresses of symbols. ORC links the objects that define them.
-    fn lookup(&self, library: Library, names: &[&str]) -> Result<Vec<usize>, EngineError> {
+    fn lookup(&self, library: Dylib, names: &[&str]) -> Result<Vec<usize>, EngineError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }

@@ -6,20 +6,20 @@ use std::sync::{Mutex, PoisonError};
 const LIMIT: usize = 16;
 
 /// A pool of things, each used by one thread at a time.
-pub(crate) struct Pool<T> {
+pub(crate) struct ObjectPool<T> {
     idle: Mutex<Vec<T>>,
 }
 
-impl<T> Default for Pool<T> {
+impl<T> Default for ObjectPool<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Pool<T> {
+impl<T> ObjectPool<T> {
     /// An empty pool.
     pub(crate) const fn new() -> Self {
-        Pool { idle: Mutex::new(Vec::new()) }
+        ObjectPool { idle: Mutex::new(Vec::new()) }
     }
 
     pub(crate) fn take(&self) -> Option<T> {

@@ -39,7 +39,7 @@ pub enum AmdProcessor {
 impl AmdTarget {
     /// The maximum shared memory (LDS) of a block in bytes, static and dynamic together (LLVM, AMDGPU.td, addressable
     /// local memory). For a group it is the maximum of its processors. `None` for an unknown architecture.
-    pub fn most_shared(self) -> Option<u32> {
+    pub fn max_shared_memory(self) -> Option<u32> {
         let kib = match self.processor {
             // gfx950 belongs to the group gfx9-4-generic
             AmdProcessor::One { major: 9, minor: 5, .. } | AmdProcessor::Generic { major: 9, minor: Some(4) } => 160,
@@ -191,7 +191,7 @@ mod tests {
             ("gfx9-generic", Some(64)),
             ("gfx1300", None),
         ] {
-            assert_eq!(name.parse::<AmdTarget>().unwrap().most_shared(), kib.map(|kib: u32| kib << 10), "{name}");
+            assert_eq!(name.parse::<AmdTarget>().unwrap().max_shared_memory(), kib.map(|kib: u32| kib << 10), "{name}");
         }
     }
 }

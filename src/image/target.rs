@@ -58,10 +58,10 @@ impl GpuTarget {
 
     /// The maximum shared memory of a block in bytes, static and dynamic together; `None` for an unknown
     /// architecture.
-    pub fn most_shared(self) -> Option<u32> {
+    pub fn max_shared_memory(self) -> Option<u32> {
         match self {
-            GpuTarget::Cuda(target) => target.most_shared(),
-            GpuTarget::Amd(target) => target.most_shared(),
+            GpuTarget::Cuda(target) => target.max_shared_memory(),
+            GpuTarget::Amd(target) => target.max_shared_memory(),
         }
     }
 }
@@ -104,7 +104,7 @@ impl CudaTarget {
 
     /// The maximum shared memory of a block in bytes, static and dynamic together (CUDA C++ Programming Guide,
     /// technical specifications per compute capability); `None` for an unknown architecture.
-    pub fn most_shared(self) -> Option<u32> {
+    pub fn max_shared_memory(self) -> Option<u32> {
         let kib = match self.capability {
             50..=69 => 48,
             70..=74 => 96,

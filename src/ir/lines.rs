@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::inst::FuncRef;
-use super::module::{Module, SourceLocation};
-use super::print::{Listing, Place};
+use super::module::{LocationData, Module};
+use super::print::{Listing, ListingItem};
 
 /// The file name of these locations.
 const FILE: &str = "listing";
@@ -21,11 +21,11 @@ impl Module {
         located.clear_locations();
         for (func, place, line) in listing.shown {
             let function = located.functions[func].name.clone();
-            let location = located.location(SourceLocation { file: FILE.to_owned(), line, function });
+            let location = located.location(LocationData { file: FILE.to_owned(), line, function });
             let Some(body) = &mut located.functions[func].body else { continue };
             match place {
-                Place::Inst(inst) => body.locations[inst] = location.into(),
-                Place::End(block) => body.end_locations[block] = location.into(),
+                ListingItem::Inst(inst) => body.locations[inst] = location.into(),
+                ListingItem::End(block) => body.end_locations[block] = location.into(),
             }
         }
         (listing.text, located)
@@ -38,7 +38,7 @@ struct NumberedListing {
     /// The number of the current line.
     line: u32,
     /// The line of each place.
-    shown: Vec<(FuncRef, Place, u32)>,
+    shown: Vec<(FuncRef, ListingItem, u32)>,
 }
 
 impl Write for NumberedListing {
@@ -50,7 +50,7 @@ impl Write for NumberedListing {
 }
 
 impl Listing for NumberedListing {
-    fn shows(&mut self, func: FuncRef, place: Place) {
+    fn shows(&mut self, func: FuncRef, place: ListingItem) {
         self.shown.push((func, place, self.line));
     }
 }

@@ -29,10 +29,10 @@ pub use inst::{
     MemFlags, Op, SigRef, StackSlot, Terminator, UnaryOp, Value,
 };
 pub use module::{
-    BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, Module, SlotData,
-    SourceLocation, ValueData, ValueDef,
+    BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, LocationData, Module, SlotData,
+    ValueData, ValueDef,
 };
 pub use print::DisplayFunction;
 pub(crate) use structured::{Emitter, Operand, Val, Var};
 pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};
-pub use verify::{Place, Problem, Rule, VerifiedModule, VerifyError, verify};
+pub use verify::{Problem, ProblemLocation, Rule, VerifiedModule, VerifyError, verify};

@@ -71,7 +71,7 @@ pub struct Data {
 
 /// A source line that code was generated from.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct SourceLocation {
+pub struct LocationData {
     /// The file, as the compiler names it.
     pub file: String,
     /// The line, counted from 1.
@@ -96,10 +96,10 @@ pub struct Module {
     /// is dropped.
     pub destructors: Vec<FuncRef>,
     /// The source locations of instructions.
-    pub locations: PrimaryMap<LocationRef, SourceLocation>,
+    pub locations: PrimaryMap<LocationRef, LocationData>,
     /// The first declared function of each name.
     by_name: HashMap<String, FuncRef>,
-    by_location: HashMap<SourceLocation, LocationRef>,
+    by_location: HashMap<LocationData, LocationRef>,
 }
 
 /// The byte order of this machine.
@@ -189,7 +189,7 @@ impl Module {
     }
 
     /// Returns the reference of a source location, and adds it if it is new.
-    pub fn location(&mut self, location: SourceLocation) -> LocationRef {
+    pub fn location(&mut self, location: LocationData) -> LocationRef {
         let Module { by_location, locations, .. } = self;
         *by_location.entry(location).or_insert_with_key(|location| locations.push(location.clone()))
     }

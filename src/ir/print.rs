@@ -9,7 +9,7 @@ use super::inst::{
     BinaryOp, Block, BlockCall, ConvertOp, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, Terminator, UnaryOp,
     Value,
 };
-use super::module::{BlockData, Data, DataKind, FuncDecl, Function, Linkage, Module, SourceLocation};
+use super::module::{BlockData, Data, DataKind, FuncDecl, Function, Linkage, LocationData, Module};
 use super::types::Type;
 
 impl Module {
@@ -37,7 +37,7 @@ impl Display for DisplayFunction<'_> {
 
 /// A place in a function that has a line in the listing.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum ListingItem {
     /// An instruction.
     Inst(Inst),
     /// The terminator of a block.
@@ -46,7 +46,7 @@ pub(super) enum Place {
 
 /// The output of a listing. It is called with the place of each line of code, just before that line.
 pub(super) trait Listing: Write {
-    fn shows(&mut self, _func: FuncRef, _place: Place) {}
+    fn shows(&mut self, _func: FuncRef, _place: ListingItem) {}
 }
 
 impl Listing for Formatter<'_> {}
@@ -99,7 +99,7 @@ impl Module {
         }
         if !self.locations.is_empty() {
             gap(f)?;
-            for (location, SourceLocation { file, line, function }) in &self.locations {
+            for (location, LocationData { file, line, function }) in &self.locations {
                 writeln!(f, "{location} {file:?}:{line} in {function:?}")?;
             }
         }
@@ -112,9 +112,9 @@ impl Module {
 }
 
 /// A symbol's name, in quotes unless it consists of characters that C and linkers allow.
-struct Symbol<'a>(&'a str);
+struct QuotedSymbol<'a>(&'a str);
 
-impl Display for Symbol<'_> {
+impl Display for QuotedSymbol<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
         if !self.0.is_empty() && self.0.chars().all(plain) { f.write_str(self.0) } else { write!(f, "{:?}", self.0) }
@@ -127,7 +127,7 @@ struct Name<'a>(&'a Module, FuncRef);
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0.functions.get(self.1) {
-            Some(decl) => write!(f, "{}", Symbol(&decl.name)),
+            Some(decl) => write!(f, "{}", QuotedSymbol(&decl.name)),
             None => write!(f, "{}", self.1),
         }
     }
@@ -140,7 +140,7 @@ fn write_function(f: &mut dyn Listing, module: &Module, func_ref: FuncRef, decl:
         Linkage::Export => "export",
     };
     let cold = if decl.cold { " cold" } else { "" };
-    write!(f, "{linkage} fn {}{}{cold}", Symbol(&decl.name), Prototype(decl))?;
+    write!(f, "{linkage} fn {}{}{cold}", QuotedSymbol(&decl.name), Prototype(decl))?;
     let Some(func) = &decl.body else {
         return f.write_str("\n");
     };
@@ -194,10 +194,10 @@ fn write_block(
     }
     f.write_str(if data.cold { " cold:\n" } else { ":\n" })?;
     for &inst in &data.insts {
-        f.shows(func_ref, Place::Inst(inst));
+        f.shows(func_ref, ListingItem::Inst(inst));
         writeln!(f, "    {}", DisplayInst { module, func, inst })?;
     }
-    f.shows(func_ref, Place::End(block));
+    f.shows(func_ref, ListingItem::End(block));
     match &data.terminator {
         Some(terminator) => writeln!(f, "    {}", DisplayTerminator(terminator)),
         None => f.write_str("    (no terminator)\n"),
@@ -286,7 +286,7 @@ impl DisplayInst<'_> {
             Op::AtomicAdd(ptr, value) => write!(f, "atomic_add.i64 {ptr}, {value}"),
             Op::CompareExchange(ptr, expected, new) => write!(f, "compare_exchange.ptr {ptr}, {expected}, {new}"),
             Op::Call(callee, args) => match self.module.functions.get(*callee) {
-                Some(decl) => write!(f, "call @{}({})", Symbol(&decl.name), List(args)),
+                Some(decl) => write!(f, "call @{}({})", QuotedSymbol(&decl.name), List(args)),
                 None => write!(f, "call {callee}({})", List(args)),
             },
             Op::CallIndirect(sig, callee, args) => write!(f, "call_indirect {sig} {callee}({})", List(args)),
@@ -300,14 +300,14 @@ pub(super) struct DisplayTerminator<'a>(pub(super) &'a Terminator);
 impl Display for DisplayTerminator<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Terminator::Jump(to) => write!(f, "jump {}", Target(to)),
+            Terminator::Jump(to) => write!(f, "jump {}", BlockTarget(to)),
             Terminator::Branch { cond, then, otherwise, hint } => {
                 let name = match hint {
                     Hint::None => "br",
                     Hint::Likely => "br_likely",
                     Hint::Unlikely => "br_unlikely",
                 };
-                write!(f, "{name} {cond}, {}, {}", Target(then), Target(otherwise))
+                write!(f, "{name} {cond}, {}, {}", BlockTarget(then), BlockTarget(otherwise))
             }
             Terminator::Return(Some(value)) => write!(f, "return {value}"),
             Terminator::Return(None) => f.write_str("return"),
@@ -315,9 +315,9 @@ impl Display for DisplayTerminator<'_> {
     }
 }
 
-struct Target<'a>(&'a BlockCall);
+struct BlockTarget<'a>(&'a BlockCall);
 
-impl Display for Target<'_> {
+impl Display for BlockTarget<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.block)?;
         if self.0.args.is_empty() { Ok(()) } else { write!(f, "({})", List(&self.0.args)) }

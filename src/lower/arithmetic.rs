@@ -125,23 +125,23 @@ pub(super) fn total_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y
     b.select(is_minus_one, negative, divided)
 }
 
-/// Emits the parts of a dimension. The implementation supplies the symbols' values, and handles overflows and divisors.
+/// Emits the parts of a dimension. The implementation supplies the variables' values, and handles overflows and divisors.
 pub(super) trait DimCode {
     /// A constant, an `I64`.
     fn constant(&mut self, value: i64) -> Value;
 
-    /// The value of a symbol, if it has one.
-    fn symbol(&mut self, name: &str) -> Option<Value>;
+    /// The value of a variable, if it has one.
+    fn var(&mut self, name: &str) -> Option<Value>;
 
     /// An operation on two values. `divisor` is the second one if it is constant.
     fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value;
 }
 
-/// The value of a dimension; `None` if one of its symbols has no value.
+/// The value of a dimension; `None` if one of its variables has no value.
 pub(super) fn lower_dim(code: &mut impl DimCode, dim: &Dim) -> Option<Value> {
     match dim {
         Dim::Const(value) => Some(code.constant(*value)),
-        Dim::Symbol(name) => code.symbol(name),
+        Dim::Var(name) => code.var(name),
         Dim::Binary(op, x, y) if op.is_division() => {
             let x = lower_dim(code, x)?;
             let divisor = y.eval(&|_| None);

@@ -3,25 +3,25 @@
 use std::fmt;
 
 use super::convention::Convention;
-use crate::diagnostic::{Diagnose, DiagnosedMistake, Diagnostic, DiagnosticKind};
-use crate::spec::Place;
+use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind, ErrorDetail};
+use crate::spec::SourceLocation;
 
 /// One error in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct BodyMistake {
+pub struct BodyError {
     /// The requested operation: `load`, `tensor("x")`, ...
     pub operation: String,
     /// The problem with it.
     pub problem: String,
-    /// The source location of the operation, as stated with [`Body::at`](crate::Body::at).
-    pub place: Option<Place>,
+    /// The source location of the operation, as stated with [`Body::set_location`](crate::Body::set_location).
+    pub location: Option<SourceLocation>,
 }
 
-impl fmt::Display for BodyMistake {
+impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.operation, self.problem)?;
-        match &self.place {
+        match &self.location {
             Some(place) => write!(f, " ({place})"),
             None => Ok(()),
         }
@@ -217,12 +217,12 @@ pub enum LowerError {
         missing: String,
     },
     /// The body has errors; this lists all of them.
-    #[error("the body of function `{function}` has mistakes:{}", list(.mistakes))]
+    #[error("the body of function `{function}` has errors:{}", list(.errors))]
     Body {
         /// The function.
         function: String,
         /// The errors, at least one.
-        mistakes: Vec<BodyMistake>,
+        errors: Vec<BodyError>,
     },
 }
 
@@ -232,13 +232,13 @@ fn shares(largest: &[(&'static str, u32)]) -> String {
 }
 
 /// The errors of several functions as one string, at least a line for each.
-pub(crate) fn lines(mistakes: &[LowerError]) -> String {
-    let texts: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+pub(crate) fn lines(errors: &[LowerError]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     texts.join("\n")
 }
 
-fn list(mistakes: &[BodyMistake]) -> String {
-    mistakes.iter().map(|m| format!("\n  {m}")).collect()
+fn list(errors: &[BodyError]) -> String {
+    errors.iter().map(|m| format!("\n  {m}")).collect()
 }
 
 impl Diagnose for LowerError {
@@ -249,20 +249,20 @@ impl Diagnose for LowerError {
 
 /// The parts of an error that represents several: each error of a body or a launch is listed separately.
 pub(crate) fn diagnostic_of<'e>(
-    mistakes: impl IntoIterator<Item = &'e LowerError>,
+    errors: impl IntoIterator<Item = &'e LowerError>,
     error: &dyn std::error::Error,
 ) -> Diagnostic {
-    let of = |function: &String, message: String| DiagnosedMistake::new(message, Some(function.clone()));
-    let parts = |mistake: &LowerError| -> Vec<DiagnosedMistake> {
-        match mistake {
+    let of = |function: &String, message: String| ErrorDetail::new(message, Some(function.clone()));
+    let parts = |error: &LowerError| -> Vec<ErrorDetail> {
+        match error {
             LowerError::Launch { function, problems, .. } => {
                 problems.iter().map(|problem| of(function, problem.clone())).collect()
             }
-            LowerError::Body { function, mistakes } => {
-                mistakes.iter().map(|mistake| of(function, mistake.to_string())).collect()
+            LowerError::Body { function, errors } => {
+                errors.iter().map(|error| of(function, error.to_string())).collect()
             }
-            _ => vec![DiagnosedMistake::new(mistake.to_string(), None)],
+            _ => vec![ErrorDetail::new(error.to_string(), None)],
         }
     };
-    Diagnostic::with_mistakes(DiagnosticKind::Kernel, error, mistakes.into_iter().flat_map(parts))
+    Diagnostic::with_errors(DiagnosticKind::Kernel, error, errors.into_iter().flat_map(parts))
 }

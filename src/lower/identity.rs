@@ -1,6 +1,6 @@
 //! The parts of a kernel that determine its wrapper's code.
 
-use super::kernel::{Kernel, KernelCode, Target};
+use super::kernel::{Kernel, KernelCode, NativeTarget};
 use super::launch::{BlockFunction, LaunchSpec};
 use super::native::NativeCode;
 
@@ -19,13 +19,13 @@ impl Kernel {
             KernelCode::Native { target, call } => {
                 part(format!("{call:?}").as_bytes());
                 match target {
-                    Target::Symbol(symbol) => {
+                    NativeTarget::Symbol(symbol) => {
                         part(b"symbol");
                         part(symbol.as_bytes());
                     }
-                    Target::Address(_) => return Err(NoIdentity),
-                    Target::Launch(spec) => spec.identity(part)?,
-                    Target::FirstUses(specs) => {
+                    NativeTarget::Address(_) => return Err(NoIdentity),
+                    NativeTarget::Launch(spec) => spec.identity(part)?,
+                    NativeTarget::FirstUses(specs) => {
                         part(b"first uses");
                         specs.iter().try_for_each(|spec| spec.identity(part))?;
                     }

@@ -48,12 +48,12 @@ pub struct Kernel {
 pub(super) enum KernelCode {
     CheckOnly,
     Body(BodyFn),
-    Native { target: Target, call: CallSpec },
+    Native { target: NativeTarget, call: CallSpec },
 }
 
 /// How a wrapper runs a native kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Target {
+pub(super) enum NativeTarget {
     /// Calls an imported symbol.
     Symbol(String),
     /// Calls an address of this process.
@@ -78,7 +78,7 @@ impl Kernel {
         Kernel { code, native: None, beside: Vec::new(), given: Vec::new(), owners: Vec::new(), misused: None }
     }
 
-    fn native(target: Target) -> Self {
+    fn native(target: NativeTarget) -> Self {
         Self::new(KernelCode::Native { target, call: CallSpec::default() })
     }
 
@@ -102,7 +102,7 @@ impl Kernel {
     /// Some symbols are reserved: those that begin with `TVMFFI`, `llvm.` or `.L`, and those that a library defines for
     /// itself, such as `__tvm_ffi__library_ctx`.
     pub fn symbol(name: impl Into<String>) -> Self {
-        Self::native(Target::Symbol(name.into()))
+        Self::native(NativeTarget::Symbol(name.into()))
     }
 
     /// A C function of a relocatable object, or of an archive of such objects, given by its symbol. The bytes are an
@@ -160,7 +160,7 @@ impl Kernel {
     /// A C function at an address of this process. The wrapper can run only in this process. Pass the owner of the code
     /// at the address to [`keep_alive`](Self::keep_alive).
     pub fn address(address: *const c_void) -> Self {
-        Self::native(Target::Address(address as u64))
+        Self::native(NativeTarget::Address(address as u64))
     }
 
     /// A kernel of a device. The wrapper launches it on the device of the function's tensors, on the environment's
@@ -176,7 +176,7 @@ impl Kernel {
     /// Creating the wrapper reports all errors together, as [`LowerError::Launch`]: parameters that the images' kernels
     /// don't take, extents that no device supports, names that the signature lacks.
     pub fn launch(launch: Launch, images: impl IntoIterator<Item = Image>) -> Self {
-        Self::native(Target::Launch(Arc::new(LaunchSpec::new(launch, images.into_iter().collect()))))
+        Self::native(NativeTarget::Launch(Arc::new(LaunchSpec::new(launch, images.into_iter().collect()))))
     }
 
     /// A launch on the CPU, with the same [`Launch`] as for a device. The function is called once for each block of the
@@ -212,11 +212,11 @@ impl Kernel {
             _ => false,
         };
         let block = match function.target().filter(|_| is_plain) {
-            Some(Target::Symbol(symbol)) => BlockFunction::Symbol(symbol.clone()),
-            Some(Target::Address(address)) => BlockFunction::Address(*address),
+            Some(NativeTarget::Symbol(symbol)) => BlockFunction::Symbol(symbol.clone()),
+            Some(NativeTarget::Address(address)) => BlockFunction::Address(*address),
             _ => BlockFunction::Other,
         };
-        let launched = Self::native(Target::Launch(Arc::new(LaunchSpec::on_cpu(launch, block))));
+        let launched = Self::native(NativeTarget::Launch(Arc::new(LaunchSpec::on_cpu(launch, block))));
         Kernel { code: launched.code, ..function }
     }
 
@@ -229,12 +229,12 @@ impl Kernel {
     /// # Errors
     /// Reported when the wrapper is created: the signature differs, there is no launch, or the launches are for two
     /// kinds of devices ([`LowerError::Launch`]).
-    pub fn first_use<'k>(kernels: impl IntoIterator<Item = &'k Kernel>) -> Self {
+    pub fn prepare<'k>(kernels: impl IntoIterator<Item = &'k Kernel>) -> Self {
         let specs = kernels.into_iter().filter_map(|kernel| match kernel.target() {
-            Some(Target::Launch(spec)) if spec.block_function().is_none() => Some(Arc::clone(spec)),
+            Some(NativeTarget::Launch(spec)) if spec.block_function().is_none() => Some(Arc::clone(spec)),
             _ => None,
         });
-        Self::native(Target::FirstUses(specs.collect()))
+        Self::native(NativeTarget::FirstUses(specs.collect()))
     }
 
     /// Keeps a value alive as long as the code that an [`Engine`](crate::Engine) compiles from the kernel. Pass the
@@ -249,7 +249,7 @@ impl Kernel {
     /// States the C result of a native kernel. By default it is a status if the kernel writes its result or has the
     /// packed convention; otherwise the signature's value, or nothing. For a kernel that isn't native, creating the
     /// wrapper reports [`LowerError::NotNative`].
-    pub fn returning(self, what: KernelReturn) -> Self {
+    pub fn returns(self, what: KernelReturn) -> Self {
         self.state("returning", |call| call.returns = Some(what))
     }
 
@@ -294,16 +294,16 @@ impl Kernel {
 
     fn state(mut self, method: &'static str, set: impl FnOnce(&mut CallSpec)) -> Self {
         match &mut self.code {
-            KernelCode::CheckOnly | KernelCode::Body(_) | KernelCode::Native { target: Target::Launch(_), .. } => {
-                self.misused = Some(method)
-            }
+            KernelCode::CheckOnly
+            | KernelCode::Body(_)
+            | KernelCode::Native { target: NativeTarget::Launch(_), .. } => self.misused = Some(method),
             KernelCode::Native { call, .. } => set(call),
         }
         self
     }
 
     /// How a wrapper runs a native kernel; `None` for a body or no kernel.
-    pub(super) fn target(&self) -> Option<&Target> {
+    pub(super) fn target(&self) -> Option<&NativeTarget> {
         match &self.code {
             KernelCode::CheckOnly | KernelCode::Body(_) => None,
             KernelCode::Native { target, .. } => Some(target),
@@ -312,12 +312,12 @@ impl Kernel {
 
     /// Whether the kernel runs on a device. The wrapper itself then raises its errors.
     pub(super) fn is_on_device(&self) -> bool {
-        matches!(self.target(), Some(Target::Launch(_) | Target::FirstUses(_)))
+        matches!(self.target(), Some(NativeTarget::Launch(_) | NativeTarget::FirstUses(_)))
     }
 
     /// Why a function can't do the first-use work of kernels.
     fn first_use_problem(&self, signature: &Signature) -> Option<&'static str> {
-        let Some(Target::FirstUses(specs)) = self.target() else { return None };
+        let Some(NativeTarget::FirstUses(specs)) = self.target() else { return None };
         let takes_device = matches!(signature.params(), [param] if param.ty == ParamType::Device);
         match specs.as_slice() {
             [] => Some("prepares no kernel that is launched"),
@@ -334,7 +334,7 @@ impl Kernel {
     /// The launch of a kernel that runs on a device.
     pub(super) fn launch_spec(&self) -> Option<&LaunchSpec> {
         match self.target() {
-            Some(Target::Launch(spec)) => Some(spec),
+            Some(NativeTarget::Launch(spec)) => Some(spec),
             _ => None,
         }
     }
@@ -342,24 +342,24 @@ impl Kernel {
     /// The symbol of the C function that is called, directly or for each block of a launch.
     fn symbol_name(&self) -> Option<&str> {
         match self.target()? {
-            Target::Symbol(name) => Some(name),
-            Target::Launch(spec) => match spec.block_function()? {
+            NativeTarget::Symbol(name) => Some(name),
+            NativeTarget::Launch(spec) => match spec.block_function()? {
                 BlockFunction::Symbol(name) => Some(name),
                 BlockFunction::Address(_) | BlockFunction::Other => None,
             },
-            Target::Address(_) | Target::FirstUses(_) => None,
+            NativeTarget::Address(_) | NativeTarget::FirstUses(_) => None,
         }
     }
 
     /// The address of the C function that is called, directly or for each block of a launch.
     pub(super) fn function_address(&self) -> Option<u64> {
         match self.target()? {
-            Target::Address(address) => Some(*address),
-            Target::Launch(spec) => match spec.block_function()? {
+            NativeTarget::Address(address) => Some(*address),
+            NativeTarget::Launch(spec) => match spec.block_function()? {
                 BlockFunction::Address(address) => Some(*address),
                 BlockFunction::Symbol(_) | BlockFunction::Other => None,
             },
-            Target::Symbol(_) | Target::FirstUses(_) => None,
+            NativeTarget::Symbol(_) | NativeTarget::FirstUses(_) => None,
         }
     }
 
@@ -483,7 +483,7 @@ impl Kernel {
     }
 
     fn return_problem(&self, signature: &Signature) -> Option<String> {
-        let returns = self.returns(signature);
+        let returns = self.return_kind(signature);
         let Some(ty) = signature.ret() else {
             return match returns {
                 Some(KernelReturn::Value) => Some("returns a value, and the signature returns nothing".to_owned()),
@@ -539,7 +539,7 @@ impl Kernel {
     }
 
     /// What a native kernel returns; `None` for a body or no kernel.
-    pub(super) fn returns(&self, signature: &Signature) -> Option<KernelReturn> {
+    pub(super) fn return_kind(&self, signature: &Signature) -> Option<KernelReturn> {
         let KernelCode::Native { call, .. } = &self.code else { return None };
         let default = match signature.ret() {
             // a launch returns its error's code
@@ -561,7 +561,7 @@ impl Kernel {
 
     /// The prototype of a native kernel.
     pub(super) fn func_sig(&self, signature: &Signature) -> FuncSig {
-        let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
+        let returns = self.return_kind(signature).unwrap_or(KernelReturn::Nothing);
         match self.stated_args() {
             None => params::func_sig(signature, self.stated_convention(), returns),
             Some(args) => {
@@ -573,7 +573,7 @@ impl Kernel {
 
     /// The C parameters of a native kernel.
     pub(super) fn c_params(&self, signature: &Signature) -> Vec<KernelParam> {
-        let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
+        let returns = self.return_kind(signature).unwrap_or(KernelReturn::Nothing);
         match self.stated_args() {
             None => params::params(signature, self.stated_convention(), returns),
             Some(args) => args::c_params(args, signature, returns),
@@ -597,15 +597,17 @@ impl fmt::Debug for Kernel {
         match &self.code {
             KernelCode::CheckOnly => f.write_str("Kernel::CheckOnly"),
             KernelCode::Body(_) => f.write_str("Kernel::Body"),
-            KernelCode::Native { target: Target::Symbol(name), call } => match &self.native {
+            KernelCode::Native { target: NativeTarget::Symbol(name), call } => match &self.native {
                 Some(code) => write!(f, "Kernel::Symbol({name:?} of {}, {call:?})", code.name()),
                 None => write!(f, "Kernel::Symbol({name:?}, {call:?})"),
             },
-            KernelCode::Native { target: Target::FirstUses(specs), .. } => {
+            KernelCode::Native { target: NativeTarget::FirstUses(specs), .. } => {
                 f.debug_list().entries(specs.iter().map(|spec| spec.launch.entry())).finish()
             }
-            KernelCode::Native { target: Target::Launch(spec), .. } => write!(f, "Kernel::Launch({:?})", spec.launch),
-            KernelCode::Native { target: Target::Address(address), call } => {
+            KernelCode::Native { target: NativeTarget::Launch(spec), .. } => {
+                write!(f, "Kernel::Launch({:?})", spec.launch)
+            }
+            KernelCode::Native { target: NativeTarget::Address(address), call } => {
                 write!(f, "Kernel::Address({address:#x}, {call:?})")
             }
         }

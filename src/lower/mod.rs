@@ -65,7 +65,7 @@ pub use convention::{Convention, KernelReturn};
 pub use device_api::LAUNCH_SYMBOLS;
 #[cfg(feature = "_engine")]
 pub(crate) use device_api::is_state_of_launches;
-pub use error::{BodyMistake, LowerError};
+pub use error::{BodyError, LowerError};
 pub(crate) use error::{diagnostic_of, lines};
 #[cfg(feature = "_engine")]
 pub(crate) use helper_set::HelperSet;

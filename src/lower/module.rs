@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::convention::KernelReturn;
 use super::device_api::System;
-use super::error::{BodyMistake, LowerError};
+use super::error::{BodyError, LowerError};
 use super::kernel::Kernel;
 use super::unit::{OWN_SYMBOLS, Unit};
 use super::{binder, constants, wrapper};
@@ -81,7 +81,7 @@ impl Lowering {
         }
         body.check(signature)?;
         // from the module's point of view, the name is a kernel's
-        let native = Kernel::symbol(symbol.clone()).returning(KernelReturn::Status);
+        let native = Kernel::symbol(symbol.clone()).returns(KernelReturn::Status);
         native.check(signature)?;
         native.check_symbol(signature, &self.unit.symbol(signature), &self.unit.module)?;
         self.in_reach(signature, |unit| wrapper::lower_c_function(unit, signature, body))
@@ -113,14 +113,14 @@ impl Lowering {
             let problem = by_name.get(call.callee.as_str()).and_then(|callee| call.problem(callee));
             let Some(problem) = problem else { continue };
             let operation = format!("call of `{}`", call.callee);
-            let mistake = BodyMistake { operation, problem, place: call.place.clone() };
+            let error = BodyError { operation, problem, location: call.location.clone() };
             let known = errors.iter_mut().find_map(|error| match error {
-                LowerError::Body { function, mistakes } if *function == call.caller => Some(mistakes),
+                LowerError::Body { function, errors } if *function == call.caller => Some(errors),
                 _ => None,
             });
             match known {
-                Some(mistakes) => mistakes.push(mistake),
-                None => errors.push(LowerError::Body { function: call.caller.clone(), mistakes: vec![mistake] }),
+                Some(errors) => errors.push(error),
+                None => errors.push(LowerError::Body { function: call.caller.clone(), errors: vec![error] }),
             }
         }
         errors

@@ -9,9 +9,9 @@ use super::protocol::TARGET;
 use crate::ir::PointerFacts;
 use crate::spec::{Device, Dim, ParamType, Signature, TensorShape, TensorType};
 
-/// Symbols beyond this number are spilled until they are used.
-const FEW_SYMBOLS: usize = 8;
-/// Values of parameters and symbols beyond this number are spilled until the kernel is called. They don't fit into
+/// Dimension variables beyond this number are spilled until they are used.
+const FEW_VARS: usize = 8;
+/// Values of parameters and variables beyond this number are spilled until the kernel is called. They don't fit into
 /// registers, and register allocation takes time quadratic in the number of simultaneously live values.
 const FEW_VALUES: usize = 10;
 
@@ -32,8 +32,8 @@ pub(super) struct Plan<'a> {
     pub devices: Devices,
     /// All tensors in order if the kernel, a stream or a result needs their devices; otherwise empty.
     pub tensors: Vec<&'a TensorType>,
-    /// There are more than [`FEW_SYMBOLS`] symbols.
-    pub spills_symbols: bool,
+    /// There are more than [`FEW_VARS`] variables.
+    pub spills_vars: bool,
     /// There are more than [`FEW_VALUES`] values.
     pub spills_values: bool,
 }
@@ -41,7 +41,7 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// `needs_devices`: the kernel is launched on the tensors' device, or receives a device number.
     pub(super) fn new(signature: &'a Signature, convention: Convention, needs_devices: bool) -> Self {
-        let symbols = signature.names_in_dims().len();
+        let vars = signature.names_in_dims().len();
         let devices = Devices::of(signature);
         Plan {
             signature,
@@ -52,8 +52,8 @@ impl<'a> Plan<'a> {
             has_result: signature.ret().is_some(),
             devices,
             tensors: tensors_with_devices(signature, needs_devices),
-            spills_symbols: symbols > FEW_SYMBOLS,
-            spills_values: symbols + signature.params().len() > FEW_VALUES,
+            spills_vars: vars > FEW_VARS,
+            spills_values: vars + signature.params().len() > FEW_VALUES,
         }
     }
 
@@ -127,7 +127,7 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
 /// Whether the fast path can compute an expression: each divisor is a positive constant, so nothing traps.
 fn is_computable(dim: &Dim) -> bool {
     match dim {
-        Dim::Const(_) | Dim::Symbol(_) => true,
+        Dim::Const(_) | Dim::Var(_) => true,
         Dim::Binary(op, x, y) if op.is_division() => {
             is_computable(x) && matches!(y.eval(&|_| None), Some(1..)) && is_computable(y)
         }
@@ -135,22 +135,22 @@ fn is_computable(dim: &Dim) -> bool {
     }
 }
 
-/// The only unbound symbol of an expression, with the expression that solves for it. `None` if the fast path can't
+/// The only unbound variable of an expression, with the expression that solves for it. `None` if the fast path can't
 /// compute that.
 pub(super) fn solvable<'a>(dim: &'a Dim, known: &dyn Fn(&str) -> bool) -> Option<(&'a str, Dim)> {
     let mut unknown = Vec::new();
-    dim.for_each_symbol(&mut |name| {
+    dim.for_each_var(&mut |name| {
         if !known(name) && !unknown.contains(&name) {
             unknown.push(name);
         }
     });
     let [name] = unknown[..] else { return None };
-    let solved = dim.solved_for(name, Dim::Symbol(TARGET.to_owned()))?;
+    let solved = dim.solved_for(name, Dim::Var(TARGET.to_owned()))?;
     is_computable(&solved).then_some((name, solved))
 }
 
 /// Whether the fast path can bind every name in dimensions and compute all expressions needed for it. The tensors with
-/// the symbols must always be passed, and divisors must be positive constants.
+/// the variables must always be passed, and divisors must be positive constants.
 fn can_decide(signature: &Signature) -> bool {
     let mut known: HashSet<&str> = HashSet::new();
     let mut dims: Vec<&Dim> = Vec::new();
@@ -160,10 +160,10 @@ fn can_decide(signature: &Signature) -> bool {
         }
         firm_dims(&param.ty, &mut dims);
     }
-    // the dimensions with each unbound symbol; a dimension is revisited whenever one of its symbols is bound
+    // the dimensions with each unbound variable; a dimension is revisited whenever one of its variables is bound
     let mut occurrences: HashMap<&str, Vec<&Dim>> = HashMap::new();
     for &dim in &dims {
-        dim.for_each_symbol(&mut |name| {
+        dim.for_each_var(&mut |name| {
             if !known.contains(name) {
                 occurrences.entry(name).or_default().push(dim);
             }

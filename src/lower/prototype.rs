@@ -8,7 +8,7 @@ use super::convention::param::KernelParam;
 use super::convention::params;
 use super::convention::{Convention, KernelReturn, c_names};
 use super::error::LowerError;
-use super::kernel::{Kernel, Target};
+use super::kernel::{Kernel, NativeTarget};
 use crate::ir::FuncSig;
 use crate::spec::Signature;
 
@@ -80,7 +80,7 @@ pub fn c_prototype(
     convention: Convention,
     returns: KernelReturn,
 ) -> Result<String, LowerError> {
-    Names::default().prototype(signature, symbol, &Kernel::symbol(symbol).convention(convention).returning(returns))
+    Names::default().prototype(signature, symbol, &Kernel::symbol(symbol).convention(convention).returns(returns))
 }
 
 /// A C header with the prototypes of kernels. It is self-contained: it includes `tvm/ffi/c_api.h` if the compiler finds
@@ -92,7 +92,7 @@ pub fn c_header<'a>(
     kernels: impl IntoIterator<Item = (&'a Signature, &'a str, Convention, KernelReturn)>,
 ) -> Result<String, LowerError> {
     let stated = kernels.into_iter().map(|(signature, symbol, convention, returns)| {
-        (signature, symbol, Kernel::symbol(symbol).convention(convention).returning(returns))
+        (signature, symbol, Kernel::symbol(symbol).convention(convention).returns(returns))
     });
     header(&stated.collect::<Vec<_>>())
 }
@@ -133,7 +133,7 @@ fn of_struct(bytes: u32, prototypes: &str) -> Option<String> {
 /// # Errors
 /// A kernel with this result doesn't fit the signature.
 pub fn flat_signature(signature: &Signature, returns: KernelReturn) -> Result<FuncSig, LowerError> {
-    Kernel::symbol("kernel").returning(returns).prototype(signature)
+    Kernel::symbol("kernel").returns(returns).prototype(signature)
 }
 
 impl Kernel {
@@ -163,7 +163,7 @@ impl Kernel {
     /// The name of the C function: the kernel's symbol, or the function's name if it has none.
     fn name_in_c(&self, signature: &Signature) -> String {
         match self.target() {
-            Some(Target::Symbol(name)) => name.clone(),
+            Some(NativeTarget::Symbol(name)) => name.clone(),
             _ => signature.name().to_owned(),
         }
     }
@@ -183,7 +183,7 @@ impl Kernel {
     ///     meanings.push(match &param.source {
     ///         ParamSource::Argument(x, ParamPart::Data) => format!("{param}: the elements of {x}"),
     ///         ParamSource::Argument(f, ParamPart::Value) => format!("{param}: the scalar {f}"),
-    ///         ParamSource::Symbol { name, .. } => format!("{param}: the dimension {name}"),
+    ///         ParamSource::DimVar { name, .. } => format!("{param}: the dimension {name}"),
     ///         other => format!("{param}: {other}"),
     ///     });
     /// }
@@ -217,15 +217,15 @@ impl Kernel {
 
     /// The kernel's C result. A body or check-only kernel gets the result that a native kernel would have.
     fn c_return(&self, signature: &Signature) -> KernelReturn {
-        self.as_native().returns(signature).unwrap_or(KernelReturn::Nothing)
+        self.as_native().return_kind(signature).unwrap_or(KernelReturn::Nothing)
     }
 
     /// The symbol that a kernel is linked by; `None` for an address, a body, or no kernel.
     #[cfg(feature = "_engine")] // without a backend there are no modules to look into
     pub(crate) fn linked_symbol(&self) -> Option<&str> {
         match self.target() {
-            Some(Target::Symbol(name)) => Some(name),
-            Some(Target::Address(_) | Target::Launch(_) | Target::FirstUses(_)) | None => None,
+            Some(NativeTarget::Symbol(name)) => Some(name),
+            Some(NativeTarget::Address(_) | NativeTarget::Launch(_) | NativeTarget::FirstUses(_)) | None => None,
         }
     }
 
@@ -253,7 +253,7 @@ impl Names {
     fn prototype(&mut self, signature: &Signature, symbol: &str, kernel: &Kernel) -> Result<String, LowerError> {
         kernel.check(signature)?;
         // a symbol other than the kernel's own may be reserved
-        Kernel::symbol(symbol).returning(kernel.c_return(signature)).check(signature)?;
+        Kernel::symbol(symbol).returns(kernel.c_return(signature)).check(signature)?;
         let returned = params::c_result(signature, kernel.c_return(signature));
         let returned = returned.map_or_else(|| "void".to_owned(), |ty| ty.to_string());
         let params = kernel.c_params(signature);

@@ -73,8 +73,8 @@ pub struct RecipeFunction<'a> {
 /// let (f, g): (Signature, Signature) = ("f(x: int64)".parse()?, "g() -> int64".parse()?);
 /// let none = Kernel::check_only();
 /// let recipe = Recipe { helpers: RuntimeHelpers::Define, ..Recipe::default() };
-/// let mistakes = recipe.function(&f, &none).function(&g, &none).lower().unwrap_err();
-/// assert_eq!(mistakes.len(), 1); // `g` has no result
+/// let errors = recipe.function(&f, &none).function(&g, &none).lower().unwrap_err();
+/// assert_eq!(errors.len(), 1); // `g` has no result
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -154,19 +154,19 @@ impl<'a> Recipe<'a> {
     /// taken or has another meaning in a library; a kernel of a library is an address of this process. If no function
     /// has an error, the errors of registered functions, then those of calls by symbol.
     pub fn lower(&self) -> Result<Lowered, Vec<LowerError>> {
-        self.lower_observed(|_| ())
+        self.lower_with_progress(|_| ())
     }
 
     /// Like [`lower`](Self::lower); the observer receives the number of functions lowered so far.
     ///
     /// # Errors
     /// As [`lower`](Self::lower).
-    pub fn lower_observed(&self, observer: impl Fn(u64)) -> Result<Lowered, Vec<LowerError>> {
+    pub fn lower_with_progress(&self, observer: impl Fn(u64)) -> Result<Lowered, Vec<LowerError>> {
         let Recipe { target, purpose, helpers, .. } = self;
-        let mut mistakes = Vec::new();
+        let mut errors = Vec::new();
         let mut prefix = purpose.prefix();
         if !is_symbol_prefix(prefix) {
-            mistakes.push(LowerError::Prefix { prefix: prefix.to_owned() });
+            errors.push(LowerError::Prefix { prefix: prefix.to_owned() });
             prefix = "";
         }
         let mut lowering = Lowering::new(target, prefix, *helpers);
@@ -175,25 +175,25 @@ impl<'a> Recipe<'a> {
         for (done, function) in (1..).zip(&self.functions) {
             match function.lower(&mut lowering, carried.as_mut()) {
                 Ok(lowered) => functions.push(lowered),
-                Err(mistake) => mistakes.push(mistake),
+                Err(error) => errors.push(error),
             }
             observer(done);
         }
         // functions with errors are not in the module, so only check a complete one
-        if mistakes.is_empty() {
+        if errors.is_empty() {
             let unit = &lowering.unit;
             let register = |(function, global): &(String, String)| match &mut carried {
                 Some(carried) => carried.register_global(unit, function, global),
                 None => Err(no_global(function, global, "only a library that is loaded as a file registers functions")),
             };
-            mistakes.extend(self.globals.iter().map(register).filter_map(Result::err));
+            errors.extend(self.globals.iter().map(register).filter_map(Result::err));
         }
-        if mistakes.is_empty() {
+        if errors.is_empty() {
             let wrappers = self.functions.iter().filter(|function| !function.is_c);
-            mistakes = lowering.check_calls(wrappers.map(|function| &*function.signature));
+            errors = lowering.check_calls(wrappers.map(|function| &*function.signature));
         }
-        if !mistakes.is_empty() {
-            return Err(mistakes);
+        if !errors.is_empty() {
+            return Err(errors);
         }
         let is_file = carried.is_some();
         if let Some(carried) = carried {

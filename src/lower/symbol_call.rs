@@ -1,6 +1,6 @@
 //! Calls of functions by symbol, and the checks that are possible once the module is complete.
 
-use crate::spec::{DType, DTypePolicy, Device, ParamType, Place, ScalarType, Signature};
+use crate::spec::{DType, DTypePolicy, Device, ParamType, ScalarType, Signature, SourceLocation};
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
 /// A call of a function by symbol.
@@ -13,7 +13,7 @@ pub(super) struct SymbolCall {
     /// What is known about each argument; `None` if even their number is unknown, as in a call with keywords.
     pub args: Option<Vec<KnownArg>>,
     /// The source location of the call, if the body stated it.
-    pub place: Option<Place>,
+    pub location: Option<SourceLocation>,
 }
 
 /// What is known about an argument at compile time.

@@ -2,7 +2,7 @@
 
 use super::abi::error::{APPEND, BACKTRACE, UPDATE_BACKTRACE};
 use super::ffi_call::{self, ENVIRONMENT_ERROR};
-use super::unit::Pool;
+use super::unit::ModulePool;
 use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
@@ -18,7 +18,7 @@ pub(super) fn end_of_line(wrapper: &str) -> String {
 }
 
 /// The address of a string in the pool, and its length.
-pub(super) fn text(b: &mut FunctionBuilder<'_>, pool: &mut Pool, text: &str) -> [Value; 2] {
+pub(super) fn text(b: &mut FunctionBuilder<'_>, pool: &mut ModulePool, text: &str) -> [Value; 2] {
     let offset = pool.constants.text(text);
     [b.data_addr(pool.data, offset), b.i64(text.len() as i64)]
 }

@@ -15,7 +15,7 @@ pub(super) const OWN_SYMBOLS: &str = "__tvm_ffi_codegen_";
 
 /// The constant pool of a module under construction, and the module data that will hold it.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct ModulePool {
     pub constants: ConstantPool,
     pub data: ir::DataRef,
 }
@@ -24,7 +24,7 @@ pub(super) struct Pool {
 #[derive(Debug)]
 pub(super) struct Unit {
     pub module: ir::Module,
-    pub pool: Pool,
+    pub pool: ModulePool,
     /// The functions that the module's code looks up once, and its library context.
     pub handles: Handles,
     /// The device drivers that the module's launches use, and their kernels.
@@ -44,7 +44,7 @@ impl Unit {
     pub(super) fn new(endianness: Endianness) -> Self {
         let mut module = ir::Module::for_endianness(endianness);
         let data = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        let pool = Pool { constants: ConstantPool::new(endianness), data };
+        let pool = ModulePool { constants: ConstantPool::new(endianness), data };
         Unit {
             module,
             pool,

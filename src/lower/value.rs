@@ -2,7 +2,7 @@
 //! of closures.
 //!
 //! `bind`, which checks arguments, checks these values as well, with the same messages. They have a signature of their
-//! own: an integer parameter for each symbol that the function knows already, then a parameter for each value. Types
+//! own: an integer parameter for each variable that the function knows already, then a parameter for each value. Types
 //! that only need a comparison of the type index are compared inline. `bind` is called only if the comparison fails: it
 //! converts an int to a float, or raises an error.
 
@@ -12,7 +12,7 @@ use super::encode::{self, Encoded, Scratch};
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::plan::Plan;
 use super::protocol::{SignatureDescriptor, field, helpers};
-use super::unit::Pool;
+use super::unit::ModulePool;
 use crate::ir::{ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::spec::{DTypePolicy, Dim, ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -25,15 +25,15 @@ pub(super) struct Expected<'a> {
     pub place: String,
     /// The dtypes that tensors may have instead of the stated ones.
     pub dtype_policy: DTypePolicy,
-    /// The symbols that the function knows; the types need not use all of them.
+    /// The variables that the function knows; the types need not use all of them.
     pub known: Vec<Known<'a>>,
 }
 
-/// A symbol whose value the function knows.
+/// A variable whose value the function knows.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub name: &'a str,
-    /// The path of the value that defines the symbol, in messages; see [`origin`].
+    /// The path of the value that defines the variable, in messages; see [`origin`].
     pub origin: &'a str,
     /// An `I64`.
     pub value: Value,
@@ -41,13 +41,13 @@ pub(super) struct Known<'a> {
 
 /// Checked values.
 pub(super) struct Taken {
-    /// For each value, what convention `flat` passes for a parameter of its type, except symbols.
+    /// For each value, what convention `flat` passes for a parameter of its type, except variables.
     pub values: Vec<Vec<Value>>,
-    /// The symbols that the function didn't know before, in order of first appearance.
-    pub symbols: Vec<Bound>,
+    /// The variables that the function didn't know before, in order of first appearance.
+    pub vars: Vec<Bound>,
 }
 
-/// A symbol bound by a value. It is 0 if only optional values have it and all of them are None.
+/// A variable bound by a value. It is 0 if only optional values have it and all of them are None.
 pub(super) struct Bound {
     pub name: String,
     /// An `I64`.
@@ -55,7 +55,7 @@ pub(super) struct Bound {
 }
 
 impl<'a> Expected<'a> {
-    /// The same values, for a function that knows these symbols.
+    /// The same values, for a function that knows these variables.
     pub(super) fn knowing<'k>(self, known: impl IntoIterator<Item = Known<'k>>) -> Expected<'k> {
         let Expected { values, place, dtype_policy, .. } = self;
         Expected { values, place, dtype_policy, known: known.into_iter().collect() }
@@ -97,7 +97,7 @@ impl ValueChecks {
     pub(super) fn check(
         &mut self,
         b: &mut FunctionBuilder<'_>,
-        pool: &mut Pool,
+        pool: &mut ModulePool,
         expected: &Expected<'_>,
         values: Value,
         refused: impl FnOnce(&mut FunctionBuilder<'_>, Value, Value),
@@ -158,12 +158,12 @@ impl ValueChecks {
 }
 
 impl Expected<'_> {
-    /// The known symbols that the types mention.
+    /// The known variables that the types mention.
     fn mentioned(&self) -> Vec<Known<'_>> {
         let mut known = Vec::new();
         for (_, ty) in &self.values {
             ty.for_each_dim(&mut |dim| {
-                dim.for_each_symbol(&mut |name| {
+                dim.for_each_var(&mut |name| {
                     let fresh = !known.iter().any(|known: &Known<'_>| known.name == name);
                     known.extend(self.known.iter().find(|known| fresh && known.name == name));
                 });
@@ -176,9 +176,9 @@ impl Expected<'_> {
 /// The signature of the values.
 fn signature(expected: &Expected<'_>, known: &[Known<'_>]) -> Result<Signature, String> {
     let names = known.iter().map(|known| known.name);
-    Signature::of_values(names, expected.values.iter().cloned(), expected.dtype_policy).map_err(|mistakes| {
-        let mistakes: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
-        mistakes.join("; ")
+    Signature::of_values(names, expected.values.iter().cloned(), expected.dtype_policy).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        errors.join("; ")
     })
 }
 
@@ -227,7 +227,7 @@ impl Bind<'_> {
     fn call(
         &self,
         b: &mut FunctionBuilder<'_>,
-        pool: &Pool,
+        pool: &ModulePool,
         values: Value,
         scratch: StackSlot,
         rarely: bool,
@@ -261,7 +261,7 @@ impl Bind<'_> {
         scratch
     }
 
-    /// The known symbols, then the values. Code that almost never runs always copies the values. Then only loads and
+    /// The known variables, then the values. Code that almost never runs always copies the values. Then only loads and
     /// stores use the values' own address, so no register has to keep it.
     fn args(&self, b: &mut FunctionBuilder<'_>, values: Value, rarely: bool) -> Value {
         if self.known.is_empty() && !rarely {
@@ -287,7 +287,7 @@ impl Bind<'_> {
 
 /// The source of values to take apart.
 enum Source {
-    /// The unmodified values, without symbols before them. Values that the fast path rejects go to the slow path.
+    /// The unmodified values, without variables before them. Values that the fast path rejects go to the slow path.
     Given { values: Value, slow_path: crate::ir::Block },
     /// The values converted by `bind`, at an address in its scratch memory.
     Bound { address: Value, scratch: StackSlot, descriptor: Encoded },
@@ -299,7 +299,7 @@ impl Taken {
     }
 }
 
-/// Takes apart values that follow `known` symbols.
+/// Takes apart values that follow `known` variables.
 fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usize) -> Result<Taken, String> {
     let (checks, from) = match source {
         Source::Given { values, slow_path } => (Checks::new(b, slow_path), values),
@@ -312,33 +312,33 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
     }
     let mut values = fast_path::lower(&mut cx, from, true);
     values.drain(..known);
-    let symbols = plan
+    let vars = plan
         .signature
-        .symbols()
+        .dim_vars()
         .into_iter()
-        .map(|name| Bound { name: name.to_owned(), value: cx.dims.symbol(&mut cx.checks, name) });
-    let symbols = symbols.collect();
+        .map(|name| Bound { name: name.to_owned(), value: cx.dims.var(&mut cx.checks, name) });
+    let vars = vars.collect();
     cx.checks.finish().map_err(|missing| format!("lowering lacks {missing}; this is a bug of tvm-ffi-codegen"))?;
-    Ok(Taken { values, symbols })
+    Ok(Taken { values, vars })
 }
 
-/// The path of the value that defines a symbol of a signature, in messages: the first size or stride that is the symbol
+/// The path of the value that defines a variable of a signature, in messages: the first size or stride that is the variable
 /// alone, otherwise the first that contains it. `bind` may use another value if optional values are None.
-pub(super) fn origin(signature: &Signature, symbol: &str) -> String {
+pub(super) fn origin(signature: &Signature, var: &str) -> String {
     let mut found: Option<(bool, String)> = None;
     for param in signature.params() {
-        if param.name == symbol {
-            return symbol.to_owned();
+        if param.name == var {
+            return var.to_owned();
         }
         paths(&param.name, &param.ty, &mut |path, dim| {
-            let (mut has, alone) = (false, matches!(dim, Dim::Symbol(_)));
-            dim.for_each_symbol(&mut |name| has |= name == symbol);
+            let (mut has, alone) = (false, matches!(dim, Dim::Var(_)));
+            dim.for_each_var(&mut |name| has |= name == var);
             if has && found.as_ref().is_none_or(|(known, _)| alone && !known) {
                 found = Some((alone, path));
             }
         });
     }
-    // a symbol found only in containers has no fixed path
+    // a variable found only in containers has no fixed path
     found.map_or_else(|| "elements of containers".to_owned(), |(_, path)| path)
 }
 

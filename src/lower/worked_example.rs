@@ -39,7 +39,7 @@ fn the_document_has_the_example_as_it_is() {
 }
 
 fn example() -> String {
-    let signature: Signature = SIGNATURE.parse().expect("the signature has no mistakes");
+    let signature: Signature = SIGNATURE.parse().expect("the signature has no errors");
     let kernel = Kernel::symbol("add_one_kernel");
     let prototype =
         super::c_prototype(&signature, "add_one_kernel", super::Convention::Flat, super::KernelReturn::Nothing)
@@ -78,12 +78,12 @@ fn ir(signature: &Signature, kernel: &Kernel, text: &mut String) {
 }
 
 /// The bytes of a pool, and the offset of the signature's descriptor.
-struct Pool {
+struct EncodedPool {
     bytes: Vec<u8>,
     signature: u32,
 }
 
-impl Pool {
+impl EncodedPool {
     /// The string at an offset.
     fn text(&self, offset: u32) -> String {
         let bytes = &self.bytes[offset as usize..];
@@ -121,7 +121,7 @@ impl Pool {
     }
 }
 
-fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Pool {
+fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> EncodedPool {
     let plan = super::plan::Plan::new(signature, kernel.stated_convention(), false);
     let mut unit = super::unit::Unit::new(HOST_ENDIANNESS);
     let options = super::encode::Options { fold_all: false, forward_args: false };
@@ -129,7 +129,7 @@ fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Poo
         super::encode::encode(&mut unit.pool.constants, signature, &plan.devices, options).expect("look-ups succeed");
     let module = unit.finish();
     let data = module.data.values().next().expect("the pool is the first data");
-    let pool = Pool { bytes: data.bytes.clone(), signature: encoded.offset };
+    let pool = EncodedPool { bytes: data.bytes.clone(), signature: encoded.offset };
     let _ = write!(
         text,
         "### The descriptors\n\nThe constant pool has {} bytes of descriptors and texts for this signature, and the binder takes {} bytes of \
@@ -210,7 +210,7 @@ const FIELDS: [(Field, &str); 12] = [
     (Field::Calling, "calling"),
     (Field::Path, "path"),
     (Field::Origin, "origin"),
-    (Field::Symbol, "symbol"),
+    (Field::Var, "dimension variable"),
     (Field::Pool, "pool"),
     (Field::DeviceBindings, "device bindings"),
     (Field::Memory, "free memory"),
@@ -219,7 +219,7 @@ const FIELDS: [(Field, &str); 12] = [
 /// The initial contents of memory, to recognise words that were never written.
 const UNTOUCHED: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
-fn failing_call(signature: &Signature, kernel: &Kernel, pool: Pool, text: &mut String) {
+fn failing_call(signature: &Signature, kernel: &Kernel, pool: EncodedPool, text: &mut String) {
     let mut module = lower(signature, kernel, RuntimeHelpers::Define).expect("the kernel fits");
     // only generated code knows the pool's address
     let data = module.data.keys().next().expect("the pool is the first data");

@@ -2,10 +2,10 @@
 
 use super::check::Checker;
 use super::dim::{CompareOp, Constraint, Dim};
-use super::mistake::{Mistake, SignatureError};
+use super::error::{PartError, SignatureError};
+use super::location::{Origin, SourceLocation};
 use super::param::{DefaultValue, Param, ParamType};
 use super::path::Part;
-use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
 use super::scalar::ScalarType;
 use super::signature::Signature;
@@ -76,19 +76,19 @@ impl SignatureBuilder {
         self
     }
 
-    /// Adds a comparison that must hold once all symbols are bound.
+    /// Adds a comparison that must hold once all variables are bound.
     pub fn constraint(mut self, left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
         self.last = Part::Constraint(self.signature.constraints.len());
         self.signature.constraints.push(Constraint::new(left, op, right));
         self
     }
 
-    /// Sets the place, in your user's source, of the part that was added last: a parameter, the result or a
-    /// constraint. Before any part is added, it is the place of the signature itself. A part without a place uses the
+    /// Sets the location, in your user's source, of the part that was added last: a parameter, the result or a
+    /// constraint. Before any part is added, it is the place of the signature itself. A part without a location uses the
     /// signature's.
     ///
-    /// If the wrapper raises an error for the part, the place is the last line of the error's backtrace: `File
-    /// "model.py", line 7, in forward`. A Python user sees that line in the traceback. Places affect neither a
+    /// If the wrapper raises an error for the part, the location is the last line of the error's backtrace: `File
+    /// "model.py", line 7, in forward`. A Python user sees that line in the traceback. Locations affect neither a
     /// signature's text form nor its equality.
     ///
     /// ```
@@ -96,18 +96,18 @@ impl SignatureBuilder {
     /// use tvm_ffi_codegen::{DLDataType, Signature, TensorType, dim};
     ///
     /// let sig = Signature::builder("forward")
-    ///     .at("model.py", 3, "forward")
+    ///     .location("model.py", 3, "forward")
     ///     .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
-    ///     .at("model.py", 4, "forward")
+    ///     .location("model.py", 4, "forward")
     ///     .constraint(dim("n") % 16, CompareOp::Eq, 0)
     ///     .build()?;
-    /// let shown = |part| sig.place(part).map(ToString::to_string);
+    /// let shown = |part| sig.location(part).map(ToString::to_string);
     /// assert_eq!(shown(Part::Param(0)).as_deref(), Some("File \"model.py\", line 4, in forward"));
     /// assert_eq!(shown(Part::Constraint(0)).as_deref(), Some("File \"model.py\", line 3, in forward"));
     /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
     /// ```
-    pub fn at(mut self, file: impl Into<String>, line: u32, function: impl Into<String>) -> Self {
-        self.signature.set_place(self.last, Place::new(file, line, function));
+    pub fn location(mut self, file: impl Into<String>, line: u32, function: impl Into<String>) -> Self {
+        self.signature.set_location(self.last, SourceLocation::new(file, line, function));
         self
     }
 
@@ -127,11 +127,11 @@ impl SignatureBuilder {
         types.for_each(ParamType::fold_dims);
         let count = self.signature.params.len();
         self.signature.positional = self.signature.positional.filter(|positional| *positional < count);
-        let mut mistakes = Checker::check(&self.signature);
-        mistakes.iter_mut().for_each(|mistake| mistake.locate(&self.spans));
-        match mistakes.is_empty() {
+        let mut errors = Checker::check(&self.signature);
+        errors.iter_mut().for_each(|error| error.locate(&self.spans));
+        match errors.is_empty() {
             true => Ok(self.signature),
-            false => Err(SignatureError { name: self.signature.name, mistakes }),
+            false => Err(SignatureError { name: self.signature.name, errors }),
         }
     }
 }
@@ -154,68 +154,70 @@ impl Signature {
     }
 
     /// Makes an interface for values that aren't arguments. Its parameters are integers with the names of the
-    /// symbols, followed by the values. The names of the values are descriptions for messages.
+    /// variables, followed by the values. The names of the values are descriptions for messages.
     ///
     /// # Errors
     /// Every error in the types, each with its path.
     pub(crate) fn of_values<'n>(
-        symbols: impl IntoIterator<Item = &'n str>,
+        vars: impl IntoIterator<Item = &'n str>,
         values: impl IntoIterator<Item = (String, ParamType)>,
         dtype_policy: DTypePolicy,
-    ) -> Result<Self, Vec<Mistake>> {
-        let symbols: Vec<_> =
-            symbols.into_iter().map(|name| (name.to_owned(), ParamType::from(ScalarType::Int64))).collect();
-        let known = symbols.len();
-        let params = symbols.into_iter().chain(values).map(|(name, mut ty)| {
+    ) -> Result<Self, Vec<PartError>> {
+        let vars: Vec<_> = vars.into_iter().map(|name| (name.to_owned(), ParamType::from(ScalarType::Int64))).collect();
+        let known = vars.len();
+        let params = vars.into_iter().chain(values).map(|(name, mut ty)| {
             ty.fold_dims();
             Param { name, ty, default: None, origin: Origin::default() }
         });
         let signature =
             Signature { params: params.collect(), dtype_policy, ..SignatureBuilder::new(String::new()).signature };
-        let mistakes = Checker::check_values(&signature, known);
-        if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
+        let errors = Checker::check_values(&signature, known);
+        if errors.is_empty() { Ok(signature) } else { Err(errors) }
     }
 
-    /// Sets the place of a part; see [`SignatureBuilder::at`]. A part that the signature doesn't have is ignored.
+    /// Sets the place of a part; see [`SignatureBuilder::location`]. A part that the signature doesn't have is ignored.
     ///
     /// # Errors
     /// The file or the function is empty, or contains a quote, a line end or a NUL.
     ///
     /// ```
     /// use tvm_ffi_codegen::Signature;
-    /// use tvm_ffi_codegen::spec::{Part, Place};
+    /// use tvm_ffi_codegen::spec::{Part, SourceLocation};
     ///
     /// let plain: Signature = "forward(x: Tensor([n], float32))".parse()?;
-    /// let placed = plain.clone().with_place(Part::Param(0), Place::new("model.py", 4, "forward"))?;
-    /// assert_eq!(placed.place(Part::Param(0)).map(|place| place.line), Some(4));
+    /// let placed = plain.clone().with_location(Part::Param(0), SourceLocation::new("model.py", 4, "forward"))?;
+    /// assert_eq!(placed.location(Part::Param(0)).map(|location| location.line), Some(4));
     /// assert_eq!(placed, plain);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_place(self, part: Part, place: Place) -> Result<Self, SignatureError> {
-        self.with_places([(part, place)])
+    pub fn with_location(self, part: Part, location: SourceLocation) -> Result<Self, SignatureError> {
+        self.with_locations([(part, location)])
     }
 
-    /// As [`with_place`](Self::with_place), for several parts. Parts that the signature doesn't have are ignored.
+    /// As [`with_location`](Self::with_location), for several parts. Parts that the signature doesn't have are ignored.
     ///
     /// # Errors
-    /// As [`with_place`](Self::with_place); all errors are reported together.
+    /// As [`with_location`](Self::with_location); all errors are reported together.
     ///
     /// ```
     /// use tvm_ffi_codegen::Signature;
-    /// use tvm_ffi_codegen::spec::{Part, Place};
+    /// use tvm_ffi_codegen::spec::{Part, SourceLocation};
     ///
     /// let plain: Signature = "forward(x: Tensor([n], float32), k: int64)".parse()?;
     /// let lines = [(Part::Signature, 3), (Part::Param(0), 4), (Part::Param(1), 5)];
-    /// let placed = plain.with_places(lines.map(|(part, line)| (part, Place::new("model.py", line, "forward"))))?;
-    /// assert_eq!(placed.place(Part::Param(1)).map(|place| place.line), Some(5));
+    /// let placed = plain.with_locations(lines.map(|(part, line)| (part, SourceLocation::new("model.py", line, "forward"))))?;
+    /// assert_eq!(placed.location(Part::Param(1)).map(|location| location.line), Some(5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_places(mut self, places: impl IntoIterator<Item = (Part, Place)>) -> Result<Self, SignatureError> {
-        places.into_iter().for_each(|(part, place)| self.set_place(part, place));
-        let mistakes = Checker::check_places(&self);
-        match mistakes.is_empty() {
+    pub fn with_locations(
+        mut self,
+        locations: impl IntoIterator<Item = (Part, SourceLocation)>,
+    ) -> Result<Self, SignatureError> {
+        locations.into_iter().for_each(|(part, location)| self.set_location(part, location));
+        let errors = Checker::check_locations(&self);
+        match errors.is_empty() {
             true => Ok(self),
-            false => Err(SignatureError { name: self.name, mistakes }),
+            false => Err(SignatureError { name: self.name, errors }),
         }
     }
 }

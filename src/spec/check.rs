@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
 use super::dim::Dim;
-use super::mistake::{Mistake, Problem};
+use super::error::{PartError, Problem};
 use super::param::{DefaultValue, Param, ParamType};
 use super::path::{Part, Step, Way};
 use super::scalar::ScalarType;
@@ -13,7 +13,7 @@ use super::signature::Signature;
 use super::tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
 
 mod result;
-mod symbols;
+mod vars;
 
 /// The maximum number of parameters of a signature.
 const MAX_PARAMS: usize = 4096;
@@ -28,11 +28,11 @@ pub const MAX_DIM_DEPTH: usize = 16;
 
 /// A letter or underscore, then letters, digits, underscores.
 fn is_identifier(name: &str) -> bool {
-    is_symbol_name(name) && !name.contains(['.', '$'])
+    is_var_name(name) && !name.contains(['.', '$'])
 }
 
 /// An identifier that may also contain `.` and `$`, which object files and loaders accept.
-fn is_symbol_name(name: &str) -> bool {
+fn is_var_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'))
 }
@@ -48,7 +48,7 @@ pub(super) struct Checker<'a> {
     params: HashMap<&'a str, &'a Param>,
     /// The parameters are values and not arguments: their names are descriptions for messages.
     of_values: bool,
-    mistakes: Vec<Mistake>,
+    errors: Vec<PartError>,
 }
 
 impl<'a> Checker<'a> {
@@ -57,56 +57,56 @@ impl<'a> Checker<'a> {
         for param in &signature.params {
             params.entry(param.name.as_str()).or_insert(param);
         }
-        Checker { signature, params, of_values, mistakes: Vec::new() }
+        Checker { signature, params, of_values, errors: Vec::new() }
     }
 
     /// All errors in a signature.
-    pub(super) fn check(signature: &'a Signature) -> Vec<Mistake> {
+    pub(super) fn check(signature: &'a Signature) -> Vec<PartError> {
         let mut checker = Checker::new(signature, false);
         checker.names();
         checker.all_params();
         checker.result();
         checker.constraints();
         checker.determined();
-        checker.places();
-        checker.mistakes
+        checker.locations();
+        checker.errors
     }
 
-    /// All errors in the types of values that aren't arguments. In `signature` they follow `symbols` parameters that
-    /// are symbols.
-    pub(super) fn check_values(signature: &'a Signature, symbols: usize) -> Vec<Mistake> {
+    /// All errors in the types of values that aren't arguments. In `signature` they follow `vars` parameters that
+    /// are variables.
+    pub(super) fn check_values(signature: &'a Signature, vars: usize) -> Vec<PartError> {
         let mut checker = Checker::new(signature, true);
-        for (i, param) in signature.params.iter().enumerate().skip(symbols) {
+        for (i, param) in signature.params.iter().enumerate().skip(vars) {
             let at = Way::to(Part::Param(i));
             checker.param_type(at, &param.ty, Nesting { depth: 0, containers: 0 });
             if !param.is_passed() {
-                checker.mistake(at, format!("a value can't have type {}; only a parameter can", param.ty));
+                checker.error(at, format!("a value can't have type {}; only a parameter can", param.ty));
             }
             param.ty.for_each_tensor(&mut |tensor| {
                 if tensor.noalias {
                     let problem = "expected no `noalias`: nobody knows which other pointers lead to the value";
-                    checker.mistake(at, problem);
+                    checker.error(at, problem);
                 }
             });
         }
         checker.determined();
-        checker.mistakes
+        checker.errors
     }
 
-    /// All errors in the places of a signature.
-    pub(super) fn check_places(signature: &'a Signature) -> Vec<Mistake> {
+    /// All errors in the locations of a signature.
+    pub(super) fn check_locations(signature: &'a Signature) -> Vec<PartError> {
         let mut checker = Checker::new(signature, false);
-        checker.places();
-        checker.mistakes
+        checker.locations();
+        checker.errors
     }
 
-    fn mistake(&mut self, at: Way<'_>, problem: impl Into<Problem>) {
+    fn error(&mut self, at: Way<'_>, problem: impl Into<Problem>) {
         let name = match at.part {
             Part::Param(number) => self.signature.params.get(number).filter(|param| self.is_told_by_name(param)),
             _ => None,
         };
         let path = at.path(name.map(|param| param.name.as_str()));
-        self.mistakes.push(Mistake::new(path, problem.into()));
+        self.errors.push(PartError::new(path, problem.into()));
     }
 
     /// Whether the parameter's name identifies it.
@@ -118,32 +118,32 @@ impl<'a> Checker<'a> {
     fn names(&mut self) {
         let signature = self.signature;
         let whole = Way::to(Part::Signature);
-        if !is_symbol_name(&signature.name) {
+        if !is_var_name(&signature.name) {
             let expected = "a letter or `_`, then letters, digits, `_`, `.` or `$`";
-            self.mistake(whole.then(Step::Name), Problem::mismatch(expected, format_args!("{:?}", signature.name)));
+            self.error(whole.then(Step::Name), Problem::mismatch(expected, format_args!("{:?}", signature.name)));
         }
         let count = signature.params.len();
         if count > MAX_PARAMS {
             let problem = Problem::mismatch(format_args!("at most {MAX_PARAMS} parameters"), count);
-            self.mistake(whole.then(Step::Params), problem);
+            self.error(whole.then(Step::Params), problem);
         }
         let mut first: HashMap<&str, usize> = HashMap::new();
         for (i, param) in signature.params.iter().enumerate() {
             let (at, first) = (Way::to(Part::Param(i)), *first.entry(&param.name).or_insert(i));
             if !is_identifier(&param.name) {
-                self.mistake(at.then(Step::Name), Problem::mismatch("an identifier", format_args!("{:?}", param.name)));
+                self.error(at.then(Step::Name), Problem::mismatch("an identifier", format_args!("{:?}", param.name)));
             } else if first != i {
                 let problem = format!("`{}` is already the name of params[{first}]", param.name);
-                self.mistake(at.then(Step::Name), problem);
+                self.error(at.then(Step::Name), problem);
             }
         }
     }
 
-    /// Rejects places that no backtrace can show.
-    fn places(&mut self) {
-        for (part, place) in self.signature.own_places() {
-            if let Some(problem) = place.problem() {
-                self.mistake(Way::to(part).then(Step::Place), problem);
+    /// Rejects locations that no backtrace can show.
+    fn locations(&mut self) {
+        for (part, location) in self.signature.own_locations() {
+            if let Some(problem) = location.problem() {
+                self.error(Way::to(part).then(Step::SourceLocation), problem);
             }
         }
     }
@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
                 }
                 (None, Some(earlier)) if param.is_passed() => {
                     let problem = format!("expected a default, as `{}` before it has one", earlier.name);
-                    self.mistake(at.then(Step::Default), problem);
+                    self.error(at.then(Step::Default), problem);
                 }
                 (None, _) => {}
             }
@@ -171,14 +171,14 @@ impl<'a> Checker<'a> {
             && !signature.params.iter().any(|param| has_device_tensor(&param.ty))
         {
             let problem = "expected a tensor on a device among the parameters, whose stream it is";
-            self.mistake(Way::to(Part::Param(stream)), problem);
+            self.error(Way::to(Part::Param(stream)), problem);
         }
     }
 
     /// Checks the type of a parameter, or a type inside it.
     fn param_type(&mut self, at: Way<'_>, ty: &'a ParamType, nesting: Nesting) {
         if nesting.depth > MAX_TYPE_DEPTH {
-            return self.mistake(at, format!("expected at most {MAX_TYPE_DEPTH} types inside each other"));
+            return self.error(at, format!("expected at most {MAX_TYPE_DEPTH} types inside each other"));
         }
         let inside = Nesting { depth: nesting.depth + 1, ..nesting };
         match ty {
@@ -188,23 +188,23 @@ impl<'a> Checker<'a> {
                 self.sizes(at, dims, at, Step::Item);
             }
             ParamType::Object(key) if key.is_empty() || !is_quotable(key) => {
-                self.mistake(at, Problem::mismatch("a type key without `\"` and `\\`", format_args!("{key:?}")));
+                self.error(at, Problem::mismatch("a type key without `\"` and `\\`", format_args!("{key:?}")));
             }
             _ if !ty.is_passed() && nesting.depth > 0 => {
                 let problem = Problem::mismatch("a type that is passed", ty);
-                self.mistake(at, problem.because("it stands only for a whole parameter"));
+                self.error(at, problem.because("it stands only for a whole parameter"));
             }
             ParamType::EnvState(name) if name.is_empty() || !is_quotable(name) => {
                 let problem =
                     Problem::mismatch("the name of a global function, without `\"` and `\\`", format_args!("{name:?}"));
-                self.mistake(at, problem);
+                self.error(at, problem);
             }
             ParamType::Optional(inner) => {
                 if matches!(
                     **inner,
                     ParamType::Optional(_) | ParamType::Any | ParamType::None | ParamType::Scalar(ScalarType::Handle)
                 ) {
-                    self.mistake(at, format!("{inner} already accepts None; remove the Optional"));
+                    self.error(at, format!("{inner} already accepts None; remove the Optional"));
                 }
                 self.param_type(at, inner, inside);
             }
@@ -217,7 +217,7 @@ impl<'a> Checker<'a> {
                 let inside = Nesting { containers: nesting.containers + 1, ..inside };
                 if inside.containers > MAX_CONTAINER_DEPTH {
                     let problem = format!("expected at most {MAX_CONTAINER_DEPTH} containers inside each other");
-                    return self.mistake(at, problem);
+                    return self.error(at, problem);
                 }
                 for (step, inner) in parts(ty) {
                     self.param_type(at.then(step), inner, inside);
@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
 
     fn rank(&mut self, at: Way<'_>, rank: usize) {
         if rank > MAX_RANK {
-            self.mistake(at, Problem::mismatch(format_args!("at most {MAX_RANK} dimensions"), rank));
+            self.error(at, Problem::mismatch(format_args!("at most {MAX_RANK} dimensions"), rank));
         }
     }
 
@@ -242,20 +242,20 @@ impl<'a> Checker<'a> {
         match &tensor.dtype {
             DType::Exact(dtype) => self.dtype(at, *dtype),
             DType::Any => {}
-            DType::Param(name) => self.mistake(at.then(Step::DType), only_in_result(name)),
+            DType::Param(name) => self.error(at.then(Step::DType), only_in_result(name)),
         }
         match &tensor.device {
             Device::Kind(kind, id) => self.device(at, *kind, *id),
             Device::Any => {}
-            Device::Param(name) => self.mistake(at.then(Step::Device), only_in_result(name)),
+            Device::Param(name) => self.error(at.then(Step::Device), only_in_result(name)),
         }
         if let Layout::Strides(strides) = &tensor.layout {
             match tensor.shape.rank() {
                 Some(rank) if rank != strides.len() => {
                     let problem = Problem::mismatch(format_args!("one for each of {rank} dimensions"), strides.len());
-                    self.mistake(at.then(Step::Strides), problem);
+                    self.error(at.then(Step::Strides), problem);
                 }
-                None => self.mistake(at.then(Step::Strides), "expected `any`, or none, for a tensor of any rank"),
+                None => self.error(at.then(Step::Strides), "expected `any`, or none, for a tensor of any rank"),
                 Some(_) => {}
             }
             for (d, stride) in strides.iter().enumerate() {
@@ -265,7 +265,7 @@ impl<'a> Checker<'a> {
         if let Some(align) = tensor.align
             && !align.is_power_of_two()
         {
-            self.mistake(at.then(Step::Align), Problem::mismatch("a power of two", align));
+            self.error(at.then(Step::Align), Problem::mismatch("a power of two", align));
         }
     }
 
@@ -277,7 +277,7 @@ impl<'a> Checker<'a> {
             if let Dim::Const(size) = dim {
                 constant.push(*size);
                 if *size < 0 {
-                    self.mistake(at, Problem::mismatch("a size of at least 0", size));
+                    self.error(at, Problem::mismatch("a size of at least 0", size));
                 }
             } else {
                 self.dim(at, dim);
@@ -285,38 +285,35 @@ impl<'a> Checker<'a> {
         }
         let product = constant.iter().try_fold(1i64, |product, size| product.checked_mul(*size));
         if product.is_none() && constant.iter().all(|size| *size > 0) {
-            self.mistake(all, "the number of elements overflows 64 bits");
+            self.error(all, "the number of elements overflows 64 bits");
         }
     }
 
     fn dim(&mut self, at: Way<'_>, dim: &Dim) {
         if dim.depth() > MAX_DIM_DEPTH {
-            return self.mistake(at, format!("expected at most {MAX_DIM_DEPTH} operations inside each other"));
+            return self.error(at, format!("expected at most {MAX_DIM_DEPTH} operations inside each other"));
         }
         let mut seen = HashSet::new();
-        dim.for_each_symbol(&mut |name| {
+        dim.for_each_var(&mut |name| {
             if seen.insert(name) {
-                self.symbol(at, name);
+                self.var(at, name);
             }
         });
         if let Dim::Binary(..) = dim
             && seen.is_empty()
             && dim.eval(&|_| None).is_none()
         {
-            self.mistake(at, format!("{dim} has no value in 64 bits"));
+            self.error(at, format!("{dim} has no value in 64 bits"));
         }
     }
 
-    fn symbol(&mut self, at: Way<'_>, name: &str) {
+    fn var(&mut self, at: Way<'_>, name: &str) {
         if !is_identifier(name) {
-            self.mistake(at, Problem::mismatch("a number or an identifier", format_args!("{name:?}")));
+            self.error(at, Problem::mismatch("a number or an identifier", format_args!("{name:?}")));
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
         {
-            self.mistake(
-                at,
-                format!("`{name}` is a parameter, but not an integer, so it can't be used in a dimension"),
-            );
+            self.error(at, format!("`{name}` is a parameter, but not an integer, so it can't be used in a dimension"));
         }
     }
 
@@ -328,19 +325,19 @@ impl<'a> Checker<'a> {
                 "code {}, {} bits, {} lanes is not an element type of DLPack 1.x",
                 dtype.code, dtype.bits, dtype.lanes
             );
-            self.mistake(at.then(Step::DType), problem);
+            self.error(at.then(Step::DType), problem);
         }
     }
 
     fn device(&mut self, at: Way<'_>, kind: DLDeviceType, id: DeviceId) {
         if kind.name().is_none() {
             let problem = format!("{} is not a device type of DLPack 1.x", kind.0);
-            self.mistake(at.then(Step::Device), problem);
+            self.error(at.then(Step::Device), problem);
         }
         if let DeviceId::Fixed(id) = id
             && id < 0
         {
-            self.mistake(at.then(Step::Device), Problem::mismatch("a device id of at least 0", id));
+            self.error(at.then(Step::Device), Problem::mismatch("a device id of at least 0", id));
         }
     }
 
@@ -366,7 +363,7 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !fits {
-            self.mistake(at.then(Step::Default), format!("{default} is no default for {ty}"));
+            self.error(at.then(Step::Default), format!("{default} is no default for {ty}"));
         }
     }
 }

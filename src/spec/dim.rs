@@ -1,13 +1,13 @@
-//! Sizes and strides: integer expressions over symbols, and how to solve them for a symbol. Also constraints.
+//! Sizes and strides: integer expressions over variables, and how to solve them for a variable. Also constraints.
 
 use std::fmt;
 use std::ops;
 
-use super::place::Origin;
+use super::location::Origin;
 
-/// The size of a dimension, or a stride in elements: an integer expression over symbols.
+/// The size of a dimension, or a stride in elements: an integer expression over variables.
 ///
-/// A symbol is a name local to the signature, or an integer parameter. Its first occurrence binds it: alone, or in an
+/// A variable is a name local to the signature, or an integer parameter. Its first occurrence binds it: alone, or in an
 /// expression that can be solved for it. Each later occurrence is compared.
 ///
 /// ```
@@ -32,13 +32,13 @@ use super::place::Origin;
 pub enum Dim {
     /// A fixed number.
     Const(i64),
-    /// A symbol.
-    Symbol(String),
+    /// A variable.
+    Var(String),
     /// An operation on two expressions, computed in 64 bits. An overflow is an error, and so is division by 0.
     Binary(DimOp, Box<Dim>, Box<Dim>),
 }
 
-/// Makes a dimension from a symbol's name or a number, for use in expressions: `2 * dim("n")`.
+/// Makes a dimension from a variable's name or a number, for use in expressions: `2 * dim("n")`.
 ///
 /// On the left of an operator, a number must be an `i64`; for other types, write `dim(count) * dim("n")`. On the
 /// right it may be of any type that converts to [`Dim`].
@@ -159,68 +159,68 @@ impl Dim {
         Dim::binary(DimOp::Max, self, other)
     }
 
-    /// Calls `f` for each occurrence of a symbol, from left to right.
-    pub fn for_each_symbol<'a>(&'a self, f: &mut dyn FnMut(&'a str)) {
+    /// Calls `f` for each occurrence of a variable, from left to right.
+    pub fn for_each_var<'a>(&'a self, f: &mut dyn FnMut(&'a str)) {
         match self {
             Dim::Const(_) => {}
-            Dim::Symbol(name) => f(name),
+            Dim::Var(name) => f(name),
             Dim::Binary(_, x, y) => {
-                x.for_each_symbol(f);
-                y.for_each_symbol(f);
+                x.for_each_var(f);
+                y.for_each_var(f);
             }
         }
     }
 
-    /// Evaluates the expression; `value` returns the values of symbols. `None` if a symbol has no value, and in the
+    /// Evaluates the expression; `value` returns the values of variables. `None` if a variable has no value, and in the
     /// cases of [`DimOp::apply`].
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         match self {
             Dim::Const(number) => Some(*number),
-            Dim::Symbol(name) => value(name),
+            Dim::Var(name) => value(name),
             Dim::Binary(op, x, y) => op.apply(x.eval(value)?, y.eval(value)?),
         }
     }
 
-    /// Replaces an expression without symbols by its value, if it has one.
+    /// Replaces an expression without variables by its value, if it has one.
     pub(super) fn fold(&mut self) {
-        // no symbol has a value here
+        // no variable has a value here
         if let Some(value) = self.eval(&|_| None) {
             *self = Dim::Const(value);
         }
     }
 
-    /// The nesting depth of operations; 0 for a number or a symbol.
+    /// The nesting depth of operations; 0 for a number or a variable.
     pub fn depth(&self) -> usize {
         match self {
-            Dim::Const(_) | Dim::Symbol(_) => 0,
+            Dim::Const(_) | Dim::Var(_) => 0,
             Dim::Binary(_, x, y) => 1 + x.depth().max(y.depth()),
         }
     }
 
-    /// Solves the equation "this expression = `target`" for `symbol`; the result is an expression over `target` and
-    /// the other symbols. It is only a candidate, so substitute it and compare. For `2 * n` and the target 3, no
+    /// Solves the equation "this expression = `target`" for `var`; the result is an expression over `target` and
+    /// the other variables. It is only a candidate, so substitute it and compare. For `2 * n` and the target 3, no
     /// value of `n` is a solution.
     ///
-    /// `None` unless the symbol occurs exactly once, and outside `//`, `%` and functions.
-    pub fn solved_for(&self, symbol: &str, target: Dim) -> Option<Dim> {
+    /// `None` unless the variable occurs exactly once, and outside `//`, `%` and functions.
+    pub fn solved_for(&self, var: &str, target: Dim) -> Option<Dim> {
         let mut count = 0;
-        self.for_each_symbol(&mut |name| count += usize::from(name == symbol));
-        if count == 1 { self.solve(symbol, target) } else { None }
+        self.for_each_var(&mut |name| count += usize::from(name == var));
+        if count == 1 { self.solve(var, target) } else { None }
     }
 
-    fn mentions(&self, symbol: &str) -> bool {
+    fn mentions(&self, var: &str) -> bool {
         let mut found = false;
-        self.for_each_symbol(&mut |name| found |= name == symbol);
+        self.for_each_var(&mut |name| found |= name == var);
         found
     }
 
-    fn solve(&self, symbol: &str, target: Dim) -> Option<Dim> {
+    fn solve(&self, var: &str, target: Dim) -> Option<Dim> {
         let (op, x, y) = match self {
             Dim::Const(_) => return None,
-            Dim::Symbol(_) => return Some(target),
+            Dim::Var(_) => return Some(target),
             Dim::Binary(op, x, y) => (*op, &**x, &**y),
         };
-        let left = x.mentions(symbol);
+        let left = x.mentions(var);
         let (inner, other) = if left { (x, y.clone()) } else { (y, x.clone()) };
         let target = match (op, left) {
             (DimOp::Add, _) => target - other,
@@ -229,7 +229,7 @@ impl Dim {
             (DimOp::Mul, _) => target.floor_div(other),
             (DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv | DimOp::Min | DimOp::Max, _) => return None,
         };
-        inner.solve(symbol, target)
+        inner.solve(var, target)
     }
 }
 
@@ -271,19 +271,19 @@ impl From<usize> for Dim {
 
 impl From<&str> for Dim {
     fn from(name: &str) -> Self {
-        Dim::Symbol(name.to_owned())
+        Dim::Var(name.to_owned())
     }
 }
 
 impl From<String> for Dim {
     fn from(name: String) -> Self {
-        Dim::Symbol(name)
+        Dim::Var(name)
     }
 }
 
 impl From<&String> for Dim {
     fn from(name: &String) -> Self {
-        Dim::Symbol(name.clone())
+        Dim::Var(name.clone())
     }
 }
 
@@ -348,7 +348,7 @@ impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Dim::Const(size) => write!(f, "{size}"),
-            Dim::Symbol(name) => f.write_str(name),
+            Dim::Var(name) => f.write_str(name),
             Dim::Binary(op, x, y) if op.is_function() => write!(f, "{}({x}, {y})", op.sign()),
             Dim::Binary(op, x, y) => {
                 write_operand(f, x, |inner| op.is_factor() && !inner.is_factor())?;
@@ -415,7 +415,7 @@ impl fmt::Display for CompareOp {
     }
 }
 
-/// A comparison that must hold once symbols are bound: `n % 16 == 0`.
+/// A comparison that must hold once variables are bound: `n % 16 == 0`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Constraint {
@@ -425,7 +425,7 @@ pub struct Constraint {
     pub op: CompareOp,
     /// The right side.
     pub right: Dim,
-    /// The constraint's place in the source.
+    /// The constraint's location in the source.
     pub(super) origin: Origin,
 }
 

@@ -9,7 +9,7 @@ use super::signature::Signature;
 /// The launch of a kernel on a grid of a device: the entry of an image, the extents of the grid and its blocks, and
 /// the kernel's parameters.
 ///
-/// The extents and the shared memory are [dimensions](Dim) over the symbols and integer parameters of the function's
+/// The extents and the shared memory are [dimensions](Dim) over the variables and integer parameters of the function's
 /// [signature](super::Signature).
 ///
 /// ```
@@ -61,7 +61,7 @@ pub struct LaunchFlags {
     pub cooperative: bool,
     /// The kernel may begin before the preceding kernel on the stream has ended
     /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`).
-    pub programmatic: bool,
+    pub programmatic_dependent_launch: bool,
     /// The kernel may have clusters of more than 8 blocks (`CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`).
     pub non_portable_cluster: bool,
 }
@@ -107,7 +107,7 @@ impl Launch {
     }
 
     /// Sets the dynamic shared memory of a block, in bytes.
-    pub fn shared(mut self, bytes: impl Into<Dim>) -> Self {
+    pub fn shared_memory(mut self, bytes: impl Into<Dim>) -> Self {
         self.shared = bytes.into();
         self
     }
@@ -125,8 +125,8 @@ impl Launch {
     }
 
     /// Lets the kernel begin before the preceding one on the stream has ended.
-    pub fn programmatic(mut self) -> Self {
-        self.flags.programmatic = true;
+    pub fn programmatic_dependent_launch(mut self) -> Self {
+        self.flags.programmatic_dependent_launch = true;
         self
     }
 
@@ -168,7 +168,7 @@ impl Launch {
     }
 
     /// The dynamic shared memory of a block, in bytes.
-    pub fn shared_bytes(&self) -> &Dim {
+    pub fn shared_memory_bytes(&self) -> &Dim {
         &self.shared
     }
 

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice};
 
 use super::dim::Dim;
-use super::place::Origin;
+use super::location::Origin;
 use super::quote::Quoted;
 use super::scalar::ScalarType;
 use super::tensor::{Access, Device, TensorType, write_dims};
@@ -178,7 +178,7 @@ impl ParamType {
 }
 
 impl ParamType {
-    /// Replaces dimensions without symbols by numbers.
+    /// Replaces dimensions without variables by numbers.
     pub(super) fn fold_dims(&mut self) {
         match self {
             ParamType::Tensor(tensor) => tensor.fold_dims(),
@@ -348,7 +348,7 @@ pub struct Param {
     pub ty: ParamType,
     /// The value if the call omits the parameter. If it has one, all later parameters have one too.
     pub default: Option<DefaultValue>,
-    /// The parameter's place in the source.
+    /// The parameter's location in the source.
     pub(super) origin: Origin,
 }
 

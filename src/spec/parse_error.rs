@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::mistake::SignatureError;
+use super::error::SignatureError;
 
 /// The error of a source string that doesn't follow the grammar, with its location. This is the first error in the
 /// source; [`more`](Self::more) has the others.
@@ -46,8 +46,8 @@ impl SyntaxError {
     /// use tvm_ffi_codegen::{ParseError, Signature};
     ///
     /// let text = "f(x: fp16, y int8) where n = 1";
-    /// let Err(ParseError::Syntax(error)) = text.parse::<Signature>() else { panic!("no mistake") };
-    /// let more: Vec<_> = error.more().iter().map(|mistake| (mistake.column, mistake.got())).collect();
+    /// let Err(ParseError::Syntax(error)) = text.parse::<Signature>() else { panic!("no error") };
+    /// let more: Vec<_> = error.more().iter().map(|error| (error.column, error.got())).collect();
     /// assert_eq!((error.column, error.got()), (6, Some("`fp16`")));
     /// assert_eq!(more, [(14, Some("`int8`")), (28, Some("`=`"))]);
     /// ```
@@ -67,9 +67,9 @@ impl SyntaxError {
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.show(f)?;
-        self.more.iter().try_for_each(|mistake| {
+        self.more.iter().try_for_each(|error| {
             f.write_str("\n")?;
-            mistake.show(f)
+            error.show(f)
         })
     }
 }
@@ -85,5 +85,5 @@ pub enum ParseError {
     Syntax(#[from] SyntaxError),
     /// The source follows the grammar, but the signature has errors. All of them are included.
     #[error(transparent)]
-    Mistakes(#[from] SignatureError),
+    Signature(#[from] SignatureError),
 }

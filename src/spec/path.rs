@@ -26,8 +26,8 @@ pub enum Step {
     Params,
     /// The default of a parameter.
     Default,
-    /// The place of a part ([`Place`](super::Place)).
-    Place,
+    /// The location of a part ([`SourceLocation`](super::SourceLocation)).
+    SourceLocation,
     /// The item of a `Tuple`, or the entry of a `Shape`, with this index.
     Item(usize),
     /// The elements of an `Array` or `List`.
@@ -102,7 +102,7 @@ impl fmt::Display for Path {
                 Step::Name => write!(f, "{dot}name")?,
                 Step::Params => write!(f, "{dot}params")?,
                 Step::Default => write!(f, "{dot}default")?,
-                Step::Place => write!(f, "{dot}place")?,
+                Step::SourceLocation => write!(f, "{dot}location")?,
                 Step::Item(number) => write!(f, "[{number}]")?,
                 Step::Elements | Step::Values => f.write_str("[...]")?,
                 Step::Keys => write!(f, "{dot}keys()")?,

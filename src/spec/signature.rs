@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::dim::{Constraint, Dim};
+use super::location::{Origin, SourceLocation};
 use super::param::{Param, ParamType};
 use super::path::Part;
-use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
 use super::tensor::TensorType;
 use tvm_ffi_runtime::abi::symbol;
@@ -21,7 +21,7 @@ pub struct Signature {
     pub(super) ret: Option<ParamType>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) dtype_policy: DTypePolicy,
-    /// The places of the signature itself and of its result.
+    /// The locations of the signature itself and of its result.
     pub(super) origin: Origin,
     pub(super) ret_origin: Origin,
 }
@@ -96,7 +96,7 @@ impl Signature {
         }
     }
 
-    /// The comparisons that must hold once all symbols are bound.
+    /// The comparisons that must hold once all dimension variables are bound.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
     }
@@ -106,13 +106,13 @@ impl Signature {
         self.dtype_policy
     }
 
-    /// The place of a part, or else of the signature. It ends the backtrace of errors that a wrapper raises for the
+    /// The location of a part, or else of the signature. It ends the backtrace of errors that a wrapper raises for the
     /// part.
-    pub fn place(&self, part: Part) -> Option<&Place> {
+    pub fn location(&self, part: Part) -> Option<&SourceLocation> {
         self.origin(part).and_then(|origin| origin.0.as_deref()).or(self.origin.0.as_deref())
     }
 
-    pub(super) fn set_place(&mut self, part: Part, place: Place) {
+    pub(super) fn set_location(&mut self, part: Part, location: SourceLocation) {
         let origin = match part {
             Part::Signature => Some(&mut self.origin),
             Part::Param(number) => self.params.get_mut(number).map(|param| &mut param.origin),
@@ -120,7 +120,7 @@ impl Signature {
             Part::Constraint(number) => self.constraints.get_mut(number).map(|constraint| &mut constraint.origin),
         };
         if let Some(origin) = origin {
-            *origin = place.into();
+            *origin = location.into();
         }
     }
 
@@ -133,21 +133,21 @@ impl Signature {
         }
     }
 
-    /// The parts with a place of their own, and these places.
-    pub(crate) fn own_places(&self) -> impl Iterator<Item = (Part, &Place)> {
+    /// The parts with a place of their own, and these locations.
+    pub(crate) fn own_locations(&self) -> impl Iterator<Item = (Part, &SourceLocation)> {
         let params = (0..self.params.len()).map(Part::Param);
         let constraints = (0..self.constraints.len()).map(Part::Constraint);
         let parts = [Part::Signature].into_iter().chain(params).chain([Part::Result]).chain(constraints);
         parts.filter_map(|part| Some((part, self.origin(part)?.0.as_deref()?)))
     }
 
-    /// Whether any part has a place.
-    pub(crate) fn has_places(&self) -> bool {
-        self.own_places().next().is_some()
+    /// Whether any part has a location.
+    pub(crate) fn has_locations(&self) -> bool {
+        self.own_locations().next().is_some()
     }
 
-    /// The names in dimensions, strides and constraints, in order of first appearance: symbols, and integer
-    /// parameters that are used as symbols.
+    /// The names in dimensions, strides and constraints, in order of first appearance: dimension variables, and integer
+    /// parameters that are used as such.
     pub fn names_in_dims(&self) -> Vec<&str> {
         let mut names = Names::default();
         for param in &self.params {
@@ -163,8 +163,8 @@ impl Signature {
         names.ordered
     }
 
-    /// The symbols of dimensions and strides that are not parameters, in order of first appearance.
-    pub fn symbols(&self) -> Vec<&str> {
+    /// The variables of dimensions and strides that are not parameters, in order of first appearance.
+    pub fn dim_vars(&self) -> Vec<&str> {
         let params: HashSet<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
         let mut names = self.names_in_dims();
         names.retain(|name| !params.contains(name));
@@ -180,7 +180,7 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn add(&mut self, dim: &'a Dim) {
-        dim.for_each_symbol(&mut |name| {
+        dim.for_each_var(&mut |name| {
             if self.seen.insert(name) {
                 self.ordered.push(name);
             }

@@ -307,7 +307,7 @@ impl TensorType {
         }
     }
 
-    /// Replaces dimensions without symbols by numbers.
+    /// Replaces dimensions without variables by numbers.
     pub(super) fn fold_dims(&mut self) {
         if let TensorShape::Ranked(dims) = &mut self.shape {
             dims.iter_mut().for_each(Dim::fold);

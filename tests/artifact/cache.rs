@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tvm_ffi_codegen::artifact::{Artifact, Cache, CacheKey, LibraryBuilder, Triple, build_id};
-use tvm_ffi_codegen::spec::{Part, Place};
+use tvm_ffi_codegen::spec::{Part, SourceLocation};
 use tvm_ffi_codegen::{Convention, Kernel, OptLevel, Signature};
 
 fn key(number: u64) -> CacheKey {
@@ -328,7 +328,7 @@ mod users {
 fn keys_are_those_of_all_that_decides_the_code() {
     let signature: Signature = "f(x: Tensor([n], float32))".parse().unwrap();
     let other: Signature = "f(x: Tensor([n], float64))".parse().unwrap();
-    let placed = signature.clone().with_place(Part::Param(0), Place::new("a.py", 1, "f")).unwrap();
+    let placed = signature.clone().with_location(Part::Param(0), SourceLocation::new("a.py", 1, "f")).unwrap();
     let of = |library: &LibraryBuilder| CacheKey::builder().library(library).unwrap().finish();
     let kernel = |symbol: &str| Kernel::symbol(symbol);
     let plain = || LibraryBuilder::new().function(&signature, &kernel("k"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libloading::Library;
 use object::{Object, ObjectSymbol};
-use tvm_ffi_codegen::artifact::{ArchiveInput, EmitError, LibraryBinBuilder, LibraryBuilder, Triple, write_archive};
+use tvm_ffi_codegen::artifact::{ArchiveInput, EmitError, LibraryBuilder, PackBuilder, Triple, write_archive};
 use tvm_ffi_codegen::lower::{LowerError, metadata};
 use tvm_ffi_codegen::runtime::{Function, Tensor, abi::TVMFFISafeCallType, capi};
 use tvm_ffi_codegen::{Backend, Kernel, Signature};
@@ -93,7 +93,7 @@ fn system_libraries_register_at_start_up() {
         let library = LibraryBuilder::new().backend(backend).system_library(prefix).carries_modules();
         let library = library.documented(&one, &body, "Doc.").function(&two, &Kernel::check_only());
         library.emit().unwrap().write(path(&format!("{prefix}.o"))).unwrap();
-        let mut bin = LibraryBinBuilder::new();
+        let mut bin = PackBuilder::new();
         bin.library();
         bin.symbol_prefix(prefix).write_object(&Triple::host(), path(&format!("{prefix}bin.o"))).unwrap();
     }
@@ -152,9 +152,9 @@ fn metadata_may_be_left_out() {
     }
 }
 
-fn mistakes(library: LibraryBuilder) -> Vec<LowerError> {
+fn errors(library: LibraryBuilder) -> Vec<LowerError> {
     match library.emit() {
-        Err(EmitError::Functions(mistakes)) => mistakes,
+        Err(EmitError::Functions(errors)) => errors,
         other => panic!("{other:?}"),
     }
 }
@@ -162,7 +162,7 @@ fn mistakes(library: LibraryBuilder) -> Vec<LowerError> {
 extern "C" fn nothing() {}
 
 #[test]
-fn all_mistakes_come_at_once() {
+fn all_errors_come_at_once() {
     let check = Kernel::check_only();
     let address = Kernel::address(nothing as *const std::ffi::c_void);
     let mut library = LibraryBuilder::new().system_library("9 lives");
@@ -171,8 +171,8 @@ fn all_mistakes_come_at_once() {
     }
     library = library.function(&sig("f()"), &check).function(&sig("g()"), &address);
     library = library.function(&sig("h()"), &Kernel::symbol("\0")).function(&sig("i() -> int64"), &check);
-    let mistakes = mistakes(library);
-    let is = |i: usize, ok: fn(&LowerError) -> bool| assert!(ok(&mistakes[i]), "{i}: {}", mistakes[i]);
+    let errors = errors(library);
+    let is = |i: usize, ok: fn(&LowerError) -> bool| assert!(ok(&errors[i]), "{i}: {}", errors[i]);
     is(0, |e| matches!(e, LowerError::Prefix { prefix } if prefix == "9 lives"));
     for i in 1..=5 {
         is(i, |e| matches!(e, LowerError::ReservedName { .. }));
@@ -181,7 +181,7 @@ fn all_mistakes_come_at_once() {
     is(7, |e| matches!(e, LowerError::AddressInFile { function } if function == "g"));
     is(8, |e| matches!(e, LowerError::KernelName { .. }));
     is(9, |e| matches!(e, LowerError::KernelReturn { .. }));
-    assert_eq!(mistakes.len(), 10);
+    assert_eq!(errors.len(), 10);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_global_function_is_one_of_the_library_and_has_a_name() {
     let library = LibraryBuilder::new().function(&sig("f()"), &Kernel::check_only());
     let registered = [("g", "my.g"), ("f", "my.f"), ("f", "my.f"), ("f", ""), ("f", "my\0f"), ("f", "my.other")];
     let library = registered.iter().fold(library, |library, (name, global)| library.register_global(*name, *global));
-    let texts: Vec<String> = mistakes(library).iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = errors(library).iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
         [
@@ -205,7 +205,7 @@ fn a_global_function_is_one_of_the_library_and_has_a_name() {
 #[test]
 fn a_prefix_may_make_a_reserved_name() {
     let check = Kernel::check_only();
-    let found = mistakes(LibraryBuilder::new().system_library("_library_").function(&sig("bin()"), &check));
+    let found = errors(LibraryBuilder::new().system_library("_library_").function(&sig("bin()"), &check));
     assert!(matches!(&found[..], [LowerError::ReservedName { symbol, .. }] if symbol == "__tvm_ffi__library_bin"));
     let library = LibraryBuilder::new().system_library("p").function(&sig("_library_bin()"), &check);
     assert_eq!(library.emit().unwrap().functions(), ["_library_bin"]);

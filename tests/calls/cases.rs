@@ -223,7 +223,7 @@ fn callee_kinds() -> Vec<Case> {
             Kernel::body(|b| {
                 let kept = b.call_global("calls.text", ()).returns(ParamType::Str);
                 let n = b.call_symbol("of_the_module", (b.arg("n"), kept)).returns(ScalarType::Int64).value();
-                b.ret(n + b.call_symbol("calls_take", (kept.moved(),)).returns(ScalarType::Int64).value());
+                b.ret(n + b.call_symbol("calls_take", (kept.by_move(),)).returns(ScalarType::Int64).value());
             }),
         ),
         (
@@ -247,9 +247,9 @@ fn callee_kinds() -> Vec<Case> {
                 b.ret(n + b.call(other, (22,)).returns(ScalarType::Int64).value());
             },
         ),
-        case("each_time", "() -> int64", Vec::new, |b| {
-            let one = b.call_global("calls.int", ()).each_time().returns(ScalarType::Int64).value();
-            b.ret(one + b.call_global("calls.int", ()).each_time().returns(ScalarType::Int64).value());
+        case("uncached", "() -> int64", Vec::new, |b| {
+            let one = b.call_global("calls.int", ()).uncached().returns(ScalarType::Int64).value();
+            b.ret(one + b.call_global("calls.int", ()).uncached().returns(ScalarType::Int64).value());
         }),
         case(
             "by_import",
@@ -320,7 +320,7 @@ fn ownership() -> Vec<Case> {
             |b| {
                 b.call_global("calls.text", ()).returns(ParamType::Str);
                 let array = b.call_global("calls.array", ()).returns(ty("Array[Any]"));
-                b.ret_value(array.moved());
+                b.ret_value(array.by_move());
             },
         )
         .moves(),
@@ -337,10 +337,10 @@ fn ownership() -> Vec<Case> {
         case("moved", "()", Vec::new, |b| {
             let one = b.call_global("calls.tensor", ()).returns(ParamType::Any);
             let other = b.call_global("calls.text", ()).returns(ParamType::Str);
-            b.call_global("calls.take", (other.moved(), one.moved())).run();
+            b.call_global("calls.take", (other.by_move(), one.by_move())).run();
             // left where it is
             let third = b.call_global("calls.text", ()).returns(ParamType::Str);
-            b.call_global("calls.int", (third.moved(),)).run();
+            b.call_global("calls.int", (third.by_move(),)).run();
         })
         .moves(),
         case(
@@ -352,7 +352,7 @@ fn ownership() -> Vec<Case> {
                 other.set("a string that is not small");
                 b.for_range(0, b.arg("n"), |i| {
                     let text = b.call_global("calls.text", (i,)).returns(ParamType::Str);
-                    one.set(text.moved());
+                    one.set(text.by_move());
                     other.set(one.get());
                 });
                 one.cast(ParamType::Str);
@@ -373,7 +373,7 @@ fn ownership() -> Vec<Case> {
                     b.result().store([i], b.f32(2.0));
                 });
                 b.call_global("calls.int", (t, strided, t.slice(0, 1, 2))).run();
-                b.call_global("calls.take", (t.owned().moved(),)).run();
+                b.call_global("calls.take", (t.owned().by_move(),)).run();
             },
         )
         .moves(),
@@ -400,7 +400,7 @@ fn closures() -> Vec<Case> {
         ),
         case("closure_that_fails", "()", Vec::new, move |b| {
             let tensor = b.call_global("calls.tensor", ()).returns(ParamType::Any);
-            let function = b.closure(&add(), [(tensor.moved(), ty("Tensor([n], float32)"))], |b| {
+            let function = b.closure(&add(), [(tensor.by_move(), ty("Tensor([n], float32)"))], |b| {
                 b.call_global("calls.text", (b.captured(0).tensor(),)).returns(ParamType::Str);
                 b.call_global("calls.fail", ()).run();
                 b.ret(1);
@@ -411,8 +411,8 @@ fn closures() -> Vec<Case> {
         .moves(),
         case("closure_returned", "() -> Function", Vec::new, move |b| {
             let text = b.call_global("calls.text", ()).returns(ParamType::Str);
-            let function = b.closure(&add(), [(text.moved(), ParamType::Str)], |b| b.ret(b.arg("x")));
-            b.ret_value(function.moved());
+            let function = b.closure(&add(), [(text.by_move(), ParamType::Str)], |b| b.ret(b.arg("x")));
+            b.ret_value(function.by_move());
         })
         .moves(),
         case("closure_refuses", "() -> int64", Vec::new, move |b| {
@@ -503,7 +503,7 @@ fn flow() -> Vec<Case> {
             b.try_(
                 || {
                     b.call_global("calls.text", ()).returns(ParamType::Str);
-                    outer.set(b.call_global("calls.tensor", ()).returns(ParamType::Any).moved());
+                    outer.set(b.call_global("calls.tensor", ()).returns(ParamType::Any).by_move());
                     b.call_global("calls.fail", ()).run();
                 },
                 |error| {

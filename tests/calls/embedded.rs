@@ -10,7 +10,7 @@ use crate::support::sig;
 /// `(n: int64) -> int64`: twice the number of digits, by a global function and a function of the same module.
 fn body(b: &Body<'_>) {
     b.limit_recursion(5);
-    let digits = b.call_global("ffi.ReprPrint", (b.arg("n"),)).each_time().returns(ParamType::Str).size();
+    let digits = b.call_global("ffi.ReprPrint", (b.arg("n"),)).uncached().returns(ParamType::Str).size();
     b.ret(b.call_symbol("twice", (digits,)).returns(ScalarType::Int64).value());
 }
 
@@ -48,13 +48,12 @@ fn a_module_of_cranelift_has_bodies_that_call() {
 }
 
 #[test]
-fn a_call_that_the_callee_refuses_is_a_mistake() {
+fn a_call_that_the_callee_refuses_is_an_error() {
     let mut module = JITModule::new(JITBuilder::new(cranelift_module::default_libcall_names()).unwrap());
     let (calls, twice) = (sig("calls(n: int64)"), sig("twice(s: str)"));
     let calling = Kernel::body(|b| b.call_symbol("twice", (b.arg("n"),)).run());
     let wrappers = [(&calls, calling), (&twice, Kernel::check_only())];
     let refused = embed::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap_err();
-    let text =
-        "the body of function `calls` has mistakes:\n  call of `twice`: `twice(s: str)` takes str for s, got int";
+    let text = "the body of function `calls` has errors:\n  call of `twice`: `twice(s: str)` takes str for s, got int";
     assert_eq!(refused.to_string(), text);
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use tvm_ffi_codegen::artifact::{Linker, Triple};
-use tvm_ffi_codegen::embed::cranelift::Library;
+use tvm_ffi_codegen::embed::cranelift::Wrappers;
 use tvm_ffi_codegen::runtime::Module;
 use tvm_ffi_codegen::{Kernel, ParamType};
 
 use crate::support::sig;
 
 /// Links an object of the caller's Cranelift module with `name(n: int64) -> int64`, which calls a global function.
-fn link(library: Library, name: &str, path: &Path) {
+fn link(library: Wrappers, name: &str, path: &Path) {
     let mut flags = settings::builder();
     flags.enable("is_pic").unwrap();
     let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
@@ -33,7 +33,7 @@ fn link(library: Library, name: &str, path: &Path) {
 fn objects_of_the_callers_are_libraries() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("digits.so");
-    link(Library::new(), "digits", &path);
+    link(Wrappers::new(), "digits", &path);
     // SAFETY: the library is the one above, whose functions check their arguments.
     let module = unsafe { Module::load_from_file(&path) }.unwrap();
     assert_eq!(module.function_doc("digits", false).unwrap().as_deref(), Some("the number of digits"));
@@ -57,7 +57,7 @@ mod system_lib {
         crate::live::expect_system_libraries();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("system.so");
-        link(Library::system("embedded_"), "count", &path);
+        link(Wrappers::system("embedded_"), "count", &path);
         // SAFETY: its constructor registers symbols, and it is never closed.
         std::mem::forget(unsafe { libloading::Library::new(&path) }.unwrap());
         let module = Module::system_lib("embedded_").unwrap();

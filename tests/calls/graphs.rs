@@ -31,7 +31,7 @@ const HOSTS: &[&str] =
 #[derive(Clone, Debug)]
 enum To {
     Symbol(usize),
-    Global { function: usize, each_time: bool },
+    Global { function: usize, uncached: bool },
     Value(usize),
     Host(&'static str),
 }
@@ -120,7 +120,7 @@ impl Maker<'_> {
                 let function = self.count - 1 - nth;
                 let to = match self.dice.below(4) {
                     0 | 1 => To::Symbol(function),
-                    2 => To::Global { function, each_time: self.dice.one_in(3) },
+                    2 => To::Global { function, uncached: self.dice.one_in(3) },
                     _ => To::Value(function),
                 };
                 return Action::Call { to, n, value, moved };
@@ -164,7 +164,7 @@ impl<'b> Scope<'b> {
                 match moved && depth == self.depth {
                     true => {
                         self.values.remove(at);
-                        value.moved()
+                        value.by_move()
                     }
                     false => value.into(),
                 }
@@ -184,9 +184,9 @@ fn emit<'b>(b: &'b Body<'_>, graph: u64, actions: &[Action], scope: &mut Scope<'
                 let args = [(b.arg("n") + *n).into(), scope.value(b, *value, *moved)];
                 let call = match to {
                     To::Symbol(function) => b.call_symbol(&format!("g{function}"), args),
-                    To::Global { function, each_time } => {
+                    To::Global { function, uncached } => {
                         let call = b.call_global(&global_name(graph, *function), args);
-                        if *each_time { call.each_time() } else { call }
+                        if *uncached { call.uncached() } else { call }
                     }
                     To::Value(function) => {
                         let name = global_name(graph, *function);

@@ -56,7 +56,7 @@ fn each_function_is_looked_up_once() {
     for &backend in BACKENDS {
         let builder = Engine::builder().backend(backend);
         // SAFETY: the functions are the runtime's, with the same prototypes.
-        let engine = unsafe { builder.foreign_runtime(symbols.iter().copied()) }.build().unwrap();
+        let engine = unsafe { builder.external_runtime(symbols.iter().copied()) }.build().unwrap();
         let code = engine.compile_code([(&signature, &kernel)]).unwrap();
         // SAFETY: nothing runs any more when the code is dropped, and the runtime stays.
         unsafe { code.run_destructors_on_drop() };

@@ -27,10 +27,10 @@ fn objects() -> Vec<(&'static str, Vec<u8>)> {
 #[cfg(feature = "_llvm")]
 fn llvm() -> Vec<u8> {
     use tvm_ffi_codegen::backend::OptLevel;
-    use tvm_ffi_codegen::backend::llvm::{Compiler, Options, Target, TargetOptions};
+    use tvm_ffi_codegen::backend::llvm::{Compiler, LlvmTarget, Options, TargetOptions};
     let target = TargetOptions { opt_level: OptLevel::Full, ..TargetOptions::default() };
     let options = Options { for_linker: true, ..Options::default() };
-    Compiler::new(Target::host(&target).unwrap()).compile(&program::module(), options).unwrap().object
+    Compiler::new(LlvmTarget::host(&target).unwrap()).compile(&program::module(), options).unwrap().object
 }
 
 /// What `addr2line` prints for each address: a function, and a file with a line.

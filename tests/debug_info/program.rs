@@ -2,7 +2,7 @@
 #![cfg(any(target_os = "linux", target_os = "macos"))]
 
 use tvm_ffi_codegen::ir::{
-    BinaryOp, FuncSig, FunctionBuilder, LocationRef, Module, SourceLocation, Type, VerifiedModule, verify,
+    BinaryOp, FuncSig, FunctionBuilder, LocationData, LocationRef, Module, Type, VerifiedModule, verify,
 };
 
 /// The file and the function of the lines that `traced` was made from.
@@ -15,7 +15,7 @@ pub fn module() -> VerifiedModule {
     let mut m = Module::new();
     let mut location = |file: &str, line, function: &str| -> Option<LocationRef> {
         let (file, function) = (file.to_owned(), function.to_owned());
-        Some(m.locations.push(SourceLocation { file, line, function }))
+        Some(m.locations.push(LocationData { file, line, function }))
     };
     let call_middle = location(OUTER.0, 3, OUTER.1);
     let call_kernel = location(OUTER.0, 7, "inner");

@@ -82,7 +82,7 @@ pub fn define_scale(module: &mut JITModule, kernel: &Kernel) -> FuncId {
         match param.source {
             ParamSource::Argument(name, ParamPart::Data) => tensors.insert(name, value),
             ParamSource::Argument(name, ParamPart::Value) => scalars.insert(name, value),
-            ParamSource::Symbol { name, .. } => dims.insert(name, value),
+            ParamSource::DimVar { name, .. } => dims.insert(name, value),
             other => panic!("{other}"),
         };
     }
@@ -122,7 +122,7 @@ fn a_kernel_that_was_declared_runs() {
         let mut module = own_module();
         let kernel = Kernel::symbol("scale_kernel");
         let id = define_scale(&mut module, &kernel);
-        let target = if bound { embed::Target::from(id) } else { kernel.into() };
+        let target = if bound { embed::KernelSource::from(id) } else { kernel.into() };
         let wrapper = embed::add_wrapper(&mut module, &scale(), target).unwrap();
         module.finalize_definitions().unwrap();
         let address = module.get_finalized_function(wrapper);

@@ -74,7 +74,7 @@ pub fn define_scale<'ctx>(context: &'ctx Context, module: &Module<'ctx>, kernel:
         match param.source {
             ParamSource::Argument(name, ParamPart::Data) => drop(tensors.insert(name, value.into_pointer_value())),
             ParamSource::Argument(name, ParamPart::Value) => drop(scalars.insert(name, value.into_float_value())),
-            ParamSource::Symbol { name, .. } => drop(dims.insert(name, value.into_int_value())),
+            ParamSource::DimVar { name, .. } => drop(dims.insert(name, value.into_int_value())),
             other => panic!("{other}"),
         }
     }
@@ -111,7 +111,7 @@ fn a_kernel_that_was_declared_runs() {
         let module = context.create_module("mine");
         let kernel = Kernel::symbol("scale_kernel");
         let function = define_scale(&context, &module, &kernel);
-        let target = if bound { embed::llvm::Target::from(function) } else { kernel.into() };
+        let target = if bound { embed::llvm::KernelSource::from(function) } else { kernel.into() };
         embed::llvm::add_wrapper(&module, &scale(), target).unwrap();
         module.verify().unwrap();
         let engine = module.create_jit_execution_engine(OptimizationLevel::None).unwrap();

@@ -68,7 +68,7 @@ fn all() -> Vec<(Signature, Kernel, Result<String, String>)> {
         }
         for &convention in Convention::ALL {
             for returns in RETURNS {
-                let kernel = Kernel::symbol("kernel").convention(convention).returning(returns);
+                let kernel = Kernel::symbol("kernel").convention(convention).returns(returns);
                 let prototype = c_prototype(&signature, "kernel", convention, returns);
                 all.push((signature.clone(), kernel, prototype.map_err(|e| e.to_string())));
             }
@@ -127,7 +127,7 @@ fn parameters_tell_their_sources() {
         "int64_t p: p, from d[0]",
         "double* result: result",
     ];
-    assert_eq!(table(&Kernel::symbol("k").returning(KernelReturn::Status)), flat);
+    assert_eq!(table(&Kernel::symbol("k").returns(KernelReturn::Status)), flat);
     assert_eq!(table(&Kernel::symbol("k")), flat[..flat.len() - 1]);
     let descriptors = table(&Kernel::symbol("k").convention(Convention::DlTensor));
     assert_eq!(descriptors[0], "DLTensor* x: x");

@@ -27,13 +27,13 @@ fn of_half(problem: &str, prototype: &str) -> String {
 /// The answer of a Cranelift module to a kernel whose declaration was changed.
 fn cranelift(signature: &Signature, returns: Option<KernelReturn>, change: impl FnOnce(&mut ClifSignature)) -> String {
     let mut module = own_module();
-    let kernel = returns.into_iter().fold(Kernel::symbol("k"), Kernel::returning);
+    let kernel = returns.into_iter().fold(Kernel::symbol("k"), Kernel::returns);
     let mut declared = embed::cranelift::kernel_signature(module.isa(), signature, &kernel).unwrap();
     change(&mut declared);
     let id = module.declare_function("k", Linkage::Import, &declared).unwrap();
     let linked = embed::add_wrapper(&mut module, signature, kernel).unwrap_err().to_string();
     // a function by its id is refused in the same words
-    let bound = embed::add_wrapper(&mut module, signature, embed::Target::Function(id, returns)).unwrap_err();
+    let bound = embed::add_wrapper(&mut module, signature, embed::KernelSource::Function(id, returns)).unwrap_err();
     assert_eq!(bound.to_string(), linked);
     linked
 }

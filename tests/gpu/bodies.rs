@@ -124,7 +124,7 @@ fn first_uses_of_a_body_are_done_before() {
         let path = folder.path().join("total.so");
         let launch = Kernel::launch(sums("x", "out", "n", dim("n")), [image("sm_80", 80)]);
         let library = LibraryBuilder::new().backend(*backend).function(&sig(SUM), &total());
-        let library = library.function(&sig("prepare(device: device)"), &Kernel::first_use([&launch]));
+        let library = library.function(&sig("prepare(device: device)"), &Kernel::prepare([&launch]));
         host_linker().object(library.emit().unwrap().into_bytes()).link(&path).unwrap();
         // SAFETY: the library is one of ours.
         let module = unsafe { Module::load_from_file(&path) }.unwrap();
@@ -141,7 +141,7 @@ fn first_uses_of_a_body_are_done_before() {
 }
 
 #[test]
-fn mistakes_of_launches_are_the_bodys() {
+fn errors_of_launches_are_the_bodys() {
     let engine = Engine::new().unwrap();
     let kernel = Kernel::body(|b| {
         let images = || [image("sm_80", 80)];

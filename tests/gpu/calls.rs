@@ -164,7 +164,7 @@ fn launch_attributes_reach_the_driver() {
         .cluster([dim(2)])
         .preferred_cluster([4])
         .cooperative()
-        .programmatic()
+        .programmatic_dependent_launch()
         .priority(-3);
     for engine in engines() {
         driver.reset();
@@ -294,7 +294,7 @@ fn first_uses_are_a_function_of_their_own() {
         driver.reset();
         let launch = Launch::new("add").grid([(dim("n") + 127) / 128]).block([128]);
         let kernel = Kernel::launch(launch, [ptx("sm_80", 80)]);
-        let first_use = Kernel::first_use([&kernel]);
+        let first_use = Kernel::prepare([&kernel]);
         let functions = [(sig(ADD), kernel), (sig("prepare(device: device)"), first_use)];
         // SAFETY: the kernel of kernels.c has these parameters.
         let module =

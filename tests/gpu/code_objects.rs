@@ -102,10 +102,10 @@ fn launches_are_compared_with_code_objects() {
         (Launch::new("add").block([128]).args(triton()), OF_TRITON),
         (Launch::new("add").block([128]).args(triton()), BUNDLE),
         (Launch::new("fixed").block([64, 2]).args([param("x")]), OF_LLVM),
-        (Launch::new("f").shared(60 << 10).args([param("x")]), &made("gfx90a", 4096)),
-        (Launch::new("f").shared(150 << 10).args([param("x")]), &made("gfx950", 4096)),
+        (Launch::new("f").shared_memory(60 << 10).args([param("x")]), &made("gfx90a", 4096)),
+        (Launch::new("f").shared_memory(150 << 10).args([param("x")]), &made("gfx950", 4096)),
         // of an architecture that isn't known, the limit isn't either
-        (Launch::new("f").shared(500 << 10).args([param("x")]), &made("gfx1300", 4096)),
+        (Launch::new("f").shared_memory(500 << 10).args([param("x")]), &made("gfx1300", 4096)),
     ] {
         // SAFETY: the code isn't run.
         unsafe { engine.compile(&sig(ONE), &Kernel::launch(launch, [read(bytes)])) }.unwrap();
@@ -140,20 +140,20 @@ fn launches_are_compared_with_code_objects() {
             "is made for at most 128 threads a block in the code object of gfx942, gfx1100, got 256",
         ),
         (
-            Launch::new("f").shared(61 << 10).args([param("x")]),
+            Launch::new("f").shared_memory(61 << 10).args([param("x")]),
             &made("gfx90a", 4096),
             "takes 66560 bytes of shared memory in the code object of gfx90a (4096 static, 62464 dynamic), and the architecture \
              has 65536",
         ),
         (
-            Launch::new("f").shared(160 << 10).args([param("x")]),
+            Launch::new("f").shared_memory(160 << 10).args([param("x")]),
             &made("gfx950", 4096),
             "takes 167936 bytes of shared memory in the code object of gfx950 (4096 static, 163840 dynamic), and the \
              architecture has 163840",
         ),
         // each kernel by its own architecture
         (
-            Launch::new("f").shared(100 << 10).args([param("x")]),
+            Launch::new("f").shared_memory(100 << 10).args([param("x")]),
             &made::bundle(&[("hipv4--gfx950", &made("gfx950", 1)), ("hipv4--gfx942", &made("gfx942", 2))]),
             "takes 102402 bytes of shared memory in the code object of gfx950, gfx942 (2 static, 102400 dynamic), and the \
              architecture has 65536",

@@ -230,7 +230,7 @@ fn what_the_cpu_does_not_have_is_refused() {
     for (launch, expected) in [
         (add_launch().cluster([2]), "states cluster, which launches on the CPU don't have"),
         (
-            add_launch().cooperative().shared(16),
+            add_launch().cooperative().shared_memory(16),
             "states cooperative, which launches on the CPU don't have; states shared, which launches on the CPU don't have",
         ),
         (
@@ -246,7 +246,7 @@ fn what_the_cpu_does_not_have_is_refused() {
         assert_eq!(refusal(ADD, launch, add()), text);
     }
     let no_function = "needs a native kernel of convention `flat` that returns void";
-    for kernel in [Kernel::check_only(), Kernel::body(|_| ()), add().returning(KernelReturn::Status)] {
+    for kernel in [Kernel::check_only(), Kernel::body(|_| ()), add().returns(KernelReturn::Status)] {
         assert!(refusal(ADD, add_launch(), kernel).ends_with(no_function));
     }
     let on_gpu = ADD.replace("float32", "float32, device=\"cuda\"");

@@ -204,13 +204,13 @@ fn a_parallel_for_of_another_stays() {
 #[cfg(feature = "cranelift")]
 #[test]
 fn a_module_of_the_callers_that_is_finished_has_threads() {
-    use tvm_ffi_codegen::embed::cranelift::{Library, finish, host_isa, jit_module};
+    use tvm_ffi_codegen::embed::cranelift::{Wrappers, finish, host_isa, jit_module};
 
     let mut module = jit_module(host_isa().unwrap()).unwrap();
     // an address of this process is refused
     let launch = Launch::new("blocks").grid([dim("n")]).args([]);
     let kernel = Kernel::launch_on_cpu(launch, Kernel::symbol("sched_yield"));
-    let added = Library::in_process().function(&sig(BLOCKS), kernel).add_to(&mut module).unwrap();
+    let added = Wrappers::in_process().function(&sig(BLOCKS), kernel).add_to(&mut module).unwrap();
     // SAFETY: the function takes nothing, and further arguments don't matter to it.
     let module = unsafe { finish(module, [added], ()) }.unwrap();
     let function = module.get_function("blocks").unwrap().unwrap();

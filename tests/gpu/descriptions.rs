@@ -76,12 +76,12 @@ fn metadata_tells_launches_and_their_images() {
 #[cfg(feature = "cranelift")]
 #[test]
 fn modules_of_the_caller_tell_launches() {
-    use tvm_ffi_codegen::embed::cranelift::{Library, finish, host_isa, jit_module};
+    use tvm_ffi_codegen::embed::cranelift::{Wrappers, finish, host_isa, jit_module};
 
     let (signature, launch) = parse(ADD);
     let mut module = jit_module(host_isa().unwrap()).unwrap();
     let kernel = Kernel::launch(launch, [ptx()]);
-    let added = Library::in_process().function(&signature, kernel).add_to(&mut module).unwrap();
+    let added = Wrappers::in_process().function(&signature, kernel).add_to(&mut module).unwrap();
     // SAFETY: nothing is called.
     let module = unsafe { finish(module, [added], ()) }.unwrap();
     let metadata = module.function_metadata("add", false).unwrap().unwrap();
@@ -149,7 +149,7 @@ another context than the device's is current
     );
     assert_eq!(told(ADD, vec![ptx()]).unwrap(), expected);
     // all optional parts of a launch; the image for fewer devices comes first
-    let every = "f(x: Tensor([m, n], float32, device=\"cuda\"), s: int64) @ launch f grid=(m, n) block=32 cluster=(2, 1) shared=s \
+    let every = "f(x: Tensor([m, n], float32, device=\"cuda\"), s: int64) @ launch f grid=(m, n) block=32 cluster=(2, 1) shared_memory=s \
                  args=[tensor_map(x, box=(8, 8)), scratch(n, align=16), null] priority=1 cooperative non_portable_cluster";
     let entry = ".visible .entry f(.param .align 64 .b8 m[128], .param .u64 s, .param .u64 p) { ret; }";
     let image = |target| {

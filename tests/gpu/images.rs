@@ -153,7 +153,7 @@ fn launches_are_compared_with_cubins() {
             "kernel `shared` takes parameters of 8 bytes, and those of 4 are passed",
         ),
         (
-            Launch::new("shared").args([param("x")]).shared(229 << 10),
+            Launch::new("shared").args([param("x")]).shared_memory(229 << 10),
             "takes 238592 bytes of shared memory in the cubin of sm_90a (4096 static, 234496 dynamic), and the architecture \
              has 232448",
         ),

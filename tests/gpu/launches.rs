@@ -158,7 +158,7 @@ fn matrices_are_multiplied_in_shared_memory() {
     let launch = Launch::new("matmul")
         .grid([dim("n") / tile(), dim("m") / tile()])
         .block([tile(), tile()])
-        .shared(8 * tile() * tile())
+        .shared_memory(8 * tile() * tile())
         .args(args.into_iter().chain(sizes));
     for engine in engines() {
         devices.reset();

@@ -25,7 +25,7 @@ pub fn library(folder: &Path, backend: Backend) -> PathBuf {
     let path = folder.join("add.so");
     let kernel = kernel();
     let library = LibraryBuilder::new().backend(backend).function(&sig(ADD), &kernel);
-    let library = library.function(&sig("prepare(device: device)"), &Kernel::first_use([&kernel]));
+    let library = library.function(&sig("prepare(device: device)"), &Kernel::prepare([&kernel]));
     host_linker().object(library.emit().unwrap().into_bytes()).link(&path).unwrap();
     path
 }
@@ -128,7 +128,7 @@ fn a_module_of_the_callers_llvm_launches() {
     use inkwell::OptimizationLevel;
     use inkwell::context::Context;
     use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target, TargetMachine};
-    use tvm_ffi_codegen::embed::llvm::{Library, finish};
+    use tvm_ffi_codegen::embed::llvm::{Wrappers, finish};
 
     let devices = Devices::cuda();
     let context = Context::create();
@@ -140,7 +140,7 @@ fn a_module_of_the_callers_llvm_launches() {
     let caller = context.create_module("caller");
     caller.set_triple(&machine.get_triple());
     caller.set_data_layout(&machine.get_target_data().get_data_layout());
-    let added = Library::in_process().function(&sig(ADD), kernel()).add_to(&caller).unwrap();
+    let added = Wrappers::in_process().function(&sig(ADD), kernel()).add_to(&caller).unwrap();
     // SAFETY: the kernel of kernels.c has these parameters.
     let module = unsafe { finish(&caller, &machine, [added], ()) }.unwrap();
     let function = module.get_function("add").unwrap().unwrap();
@@ -154,11 +154,11 @@ fn a_module_of_the_callers_llvm_launches() {
 #[cfg(feature = "cranelift")]
 #[test]
 fn a_module_of_the_callers_launches() {
-    use tvm_ffi_codegen::embed::cranelift::{Library, finish, host_isa, jit_module};
+    use tvm_ffi_codegen::embed::cranelift::{Wrappers, finish, host_isa, jit_module};
 
     let devices = Devices::cuda();
     let mut module = jit_module(host_isa().unwrap()).unwrap();
-    let added = Library::in_process().function(&sig(ADD), kernel()).add_to(&mut module).unwrap();
+    let added = Wrappers::in_process().function(&sig(ADD), kernel()).add_to(&mut module).unwrap();
     // SAFETY: the kernel of kernels.c has these parameters.
     let module = unsafe { finish(module, [added], ()) }.unwrap();
     let function = module.get_function("add").unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! AMD's code objects and bundles of them, made byte by byte: as far as they are read, and with mistakes that no
+//! AMD's code objects and bundles of them, made byte by byte: as far as they are read, and with errors that no
 //! compiler makes.
 
 use serde_json::Value;

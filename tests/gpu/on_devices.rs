@@ -59,7 +59,7 @@ fn launches_are_captured_as_graphs() {
     for engine in engines() {
         let launch = Launch::new("add").grid([(dim("n") + 127) / 128]).block([128]);
         let kernel = Kernel::launch(launch, [image("sm_80", 80)]);
-        let first_use = Kernel::first_use([&kernel]);
+        let first_use = Kernel::prepare([&kernel]);
         let functions = [(sig(ADD), kernel), (sig("prepare(device: device)"), first_use)];
         // SAFETY: the kernel of kernels.cu has these parameters.
         let module =
@@ -131,12 +131,12 @@ fn launch_attributes_are_taken() {
             compile(&engine, &format!("clusters{OUT}"), launch, images).call((&out,)).unwrap();
             elements::<i32>(&out)
         };
-        for launch in [plain(), plain().cooperative(), plain().programmatic(), plain().priority(-1)] {
+        for launch in [plain(), plain().cooperative(), plain().programmatic_dependent_launch(), plain().priority(-1)] {
             assert_eq!(sizes(launch), [1; 16]);
         }
         if driver.capability(0) >= 90 {
             assert_eq!(sizes(plain().cluster([4])), [4; 16]);
-            assert_eq!(sizes(plain().cluster([4]).programmatic().priority(-2)), [4; 16]);
+            assert_eq!(sizes(plain().cluster([4]).programmatic_dependent_launch().priority(-2)), [4; 16]);
             assert_eq!(sizes(plain().cluster([16]).non_portable_cluster()), [16; 16]);
         }
     }
@@ -148,8 +148,8 @@ fn kernels_have_more_shared_memory_than_48_kib() {
     let signature = "dynamic(out: Tensor([1], int32, device=\"cuda\"), bytes: int64)";
     for engine in engines() {
         let images = || vec![image(&format!("sm_{}", driver.capability(0)), 1)];
-        let fixed = |bytes: i64| on_out("dynamic").block([128]).shared(bytes);
-        let stated = on_out("dynamic").block([128]).shared(dim("bytes"));
+        let fixed = |bytes: i64| on_out("dynamic").block([128]).shared_memory(bytes);
+        let stated = on_out("dynamic").block([128]).shared_memory(dim("bytes"));
         let stated = compile(&engine, signature, stated, images());
         for bytes in [1000, 48 << 10, 96 << 10] {
             let out = on(cuda(0), vec![0_i32], &[1]);

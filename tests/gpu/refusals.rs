@@ -38,7 +38,7 @@ fn mismatches_are_told_when_compiling() {
         ),
         (Launch::new("add").grid([1, 1, 1, 1]), "has a grid of 4 extents, expected 1 to 3"),
         (
-            Launch::new("add").shared(200 << 10),
+            Launch::new("add").shared_memory(200 << 10),
             "takes 204800 bytes of shared memory in the PTX of compute_80 (0 static, 204800 dynamic), and the architecture \
              has 166912",
         ),

@@ -15,7 +15,7 @@ const STAGED: &str = "staged(out: Tensor([1], int32, device=\"cuda\"), bytes: in
 
 /// A launch of the kernel that has 1,024 bytes of its own, and tells how many it has besides.
 fn launch_of_staged(shared: Dim) -> Launch {
-    Launch::new("staged").shared(shared).args([KernelArg::Param("out".to_owned())])
+    Launch::new("staged").shared_memory(shared).args([KernelArg::Param("out".to_owned())])
 }
 
 fn staged(engine: &Engine, shared: Dim) -> Function {
@@ -108,7 +108,7 @@ fn cubins_tell_what_kernels_have_of_their_own() {
     else {
         return;
     };
-    let launch = |shared: Dim| Launch::new("f").shared(shared).args([KernelArg::Param("out".to_owned())]);
+    let launch = |shared: Dim| Launch::new("f").shared_memory(shared).args([KernelArg::Param("out".to_owned())]);
     for engine in engines() {
         for number in [0, 1] {
             for (bytes, set) in [(48 << 10, true), (47 << 10, false)] {
@@ -159,7 +159,7 @@ fn tile_kernels_are_launched_by_a_block_of_one() {
     for (launch, expected) in [
         (launch(128.into()), "whose block the driver sets: expected block=1, got [128, 1, 1]"),
         (launch(dim("bytes")), "whose block the driver sets: expected block=1, got one that differs from call to call"),
-        (launch(1.into()).shared(64), "whose shared memory the driver sets: expected shared=0, got 64"),
+        (launch(1.into()).shared_memory(64), "whose shared memory the driver sets: expected shared_memory=0, got 64"),
     ] {
         let error = refusal(STAGED, launch, vec![tile.clone()]);
         assert!(error.contains(&format!("is of a tile kernel in the cubin of sm_80, {expected}")), "{error}");

@@ -32,7 +32,7 @@ fn expect_undefined(bytes: Vec<u8>, instead: &str) {
         let diagnostic = Diagnostic::of(&error);
         assert_eq!(diagnostic.kind, DiagnosticKind::UndefinedSymbol);
         assert_eq!((diagnostic.symbols.len(), diagnostic.symbols[0].name.as_str()), (1, "f"));
-        assert!(diagnostic.to_json().starts_with(r#"{"kind":"UndefinedSymbol""#), "{}", diagnostic.to_json());
+        assert!(diagnostic.to_json().starts_with(r#"{"kind":"UndefinedSymbolError""#), "{}", diagnostic.to_json());
     }
 }
 
@@ -181,7 +181,7 @@ fn files_and_modules_of_the_callers_take_no_code() {
 
 #[cfg(feature = "_llvm")]
 #[test]
-fn mistakes_in_llvm_ir_have_their_place() {
+fn errors_in_llvm_ir_have_their_place() {
     let of = |source: &str| refusals("f()", &Kernel::llvm_ir(source, "f"));
     for message in of("define void @f() {\n  %x = add i32 1, true\n  ret void\n}\n") {
         let expected = "can't load the LLVM IR of kernel `f`: IR:2:19: error: ";

@@ -272,7 +272,7 @@ pub fn signature() -> impl Strategy<Value = Signature> {
     let state = proptest::option::weighted(0.1, select(vec!["test.state", "test.other_state", "test.null_state"]));
     let rest = ((proptest::bool::weighted(0.15), state), proptest::option::weighted(0.2, constraint), policy, result());
     (params, rest).prop_filter_map(
-        "the builder finds mistakes",
+        "the builder finds errors",
         |(params, ((stream, state), constraint, policy, ret))| {
             let (params, defaults, symbol) = params;
             let parts = Parts { params, defaults, symbol, stream, state, constraint, policy, ret };
@@ -302,7 +302,7 @@ pub fn large_signature() -> impl Strategy<Value = Signature> {
         None => dim,
     });
     let symbols = (sample::subsequence(SIZES[..3].to_vec(), 1..=3), any::<sample::Index>());
-    let random = (vec(vec(expression, 1..3), 1..4), symbols).prop_filter_map("the builder finds mistakes", |parts| {
+    let random = (vec(vec(expression, 1..3), 1..4), symbols).prop_filter_map("the builder finds errors", |parts| {
         let (mut tensors, (alone, at)) = parts;
         tensors.insert(at.index(tensors.len() + 1), alone.into_iter().map(Dim::from).collect());
         let add = |builder: SignatureBuilder, (i, dims)| {

@@ -29,7 +29,7 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
     );
     let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
     parts.prop_filter_map(
-        "the builder finds mistakes",
+        "the builder finds errors",
         |(name, params, (policy, ret, constraints, (stream, state, positional)))| {
             let mut builder = Signature::builder(name).dtype_policy(policy);
             for (number, (name, ty, default)) in params.iter().enumerate() {
@@ -60,15 +60,15 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
 fn dim() -> impl Strategy<Value = Dim> + Clone {
     let leaf = prop_oneof![
         1 => any::<u32>().prop_map(|v| Dim::Const(v.into())),
-        4 => "[a-e]".prop_map(Dim::Symbol),
-        1 => "[a-z_][a-z0-9_]{0,6}".prop_map(Dim::Symbol),
+        4 => "[a-e]".prop_map(Dim::Var),
+        1 => "[a-z_][a-z0-9_]{0,6}".prop_map(Dim::Var),
     ];
     leaf.prop_recursive(2, 6, 2, |inner| (dim_op(), inner.clone(), inner).prop_map(|(op, x, y)| Dim::binary(op, x, y)))
 }
 
 fn dims() -> impl Strategy<Value = Vec<Dim>> {
     // alone, a symbol gets its value
-    vec(prop_oneof![4 => "[a-e]".prop_map(Dim::Symbol), 1 => dim()], 0..6)
+    vec(prop_oneof![4 => "[a-e]".prop_map(Dim::Var), 1 => dim()], 0..6)
 }
 
 fn tensor() -> impl Strategy<Value = TensorType> {
@@ -227,17 +227,21 @@ fn launch() -> impl Strategy<Value = Launch> {
     let flags = (option::of(any::<i32>()), any::<[bool; 3]>());
     (entry, extents(), extents(), more, flags).prop_map(
         |(entry, grid, block, (cluster, preferred, shared, args), flags)| {
-            let mut launch =
-                Launch::new(entry).grid(grid).block(block).cluster(cluster).preferred_cluster(preferred).shared(shared);
+            let mut launch = Launch::new(entry)
+                .grid(grid)
+                .block(block)
+                .cluster(cluster)
+                .preferred_cluster(preferred)
+                .shared_memory(shared);
             if let Some(args) = args {
                 launch = launch.args(args);
             }
-            let (priority, [cooperative, programmatic, non_portable]) = flags;
+            let (priority, [cooperative, programmatic_dependent_launch, non_portable]) = flags;
             if let Some(priority) = priority {
                 launch = launch.priority(priority);
             }
             launch = if cooperative { launch.cooperative() } else { launch };
-            launch = if programmatic { launch.programmatic() } else { launch };
+            launch = if programmatic_dependent_launch { launch.programmatic_dependent_launch() } else { launch };
             if non_portable { launch.non_portable_cluster() } else { launch }
         },
     )
@@ -328,7 +332,7 @@ fn any_text_is_a_signature_or_an_error() {
 }
 
 #[test]
-fn a_text_with_one_mistake_is_an_error_or_another_signature() {
+fn a_text_with_one_error_is_an_error_or_another_signature() {
     let strategy = (wide_signature(), any::<prop::sample::Index>(), any::<char>(), any::<bool>());
     run(stated_or(500), &strategy, |(signature, at, c, insert)| {
         let mut chars: Vec<char> = signature.to_string().chars().collect();

@@ -195,7 +195,7 @@ impl Library {
     fn kernel(&self, kernel: &Kernels) -> Kernel {
         // SAFETY: nothing is read through the symbol.
         let address = unsafe { *self.loaded.get::<*const c_void>(kernel.symbol.as_bytes()).unwrap() };
-        Kernel::address(address).convention(kernel.convention).returning(kernel.returns)
+        Kernel::address(address).convention(kernel.convention).returns(kernel.returns)
     }
 
     /// What was noted since the last time.

@@ -292,7 +292,7 @@ impl Table<'_> {
     /// The first that is there binds; the tests' calls are right, so that the others are equal.
     fn bind(&mut self, dims: &[Dim], got: Option<&[i64]>) {
         for (d, dim) in dims.iter().enumerate() {
-            let Dim::Symbol(name) = dim else { continue };
+            let Dim::Var(name) = dim else { continue };
             if self.signature.params().iter().any(|param| param.name == *name) {
                 continue;
             }

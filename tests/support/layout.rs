@@ -69,7 +69,7 @@ pub fn layout(signature: &Signature) -> Vec<Slot> {
             slots.push(Slot::Word);
         }
     }
-    slots.extend(signature.symbols().iter().map(|_| Slot::Word));
+    slots.extend(signature.dim_vars().iter().map(|_| Slot::Word));
     if gives(signature) == Gives::Written {
         slots.push(Slot::Result);
     }

@@ -40,7 +40,7 @@ impl Library {
             let recipe =
                 functions.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
             let lowered = recipe.lower().map(|lowered| lowered.module);
-            lowered.map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+            lowered.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         };
         let mut module = lowered(RuntimeHelpers::Import)?;
         // so that they can be called, and the module's state is new again
@@ -90,7 +90,7 @@ fn build(backend: Backend, level: OptLevel) -> Engine {
         builder = unsafe { builder.symbol(*name, address()) };
     }
     // SAFETY: the functions are the runtime's, with the same prototypes.
-    unsafe { builder.foreign_runtime(recording::symbols()) }.build().unwrap()
+    unsafe { builder.external_runtime(recording::symbols()) }.build().unwrap()
 }
 
 static UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::None));

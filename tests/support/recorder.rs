@@ -51,7 +51,7 @@ pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
     let address = code.function(SYMBOL).ok_or("the recorder was not defined")?;
     let kernel = Kernel::address(address.cast::<c_void>());
     // what it returns follows from the signature, but for the choice between nothing and a status
-    Ok(if returns == KernelReturn::Status { kernel.returning(returns) } else { kernel })
+    Ok(if returns == KernelReturn::Status { kernel.returns(returns) } else { kernel })
 }
 
 fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, String> {

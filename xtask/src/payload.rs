@@ -59,7 +59,7 @@ fn in_folder(folder: &Path) -> Result<Tests, Failure> {
     settle(&copy)?;
     settle(&object)?;
     cmd(&codegen, &["pack", "--import", &import, "-o", &object]).run()?;
-    let options = ["--signature", "check(n: int64)", "--link", &object, "-o", &library];
+    let options = ["--signature", "check(n: int64)", "--object", &object, "-o", &library];
     let Usage { time, peak_kib } = cmd(&codegen, &[&["wrap"], &options[..]].concat()).measure()?;
     println!("wrapped and linked in {time:.2?}; peak resident memory of any process: {peak_kib} KiB");
     settle(&object)?;

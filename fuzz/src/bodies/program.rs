@@ -13,7 +13,7 @@ const STATEMENTS: u32 = 60;
 const DEPTH: u32 = 4;
 
 /// Writes a body that the bytes spell, of the signature `f(n: int64, x: Any) -> int64`. Where `keeps_rules` holds, it
-/// has no mistake; else it also uses values after their end.
+/// has no error; else it also uses values after their end.
 pub fn write(b: &Body<'_>, bytes: &[u8], keeps_rules: bool) {
     let writer = Writer::new(b, bytes, keeps_rules, b.arg("n"), 1);
     writer.statements(DEPTH);
@@ -168,9 +168,9 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             Value::Variable(variable) => return Some(variable.get().into()),
             Value::View(..) => return None,
             _ if self.keeps_rules && loops < self.loops.get() => return None,
-            Value::Result(result) | Value::Pair(result) | Value::Function(result) => result.moved(),
-            Value::Closure(owned) => owned.moved(),
-            Value::Tensor(tensor) => tensor.owned().moved(),
+            Value::Result(result) | Value::Pair(result) | Value::Function(result) => result.by_move(),
+            Value::Closure(owned) => owned.by_move(),
+            Value::Tensor(tensor) => tensor.owned().by_move(),
         };
         self.values.borrow_mut()[index].moved = true;
         Some(moved)
@@ -252,7 +252,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
                 args.extend(moved);
                 let mut call = b.call_global("fuzz.log", args);
                 if self.below(4) == 0 {
-                    call = call.each_time();
+                    call = call.uncached();
                 }
                 if self.below(4) == 0 {
                     call = call.kwarg("key", self.number(1));
@@ -344,14 +344,14 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             1 => caught.raise_from("OtherError", "from {}", &[self.number(1)]),
             2 => {
                 let variable = b.variable();
-                variable.set(caught.error().moved());
+                variable.set(caught.error().by_move());
                 self.know(Value::Variable(variable));
             }
             3 if !self.keeps_rules => {
                 let variable = b.variable();
                 b.for_range(0, self.below(4), |_| {
                     b.if_(caught.is_kind("ValueError"), || self.block(depth));
-                    variable.set(caught.error().moved());
+                    variable.set(caught.error().by_move());
                 });
             }
             _ => self.statements(depth),
@@ -423,7 +423,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
                 _ => b.raise_with("TypeError", "raised {} {}", [self.argument(), self.argument()]),
             }),
             _ => match self.below(3) {
-                0 => b.at("program.py", self.below(9) as u32 + 1, "f"),
+                0 => b.set_location("program.py", self.below(9) as u32 + 1, "f"),
                 1 => b.check_signals_every(2),
                 _ => {
                     let place = b.scratch(8, 8);

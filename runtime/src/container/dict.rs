@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use super::lock::{Guard, lock};
 use super::map::{self, Map};
 use super::plain_key::PlainKey;
-use super::table::{Entry, Place, Table, new_object};
+use super::table::{KeyValue, Position, Table, new_object};
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
 use crate::equality::{Key, Verdict};
@@ -49,7 +49,7 @@ struct Locked<'a> {
 impl Locked<'_> {
     /// The place of a [plain](Key::is_plain) key.
     #[inline]
-    fn find_plain(&self, key: &Key<'_>) -> Option<Place> {
+    fn find_plain(&self, key: &Key<'_>) -> Option<Position> {
         let hash = || Ok::<_, Infallible>(key.plain_hash().unwrap_or_default());
         // SAFETY: only this thread accesses the table while it is locked.
         let Ok(place) = unsafe { self.table.find(hash, |other| Ok(matches!(key.compare(other), Verdict::Equal))) };
@@ -108,7 +108,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    fn find(&self, table: &Locked<'_>) -> Result<Option<Place>, Question> {
+    fn find(&self, table: &Locked<'_>) -> Result<Option<Position>, Question> {
         // SAFETY: only this thread accesses the table while it is locked.
         unsafe { table.table.find(|| self.own_hash(), |key| self.is_equal(key)) }
     }
@@ -236,7 +236,7 @@ impl Dict {
     /// The error of the `__any_hash__` or `__any_equal__` of this key or another one; nothing is changed then.
     pub fn insert(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<Option<Any>> {
         let (key, value) = (key.into(), value.into());
-        let mut entry = Some(Entry { key: key.clone(), value });
+        let mut entry = Some(KeyValue { key: key.clone(), value });
         // Blocks that the dict abandons are freed with their own deleters after the lock is released.
         let mut left = Vec::new();
         self.step(Key::from(&key), |locked, answers| {
@@ -308,7 +308,7 @@ impl From<&Map> for Dict {
 /// Iterator over the entries of a [`Dict`] as they are when the iteration begins.
 pub struct DictIter {
     map: Map,
-    place: Option<Place>,
+    place: Option<Position>,
     left: usize,
 }
 
@@ -321,7 +321,7 @@ impl Iterator for DictIter {
         unsafe {
             self.place = self.map.table().next(place);
             self.left -= 1;
-            let Entry { key, value } = self.map.table().entry(place);
+            let KeyValue { key, value } = self.map.table().entry(place);
             Some((key.clone(), value.clone()))
         }
     }

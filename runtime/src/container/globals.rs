@@ -13,7 +13,7 @@ use super::array::Array;
 use super::dict::Dict;
 use super::list::List;
 use super::map::{Map, try_new_of_results};
-use super::table::{Entry, Place};
+use super::table::{KeyValue, Position};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, index_error, kind, range_error, type_mismatch};
@@ -206,7 +206,7 @@ fn forward_iterator(map: Map) -> Function {
             };
         }
         // SAFETY: as above; the place is that of an entry.
-        let (Entry { key, value }, next) = unsafe { (map.table().entry(current), map.table().next(current)) };
+        let (KeyValue { key, value }, next) = unsafe { (map.table().entry(current), map.table().next(current)) };
         match command {
             0 => Ok(key.clone()),
             1 => Ok(value.clone()),
@@ -219,7 +219,7 @@ fn forward_iterator(map: Map) -> Function {
 }
 
 /// The place of an exhausted iterator.
-const NO_ENTRY: Place = Place::MAX;
+const NO_ENTRY: Position = Position::MAX;
 
 /// The device of the first tensor that is not on a CPU, at any nesting depth.
 fn first_device(value: Any) -> Result<Option<DLDevice>> {

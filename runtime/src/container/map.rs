@@ -8,7 +8,7 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
 use super::plain_key::PlainKey;
-use super::table::{COPY_CAPACITY, Entry, Place, Table, new_object};
+use super::table::{COPY_CAPACITY, KeyValue, Position, Table, new_object};
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
 use crate::equality::Key;
@@ -42,7 +42,7 @@ fn put(table: Table, capacity: usize, key: Any, value: Any) -> Result<()> {
             drop(table.replace(place, value));
             return Ok(());
         }
-        let mut entry = Entry { key, value };
+        let mut entry = KeyValue { key, value };
         loop {
             let known = match hash {
                 None if table.uses_hashes() => Key::from(&entry.key).hash()?,
@@ -175,8 +175,8 @@ impl Map {
 pub struct MapIter<'a> {
     map: &'a Map,
     /// The places of the next entry from either end, valid while entries are left.
-    front: Place,
-    back: Place,
+    front: Position,
+    back: Position,
     left: usize,
 }
 
@@ -184,8 +184,8 @@ impl<'a> MapIter<'a> {
     /// Returns the entry at one end and moves that end past it.
     fn take(
         &mut self,
-        end: fn(&mut Self) -> &mut Place,
-        step: unsafe fn(Table, Place) -> Option<Place>,
+        end: fn(&mut Self) -> &mut Position,
+        step: unsafe fn(Table, Position) -> Option<Position>,
     ) -> Option<(&'a Any, &'a Any)> {
         self.left = self.left.checked_sub(1)?;
         let place = *end(self);
@@ -195,7 +195,7 @@ impl<'a> MapIter<'a> {
             if let Some(further) = step(self.map.table(), place) {
                 *end(self) = further;
             }
-            let Entry { key, value } = self.map.table().entry(place);
+            let KeyValue { key, value } = self.map.table().entry(place);
             Some((key, value))
         }
     }

@@ -32,7 +32,7 @@ static GLOBAL_ALLOCATOR: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut()
 
 /// What `look` does with the place of a device's stream in this thread, or `None` where the device has none.
 #[inline]
-fn with_place<T>(device: DLDevice, look: impl FnOnce(&Cell<*mut c_void>) -> T) -> Option<T> {
+fn with_location<T>(device: DLDevice, look: impl FnOnce(&Cell<*mut c_void>) -> T) -> Option<T> {
     let (ty, id) = (usize::try_from(device.device_type.0).ok()?, usize::try_from(device.device_id).ok()?);
     if ty >= DEVICE_TYPES || id >= DEVICE_IDS {
         return None;
@@ -43,7 +43,7 @@ fn with_place<T>(device: DLDevice, look: impl FnOnce(&Cell<*mut c_void>) -> T) -
 /// Sets this thread's stream of a device and returns the one before, NULL if there was none.
 #[inline]
 pub(crate) fn set_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c_void> {
-    with_place(device, |place| place.replace(stream)).map_or_else(|| set_other_stream(device, stream), Ok)
+    with_location(device, |place| place.replace(stream)).map_or_else(|| set_other_stream(device, stream), Ok)
 }
 
 #[cold]
@@ -59,7 +59,7 @@ fn set_other_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c_void
 /// This thread's stream of a device, NULL if none is set.
 #[inline]
 pub(crate) fn stream(device: DLDevice) -> *mut c_void {
-    with_place(device, Cell::get).unwrap_or_else(|| other_stream(device))
+    with_location(device, Cell::get).unwrap_or_else(|| other_stream(device))
 }
 
 #[cold]

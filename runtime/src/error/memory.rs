@@ -16,13 +16,13 @@ struct Permanent {
     cell: TVMFFIErrorCell,
 }
 
-struct Place(UnsafeCell<Permanent>);
+struct StaticError(UnsafeCell<Permanent>);
 
 // SAFETY: the counts are atomic, and the rest never changes: the object is never unshared, as an error must be for a
 // change.
-unsafe impl Sync for Place {}
+unsafe impl Sync for StaticError {}
 
-static OUT_OF_MEMORY: Place = Place(UnsafeCell::new(Permanent {
+static OUT_OF_MEMORY: StaticError = StaticError(UnsafeCell::new(Permanent {
     header: TVMFFIObject {
         combined_ref_count: AtomicU64::new(count::BOTH_ONE),
         type_index: TypeIndex::ERROR.0,

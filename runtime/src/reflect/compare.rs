@@ -44,7 +44,7 @@ struct Comparer {
 }
 
 /// Two objects that are being compared.
-struct Frame {
+struct OpenPair {
     pair: (usize, usize),
     /// Keeps the objects alive, so the addresses in `pair` aren't reused.
     _kept: [ObjectRef; 2],
@@ -60,7 +60,7 @@ type Find = Box<dyn Fn(&Any) -> Result<Option<Any>>>;
 /// The order of two values if it is known directly, or a frame to determine it.
 enum Start {
     Known(Ordering),
-    Open(Frame),
+    Open(OpenPair),
 }
 
 #[cold]
@@ -130,7 +130,7 @@ impl Comparer {
         let pair = addresses(&first, &second);
         self.open().insert(pair);
         let children = children.into_iter();
-        Ok(Start::Open(Frame { pair, _kept: [first, second], is_mapping: mapping, rest, children }))
+        Ok(Start::Open(OpenPair { pair, _kept: [first, second], is_mapping: mapping, rest, children }))
     }
 
     /// Pairs up the values of two maps by key. If the keys differ, the result is `None` when only equality is compared,

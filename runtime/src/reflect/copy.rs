@@ -41,7 +41,7 @@ struct Copier {
 }
 
 /// An object that is being copied, one inner value at a time.
-struct Frame {
+struct OpenObject {
     original: Any,
     object: ObjectRef,
     /// The object's copy; None for an array or a map.
@@ -91,7 +91,7 @@ impl Copier {
         never_changes.then(|| value.clone())
     }
 
-    fn open(&mut self, value: &Any) -> Result<Frame> {
+    fn open(&mut self, value: &Any) -> Result<OpenObject> {
         let object = object_of(value).ok_or_else(|| runtime_error("no object to copy"))?;
         let inside = inside(value, 0)?;
         let copy = match object.type_index() {
@@ -106,10 +106,10 @@ impl Copier {
         if !copy.is_none() {
             self.copies.insert(address(&object), (value.clone(), copy.clone()));
         }
-        Ok(Frame { original: value.clone(), object, copy, inside, next: 0, made: Vec::new() })
+        Ok(OpenObject { original: value.clone(), object, copy, inside, next: 0, made: Vec::new() })
     }
 
-    fn close(&mut self, frame: &mut Frame) -> Result<Any> {
+    fn close(&mut self, frame: &mut OpenObject) -> Result<Any> {
         let made = std::mem::take(&mut frame.made);
         let copy: Any = match frame.object.type_index() {
             TypeIndex::ARRAY => Array::from(made).into(),
@@ -179,7 +179,7 @@ impl Copier {
 }
 
 /// Stores the copy of the frame's next inner value.
-fn feed(frame: &mut Frame, copy: Any) -> Result<()> {
+fn feed(frame: &mut OpenObject, copy: Any) -> Result<()> {
     match (&frame.inside.kind, frame.object.type_index()) {
         (_, TypeIndex::LIST) => frame.copy.cast::<List>()?.push(copy),
         (_, TypeIndex::DICT) => match frame.made.pop() {

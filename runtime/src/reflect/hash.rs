@@ -37,7 +37,7 @@ struct Seen {
 }
 
 /// An object that is being hashed.
-struct Frame {
+struct OpenObject {
     object: ObjectRef,
     inside: Inside,
     next: usize,
@@ -81,7 +81,7 @@ impl Hasher {
         Ok(finished.unwrap_or_default())
     }
 
-    fn open(&self, value: &Any) -> Result<Frame> {
+    fn open(&self, value: &Any) -> Result<OpenObject> {
         let object = object_of(value).ok_or_else(|| value_error("a value without an object has no frame"))?;
         let inside = inside(value, kTVMFFIFieldFlagBitMaskHashOff | kTVMFFIFieldFlagBitMaskCompareOff)?;
         let key = key_hash(object.type_index())?;
@@ -91,7 +91,7 @@ impl Hasher {
             Kind::Fields(_) => key,
         };
         self.seen().open.insert(address(&object));
-        Ok(Frame { object, inside, next: 0, hash, key: None, entries: Vec::new() })
+        Ok(OpenObject { object, inside, next: 0, hash, key: None, entries: Vec::new() })
     }
 
     fn done(&self, object: &ObjectRef, hash: u64) {
@@ -173,7 +173,7 @@ fn text(value: &Any) -> &[u8] {
 }
 
 /// Adds the hash of the frame's next inner value.
-fn feed(frame: &mut Frame, hash: u64) {
+fn feed(frame: &mut OpenObject, hash: u64) {
     match (&frame.inside.kind, frame.key.take()) {
         (Kind::Sequence, _) => frame.hash = combine(frame.hash, combine(hash, frame.next as u64 - 1)),
         (Kind::Fields(_), _) => frame.hash = combine(frame.hash, hash),

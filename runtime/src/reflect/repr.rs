@@ -45,7 +45,7 @@ struct Seen {
 }
 
 /// An object that is being written.
-struct Frame {
+struct OpenObject {
     object: ObjectRef,
     inside: Inside,
     next: usize,
@@ -82,13 +82,13 @@ impl Printer {
         Ok(finished.unwrap_or_default())
     }
 
-    fn open(&self, value: &Any) -> Result<Frame> {
+    fn open(&self, value: &Any) -> Result<OpenObject> {
         let object = object_of(value).ok_or_else(|| value_error("a value without an object has no frame"))?;
         self.seen().open.insert(address(&object));
-        Ok(Frame { inside: inside(value, kTVMFFIFieldFlagBitMaskReprOff)?, object, next: 0, texts: Vec::new() })
+        Ok(OpenObject { inside: inside(value, kTVMFFIFieldFlagBitMaskReprOff)?, object, next: 0, texts: Vec::new() })
     }
 
-    fn close(&self, frame: &Frame) -> String {
+    fn close(&self, frame: &OpenObject) -> String {
         let index = frame.object.type_index();
         let texts = &frame.texts;
         let text = match &frame.inside.kind {

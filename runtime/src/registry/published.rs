@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHasher;
 
-struct Entry<V> {
+struct PublishedEntry<V> {
     hash: u64,
     name: Box<[u8]>,
     value: V,
@@ -18,7 +18,7 @@ struct Entry<V> {
 
 /// Slots for entries: NULL if the slot was never used, and the address of `REMOVED` if its entry was removed. The
 /// number of slots is a power of two.
-type Places<V> = Box<[AtomicPtr<Entry<V>>]>;
+type Places<V> = Box<[AtomicPtr<PublishedEntry<V>>]>;
 
 /// A table of values by name.
 pub(super) struct Published<V> {
@@ -37,7 +37,7 @@ unsafe impl<V: Send + Sync> Sync for Published<V> {}
 /// Marks a slot after its entry was removed. Only its address is used; it is never read.
 static REMOVED: u64 = 0;
 
-fn removed<V>() -> *mut Entry<V> {
+fn removed<V>() -> *mut PublishedEntry<V> {
     (&raw const REMOVED).cast_mut().cast()
 }
 
@@ -101,7 +101,7 @@ impl<V> Published<V> {
         if found.is_some() && !may_replace {
             return Err(value);
         }
-        let entry = Box::into_raw(Box::new(Entry { hash, name: name.into(), value }));
+        let entry = Box::into_raw(Box::new(PublishedEntry { hash, name: name.into(), value }));
         if let Some((place, old)) = found {
             place.store(entry, SeqCst);
             return Ok(Some(self.take(old)));
@@ -141,7 +141,7 @@ impl<V> Published<V> {
     }
 
     /// Frees an entry that isn't in the table any more, and returns its value.
-    fn take(&self, entry: *mut Entry<V>) -> V {
+    fn take(&self, entry: *mut PublishedEntry<V>) -> V {
         self.wait_for_readers();
         // SAFETY: every reader that may have found the entry has finished, and new readers can't find it.
         unsafe { Box::from_raw(entry) }.value
@@ -184,7 +184,7 @@ impl<V> Published<V> {
 }
 
 /// The slots in which an entry with that hash may be, in probing order.
-fn probe<V>(places: &Places<V>, hash: u64) -> impl Iterator<Item = &AtomicPtr<Entry<V>>> {
+fn probe<V>(places: &Places<V>, hash: u64) -> impl Iterator<Item = &AtomicPtr<PublishedEntry<V>>> {
     let mask = places.len() - 1;
     // The hash's upper bits are the well-mixed ones.
     let start = (hash ^ (hash >> 32)) as usize;
@@ -199,7 +199,7 @@ unsafe fn find<'a, V>(
     places: &'a Places<V>,
     hash: u64,
     name: &[u8],
-) -> Option<(&'a AtomicPtr<Entry<V>>, *mut Entry<V>)> {
+) -> Option<(&'a AtomicPtr<PublishedEntry<V>>, *mut PublishedEntry<V>)> {
     for place in probe(places, hash) {
         let entry = place.load(SeqCst);
         if entry.is_null() {
@@ -214,7 +214,7 @@ unsafe fn find<'a, V>(
 }
 
 /// All entries.
-fn entries<V>(places: &Places<V>) -> impl Iterator<Item = *mut Entry<V>> {
+fn entries<V>(places: &Places<V>) -> impl Iterator<Item = *mut PublishedEntry<V>> {
     places.iter().map(|place| place.load(SeqCst)).filter(|&entry| !entry.is_null() && entry != removed())
 }
 

@@ -12,7 +12,7 @@ use crate::function::Function;
 use crate::process;
 use crate::string::Str;
 
-struct Entry {
+struct FunctionEntry {
     function: Function,
     metadata: Metadata,
 }
@@ -24,15 +24,16 @@ enum Metadata {
     Text(Str),
 }
 
-fn table() -> &'static Published<Entry> {
-    static TABLE: OnceLock<Published<Entry>> = OnceLock::new();
+fn table() -> &'static Published<FunctionEntry> {
+    static TABLE: OnceLock<Published<FunctionEntry>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let table = Published::new();
         let mut globals = Globals::default();
         crate::handed_down::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
         for (name, function) in globals.0 {
             // A duplicate name would be a bug in this crate. The last function stays.
-            let _first = table.insert(name.as_bytes(), Entry { function, metadata: Metadata::BuiltIn(name) }, true);
+            let _first =
+                table.insert(name.as_bytes(), FunctionEntry { function, metadata: Metadata::BuiltIn(name) }, true);
         }
         table
     })
@@ -58,7 +59,7 @@ pub(crate) fn register(
     allow_override: bool,
     causes: &str,
 ) -> Result<()> {
-    let entry = Entry { function, metadata: Metadata::Text(metadata) };
+    let entry = FunctionEntry { function, metadata: Metadata::Text(metadata) };
     // The replaced or refused entry is dropped, and an error made, after the table's lock is released. A destructor may
     // use the table, and so may the allocator of the error.
     match table().insert(name, entry, allow_override) {

@@ -13,7 +13,7 @@ use crate::error::{Result, check_failed, runtime_error};
 use crate::stable_hash;
 use crate::type_info;
 
-struct Entry {
+struct TypeEntry {
     /// Slots reserved for the type and its children, starting at its own index.
     num_slots: i32,
     /// The number of slots in use, including the type's own.
@@ -24,7 +24,7 @@ struct Entry {
 }
 
 pub(super) struct Table {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<TypeEntry>>,
     index_of: HashMap<Vec<u8>, i32>,
     pub(super) attributes: Attributes,
 }
@@ -92,11 +92,11 @@ impl Table {
         }
     }
 
-    fn entry(&self, index: i32) -> Option<&Entry> {
+    fn entry(&self, index: i32) -> Option<&TypeEntry> {
         self.entries.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
-    fn entry_mut(&mut self, index: i32) -> Option<&mut Entry> {
+    fn entry_mut(&mut self, index: i32) -> Option<&mut TypeEntry> {
         self.entries.get_mut(usize::try_from(index).ok()?)?.as_mut()
     }
 
@@ -133,8 +133,12 @@ impl Table {
         }));
         if let Some(slot) = self.entries.get_mut(index as usize) {
             type_info::publish(index, info);
-            *slot =
-                Some(Entry { num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow, keeps_layout: false });
+            *slot = Some(TypeEntry {
+                num_slots: child_slots + 1,
+                used_slots: 1,
+                can_overflow: overflow,
+                keeps_layout: false,
+            });
             self.index_of.insert(key.to_owned(), index);
         }
     }

@@ -67,7 +67,7 @@ impl CacheKeyBuilder {
     /// Adds a signature with the places of its parts.
     pub fn signature(mut self, signature: &Signature) -> Self {
         self.add(signature.to_string().as_bytes());
-        for (part, place) in signature.own_places() {
+        for (part, place) in signature.own_locations() {
             let part = match part {
                 Part::Signature => "signature".to_owned(),
                 other => format!("{other:?}"),

@@ -2,10 +2,10 @@
 
 use object::{File, Object, ObjectSection, ObjectSegment};
 
-use super::symbols::Place;
+use super::symbols::SymbolLocation;
 
 /// The bytes from a place to the end of its section, or of its segment in a linked file without sections.
-pub(super) fn from<'data>(file: &File<'data>, place: Place) -> Option<&'data [u8]> {
+pub(super) fn from<'data>(file: &File<'data>, place: SymbolLocation) -> Option<&'data [u8]> {
     let address = place.address;
     let inside = |start: u64, size: u64| address >= start && address - start < size;
     let here = |section: &object::Section<'data, '_>| match place.section {

@@ -6,7 +6,7 @@ use object::File;
 use object::read::archive::ArchiveFile;
 
 use super::binary::InspectError;
-use super::symbols::Symbols;
+use super::symbols::SymbolTable;
 use crate::artifact::map::contents;
 use crate::object_names::Names;
 
@@ -25,5 +25,5 @@ pub fn defines_symbol(path: impl AsRef<Path>, symbol: &str) -> Result<bool, Insp
 
 fn object_defines(bytes: &[u8], symbol: &str) -> bool {
     let Ok(file) = File::parse(bytes) else { return false };
-    Symbols::read(&file, &mut Names::of_file(bytes.len())).is_ok_and(|symbols| symbols.defines(symbol))
+    SymbolTable::read(&file, &mut Names::of_file(bytes.len())).is_ok_and(|symbols| symbols.defines(symbol))
 }

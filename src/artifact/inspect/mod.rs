@@ -10,7 +10,7 @@ use super::map::contents;
 use crate::object_names::Names;
 pub use binary::{Binary, BinaryFunction, BinaryModule, InspectError};
 pub use defines::defines_symbol;
-use symbols::Symbols;
+use symbols::SymbolTable;
 
 mod binary;
 mod bytes;
@@ -51,7 +51,7 @@ fn read(bytes: &[u8], path: &Path) -> Result<Binary, InspectError> {
     }
     let file = File::parse(bytes).map_err(|error| malformed(format!("no object or library: {error}")))?;
     let mut names = Names::of_file(bytes.len());
-    let symbols = Symbols::read(&file, &mut names).map_err(malformed)?;
+    let symbols = SymbolTable::read(&file, &mut names).map_err(malformed)?;
     let needed_libraries = needed::libraries(&file, &mut names).map_err(malformed)?;
     let blob = match symbols.library_bin() {
         None => None,

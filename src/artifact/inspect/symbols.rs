@@ -16,19 +16,19 @@ use crate::object_symbols::c_name;
 
 /// The location of a symbol in a file.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SymbolLocation {
     /// The section, for an object: its addresses are offsets into sections.
     pub(super) section: Option<SectionIndex>,
     pub(super) address: u64,
 }
 
 /// The symbols of a file by their C names.
-pub(super) struct Symbols {
-    defined: BTreeMap<String, Place>,
+pub(super) struct SymbolTable {
+    defined: BTreeMap<String, SymbolLocation>,
     undefined: BTreeSet<String>,
 }
 
-impl Symbols {
+impl SymbolTable {
     pub(super) fn read(file: &File<'_>, names: &mut Names) -> Result<Self, String> {
         let mut symbols = Self { defined: BTreeMap::new(), undefined: BTreeSet::new() };
         match file {
@@ -62,9 +62,10 @@ impl Symbols {
             if symbol.is_undefined() {
                 self.undefined.insert(name);
             } else if !linked {
-                self.defined.insert(name, Place { section: symbol.section_index(), address: symbol.address() });
+                self.defined
+                    .insert(name, SymbolLocation { section: symbol.section_index(), address: symbol.address() });
             } else if symbol.is_definition() {
-                self.defined.insert(name, Place { section: None, address: symbol.address() });
+                self.defined.insert(name, SymbolLocation { section: None, address: symbol.address() });
             }
         }
         self.undefined.remove("");
@@ -79,7 +80,7 @@ impl Symbols {
                 let address = table.address_by_index(index.into()).map_err(text)?;
                 if !table.is_forward(address) {
                     let address = file.relative_address_base().wrapping_add(address.into());
-                    self.defined.insert(name.into_owned(), Place { section: None, address });
+                    self.defined.insert(name.into_owned(), SymbolLocation { section: None, address });
                 }
             }
         }
@@ -112,7 +113,7 @@ impl Symbols {
         self.defined.keys().any(|name| name.ends_with(LIBRARY_CTX))
     }
 
-    pub(super) fn library_bin(&self) -> Option<Place> {
+    pub(super) fn library_bin(&self) -> Option<SymbolLocation> {
         self.defined.iter().find(|(name, _)| name.ends_with(LIBRARY_BIN)).map(|(_, &place)| place)
     }
 

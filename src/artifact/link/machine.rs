@@ -19,7 +19,7 @@ pub(super) fn check(link: &Link) -> Result<(), LinkError> {
         _ => return Ok(()),
     };
     let wanted = (format_of(link), wanted);
-    let (mut compared, mut mistake) = (None, None);
+    let (mut compared, mut error) = (None, None);
     for_each_object(link, &mut |Looked { label, object, input, .. }| {
         let format = match object.format() {
             // a DLL, or a program that exports functions
@@ -27,17 +27,17 @@ pub(super) fn check(link: &Link) -> Result<(), LinkError> {
             format => format,
         };
         let architecture = object.architecture();
-        if mistake.is_some() || compared == Some(input) || architecture == Architecture::Unknown {
+        if error.is_some() || compared == Some(input) || architecture == Architecture::Unknown {
             return;
         }
         compared = Some(input);
         if (format, architecture) != wanted {
             let found = format!("{} in {format:?}", format!("{architecture:?}").to_lowercase());
             let target = Box::new(link.target.clone());
-            mistake = Some(LinkError::Machine { object: label, found, target });
+            error = Some(LinkError::Machine { object: label, found, target });
         }
     });
-    mistake.map_or(Ok(()), Err)
+    error.map_or(Ok(()), Err)
 }
 
 /// The format of the library's target.

@@ -40,7 +40,7 @@ pub(super) fn check(linker: &Link) -> Result<(), LinkError> {
                 Address::Long => !lets_loader_write,
                 Address::Relative => false,
             };
-            found = mistake(&label, object, is_wrong);
+            found = unsuitable(&label, object, is_wrong);
         }
     });
     found.map_or(Ok(()), Err)
@@ -56,14 +56,14 @@ pub(super) fn explained(linker: &Link, error: LinkError) -> LinkError {
     // a relative address is wrong only if another library may define the symbol, so absolute ones explain more
     let (mut absolute, mut relative) = (None, None);
     for_each_object(linker, &mut |Looked { label, object, .. }| {
-        absolute = absolute.take().or_else(|| mistake(&label, object, |address| address != Address::Relative));
-        relative = relative.take().or_else(|| mistake(&label, object, |address| address == Address::Relative));
+        absolute = absolute.take().or_else(|| unsuitable(&label, object, |address| address != Address::Relative));
+        relative = relative.take().or_else(|| unsuitable(&label, object, |address| address == Address::Relative));
     });
     absolute.or(relative).unwrap_or(error)
 }
 
 /// The first unsuitable address of an object, as an error.
-fn mistake(label: &str, object: &File<'_>, is_wrong: impl Fn(Address) -> bool) -> Option<LinkError> {
+fn unsuitable(label: &str, object: &File<'_>, is_wrong: impl Fn(Address) -> bool) -> Option<LinkError> {
     if object.kind() != ObjectKind::Relocatable {
         return None;
     }
@@ -80,14 +80,14 @@ fn mistake(label: &str, object: &File<'_>, is_wrong: impl Fn(Address) -> bool) -
             let Some((address, relocation_name)) = address(object.architecture(), &relocation) else { continue };
             let symbol = symbol(object, &relocation);
             let counts = match (address, &symbol) {
-                (_, Symbol::Number) => false,
+                (_, AddressTarget::Number) => false,
                 (Address::Short, _) => true,
                 (Address::Long, _) => !is_data,
-                (Address::Relative, Symbol::Named { may_be_elsewhere, .. }) => *may_be_elsewhere,
+                (Address::Relative, AddressTarget::Named { may_be_elsewhere, .. }) => *may_be_elsewhere,
             };
             if counts && is_wrong(address) {
                 let to = match symbol {
-                    Symbol::Named { name, .. } if !name.is_empty() => format!(" to `{name}`"),
+                    AddressTarget::Named { name, .. } if !name.is_empty() => format!(" to `{name}`"),
                     _ => String::new(),
                 };
                 let problem = format!("section `{name}` has a relocation {relocation_name}{to}");
@@ -99,7 +99,7 @@ fn mistake(label: &str, object: &File<'_>, is_wrong: impl Fn(Address) -> bool) -
 }
 
 /// The target of a relocation.
-enum Symbol {
+enum AddressTarget {
     /// A number instead of an address.
     Number,
     Named {
@@ -109,18 +109,18 @@ enum Symbol {
     },
 }
 
-fn symbol(object: &File<'_>, relocation: &Relocation) -> Symbol {
-    let unnamed = Symbol::Named { name: String::new(), may_be_elsewhere: false };
+fn symbol(object: &File<'_>, relocation: &Relocation) -> AddressTarget {
+    let unnamed = AddressTarget::Named { name: String::new(), may_be_elsewhere: false };
     let RelocationTarget::Symbol(index) = relocation.target() else { return unnamed };
     let Ok(symbol) = object.symbol_by_index(index) else { return unnamed };
     if symbol.section() == SymbolSection::Absolute {
-        return Symbol::Number;
+        return AddressTarget::Number;
     }
     let section =
         || symbol.section_index().and_then(|index| object.section_by_index(index).ok()?.name().ok().map(str::to_owned));
     let name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned).or_else(section);
     let may_be_elsewhere = symbol.is_global() && matches!(symbol.scope(), SymbolScope::Dynamic | SymbolScope::Unknown);
-    Symbol::Named { name: name.unwrap_or_default(), may_be_elsewhere }
+    AddressTarget::Named { name: name.unwrap_or_default(), may_be_elsewhere }
 }
 
 macro_rules! addresses {

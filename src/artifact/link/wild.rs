@@ -53,7 +53,7 @@ pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => Ok(Run { command: args.join(" "), output: said().join("\n") }),
         Ok(Err(problem)) => Err(failed(problem)),
-        Err(_) => Err(failed("wild has panicked, which is a mistake of its own".to_owned())),
+        Err(_) => Err(failed("wild has panicked, which is an error of its own".to_owned())),
     }
 }
 

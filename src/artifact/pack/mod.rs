@@ -18,7 +18,7 @@ mod stream;
 pub use payload::{PackError, Payload};
 use stream::Payloads;
 
-/// A node of a [`LibraryBinBuilder`]. It is invalid for any other builder.
+/// A node of a [`PackBuilder`]. It is invalid for any other builder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NodeId(usize);
 
@@ -34,9 +34,9 @@ struct Module {
 /// The first node is the root, the module that a host gets when it loads the library. Every other node should be
 /// imported by some node.
 /// ```
-/// use tvm_ffi_codegen::artifact::{LibraryBinBuilder, Payload};
+/// use tvm_ffi_codegen::artifact::{PackBuilder, Payload};
 ///
-/// let mut bin = LibraryBinBuilder::new();
+/// let mut bin = PackBuilder::new();
 /// let library = bin.library();
 /// let weights = bin.module("my.weights", Payload::Bytes(b"numbers".to_vec()));
 /// bin.import(library, weights);
@@ -48,12 +48,12 @@ struct Module {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct LibraryBinBuilder {
+pub struct PackBuilder {
     modules: Vec<Module>,
     prefix: String,
 }
 
-impl LibraryBinBuilder {
+impl PackBuilder {
     /// A builder without nodes.
     pub fn new() -> Self {
         Self::default()
@@ -76,7 +76,7 @@ impl LibraryBinBuilder {
     }
 
     /// Makes `importer` import `imported`, after its existing imports. With a node of another builder,
-    /// [`write_object`](Self::write_object) either fails or mistakes it for a node of its own.
+    /// [`write_object`](Self::write_object) either fails or errors it for a node of its own.
     pub fn import(&mut self, importer: NodeId, imported: NodeId) -> &mut Self {
         if let Some(module) = self.modules.get_mut(importer.0) {
             module.imports.push(imported.0);
@@ -101,7 +101,7 @@ impl LibraryBinBuilder {
     /// be read or changes meanwhile, the modules are too large for the format, or the object can't be written. An
     /// existing file at `path` is then unchanged, and no other file is left.
     pub fn write_object(&self, target: &Triple, path: impl AsRef<Path>) -> Result<(), PackError> {
-        self.write_object_observed(target, path, NOBODY)
+        self.write_object_with_progress(target, path, NOBODY)
     }
 
     /// As [`write_object`](Self::write_object), with an observer that receives the number of copied payload bytes
@@ -109,7 +109,7 @@ impl LibraryBinBuilder {
     ///
     /// # Errors
     /// As [`write_object`](Self::write_object).
-    pub fn write_object_observed(
+    pub fn write_object_with_progress(
         &self,
         target: &Triple,
         path: impl AsRef<Path>,

@@ -16,7 +16,7 @@ pub enum Payload {
     Bytes(Vec<u8>),
 }
 
-/// The error of [`LibraryBinBuilder::write_object`](super::LibraryBinBuilder::write_object). An existing file at the
+/// The error of [`PackBuilder::write_object`](super::PackBuilder::write_object). An existing file at the
 /// object's path is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -7,7 +7,7 @@ use cranelift_codegen::isa::TargetIsa;
 use super::compiled::{CompiledData, CompiledModule, Options};
 use super::error::Error;
 use super::isa::{ByLoops, isa_identity};
-use super::translate::{self, DataPlace, Target};
+use super::translate::{self, DataLocation, TargetAbi};
 use super::worker::Worker;
 use crate::backend::OptLevel;
 use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Module, VerifiedModule};
@@ -22,7 +22,7 @@ pub fn compile(module: &VerifiedModule, isa: &dyn TargetIsa) -> Result<CompiledM
 #[derive(Default)]
 pub struct Compiler {
     worker: Worker,
-    places: Vec<DataPlace>,
+    places: Vec<DataLocation>,
 }
 
 impl fmt::Debug for Compiler {
@@ -91,7 +91,7 @@ impl Compiler {
         if isa.triple().endianness() != Ok(module.endianness) {
             return Err(Error::Endianness { target: isa.triple().to_string(), module: module.endianness });
         }
-        let target = Target::of(isa);
+        let target = TargetAbi::of(isa);
         let mut out = CompiledModule {
             functions: Vec::new(),
             data: self.lay_out_data(module)?,
@@ -145,7 +145,7 @@ impl Compiler {
         let mut state = 0;
         for data in module.data.values() {
             if alone(data) {
-                self.places.push(DataPlace {
+                self.places.push(DataLocation {
                     object: out.len() as u32,
                     offset: 0,
                     near: data.kind != DataKind::Variable,
@@ -160,12 +160,12 @@ impl Compiler {
             }
             if data.kind == DataKind::State {
                 let offset = place_behind(state, data)?;
-                self.places.push(DataPlace { object: state_object, offset: offset as u32, near: true });
+                self.places.push(DataLocation { object: state_object, offset: offset as u32, near: true });
                 state = offset + data.bytes.len();
                 continue;
             }
             bytes.resize(place_behind(bytes.len(), data)?, 0);
-            self.places.push(DataPlace { object: 0, offset: bytes.len() as u32, near: true });
+            self.places.push(DataLocation { object: 0, offset: bytes.len() as u32, near: true });
             bytes.extend_from_slice(&data.bytes);
         }
         if let Some(align) = align {

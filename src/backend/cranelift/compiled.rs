@@ -11,7 +11,7 @@ use cranelift_module::{DataDescription, Init, ModuleReloc, ModuleRelocTarget};
 
 use super::translate::FUNCTIONS;
 use crate::backend::Lines;
-use crate::ir::{FuncRef, Linkage, LocationRef, SourceLocation};
+use crate::ir::{FuncRef, Linkage, LocationData, LocationRef};
 
 /// Optional outputs of [`Compiler::compile`](super::Compiler::compile), and its limits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,7 +112,7 @@ pub struct CompiledModule {
     /// All static data. Code refers to offsets in these objects.
     pub(super) data: Vec<CompiledData>,
     /// The source locations that the code has.
-    pub locations: PrimaryMap<LocationRef, SourceLocation>,
+    pub locations: PrimaryMap<LocationRef, LocationData>,
     /// Functions that run at start-up.
     pub(super) constructors: Vec<FuncRef>,
     /// Functions that run when the code is unloaded.

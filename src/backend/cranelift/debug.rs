@@ -21,7 +21,7 @@ use object::{BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, 
 
 use super::recorder::Recorder;
 use crate::backend::Lines;
-use crate::ir::{LocationRef, SourceLocation};
+use crate::ir::{LocationData, LocationRef};
 
 /// All current tools read version 4, and it needs the fewest sections.
 const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
@@ -49,7 +49,7 @@ impl Described {
 pub(super) fn write(
     object: &mut Object<'_>,
     endian: RunTimeEndian,
-    locations: &PrimaryMap<LocationRef, SourceLocation>,
+    locations: &PrimaryMap<LocationRef, LocationData>,
     functions: &[Described],
 ) -> Result<(), String> {
     let Some(main) = functions.first().map(|function| &locations[function.first]) else { return Ok(()) };
@@ -98,11 +98,11 @@ pub(super) fn write(
 struct LineTable<'a> {
     program: LineProgram,
     files: HashMap<&'a str, FileId>,
-    locations: &'a PrimaryMap<LocationRef, SourceLocation>,
+    locations: &'a PrimaryMap<LocationRef, LocationData>,
 }
 
 impl<'a> LineTable<'a> {
-    fn new(main: &str, locations: &'a PrimaryMap<LocationRef, SourceLocation>) -> Self {
+    fn new(main: &str, locations: &'a PrimaryMap<LocationRef, LocationData>) -> Self {
         // DWARF 4 doesn't write the directory
         let directory = LineString::String(b".".to_vec());
         let main = LineString::String(text(main));
@@ -170,8 +170,10 @@ fn add(object: &mut Object<'_>, sections: &mut Sections<Recorder>, functions: &[
         let Some(here) = place(id) else { return Ok(()) };
         for relocation in &section.relocations {
             let target = match relocation.target {
-                RelocationTarget::Symbol(index) => Target::Function(functions[index].symbol),
-                RelocationTarget::Section(of) => Target::Section(place(of).ok_or("a section of DWARF is missing")?),
+                RelocationTarget::Symbol(index) => FieldTarget::Function(functions[index].symbol),
+                RelocationTarget::Section(of) => {
+                    FieldTarget::Section(place(of).ok_or("a section of DWARF is missing")?)
+                }
             };
             relocate(object, here, relocation.offset as u64, relocation.size, target, relocation.addend)?;
         }
@@ -180,7 +182,7 @@ fn add(object: &mut Object<'_>, sections: &mut Sections<Recorder>, functions: &[
 }
 
 /// What a debug information field refers to.
-enum Target {
+enum FieldTarget {
     /// The address of a function.
     Function(SymbolId),
     /// An offset in another debug section.
@@ -192,22 +194,22 @@ fn relocate(
     section: ObjectSection,
     offset: u64,
     size: u8,
-    target: Target,
+    target: FieldTarget,
     addend: i64,
 ) -> Result<(), String> {
     let macho = object.format() == BinaryFormat::MachO;
     let (symbol, addend) = match target {
         // Mach-O linkers don't relocate these sections: tools read the debug information of each object separately.
-        Target::Section(_) if macho => {
+        FieldTarget::Section(_) if macho => {
             let place = offset as usize..offset as usize + usize::from(size);
             let bytes = &addend.to_le_bytes()[..usize::from(size)];
             let place = object.section_mut(section).data_mut().get_mut(place);
             place.ok_or("a field of DWARF is missing")?.copy_from_slice(bytes);
             return Ok(());
         }
-        Target::Section(of) => (object.section_symbol(of), addend),
+        FieldTarget::Section(of) => (object.section_symbol(of), addend),
         // another library may export a function of the same name, but the field means this library's code
-        Target::Function(symbol) => match object.symbol_section_and_offset(symbol).filter(|_| !macho) {
+        FieldTarget::Function(symbol) => match object.symbol_section_and_offset(symbol).filter(|_| !macho) {
             Some((section, at)) => (section, addend + at as i64),
             None => (symbol, addend),
         },

@@ -22,7 +22,7 @@ use crate::ir::{
 
 /// The namespace of functions in provisional names; the index is the IR's `FuncRef`.
 pub(super) const FUNCTIONS: u32 = 0;
-/// The namespace of data in provisional names; the index is that of a [`DataPlace::object`].
+/// The namespace of data in provisional names; the index is that of a [`DataLocation::object`].
 pub(super) const DATA: u32 = 1;
 
 /// The maximum alignment of a slot: that of the frame.
@@ -30,7 +30,7 @@ const FRAME_ALIGN: u32 = 16;
 
 /// Target properties that translation depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct TargetAbi {
     call_conv: CallConv,
     /// Whether the C ABI also requires the extension of 32-bit integers, as on RISC-V.
     extend_32: bool,
@@ -45,12 +45,12 @@ pub(super) struct Target {
     vectors: bool,
 }
 
-impl Target {
+impl TargetAbi {
     pub(super) fn of(isa: &dyn TargetIsa) -> Self {
         use target_lexicon::Architecture;
         let architecture = isa.triple().architecture;
         let s390x = architecture == Architecture::S390x;
-        Target {
+        TargetAbi {
             call_conv: isa.default_call_conv(),
             extend_32: s390x || matches!(architecture, Architecture::Riscv64(_)),
             structs_in_memory: s390x,
@@ -89,7 +89,7 @@ impl Target {
 
 /// The target's signature of a C function.
 pub(crate) fn c_signature(isa: &dyn TargetIsa, sig: &FuncSig) -> clif::Signature {
-    Target::of(isa).signature(sig)
+    TargetAbi::of(isa).signature(sig)
 }
 
 fn clif_type(ty: Type) -> clif::Type {
@@ -148,14 +148,14 @@ impl Scratch {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) module: &'a Module,
-    pub(super) target: Target,
+    pub(super) target: TargetAbi,
     /// The location of each data object of the IR.
-    pub(super) data: &'a [DataPlace],
+    pub(super) data: &'a [DataLocation],
 }
 
 /// The location of a piece of data.
 #[derive(Clone, Copy)]
-pub(super) struct DataPlace {
+pub(super) struct DataLocation {
     /// The index of the data object in the compiled module.
     pub(super) object: u32,
     /// The offset in that object.

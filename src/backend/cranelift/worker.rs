@@ -177,7 +177,7 @@ fn lines(ranges: &[MachSrcLoc<Final>]) -> Vec<Lines> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cranelift::translate::{Context, Target};
+    use crate::backend::cranelift::translate::{Context, TargetAbi};
     use crate::backend::cranelift::{IsaOptions, host_isa};
     use crate::ir::{FuncSig, FunctionBuilder, Module, Type};
 
@@ -196,7 +196,7 @@ mod tests {
         b.ret(Some(value));
         b.finish();
         let isa = host_isa(&IsaOptions::default()).expect("the host has a code generator");
-        let cx = Context { module: &module, target: Target::of(&*isa), data: &[] };
+        let cx = Context { module: &module, target: TargetAbi::of(&*isa), data: &[] };
         let refused = Worker::default().compile(cx, func, &*isa, Options::default()).map(|compiled| compiled.code);
         let Err(Error::Codegen { function, message, .. }) = refused else { unreachable!("{refused:?}") };
         assert_eq!(function, "f");

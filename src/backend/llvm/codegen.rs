@@ -1,6 +1,6 @@
 //! LLVM as one backend among others.
 
-use super::{CompiledModule, Compiler, Options, Target, TargetOptions, lines};
+use super::{CompiledModule, Compiler, LlvmTarget, Options, TargetOptions, lines};
 use crate::backend::{Codegen, CodegenError, Listing, ObjectOptions, OptLevel, TextLine};
 use crate::ir::VerifiedModule;
 
@@ -30,7 +30,7 @@ fn compile_file(
 ) -> Result<CompiledModule, CodegenError> {
     let (cpu, features) = (options.cpu.map(str::to_owned), options.features.to_vec());
     let target_options = TargetOptions { opt_level: options.opt_level, cpu, features };
-    let mut compiler = Compiler::new(Target::new(options.target, &target_options)?);
+    let mut compiler = Compiler::new(LlvmTarget::new(options.target, &target_options)?);
     Ok(compiler.compile_owned(module, Options { for_linker: true, llvm_ir, ..Options::default() })?)
 }
 
@@ -67,7 +67,7 @@ impl Codegen for Llvm {
 
 /// The optimised IR and the assembly of a module, for this machine.
 fn texts(module: &VerifiedModule, level: OptLevel) -> Result<(String, String), CodegenError> {
-    let target = Target::host(&TargetOptions { opt_level: level, ..TargetOptions::default() })?;
+    let target = LlvmTarget::host(&TargetOptions { opt_level: level, ..TargetOptions::default() })?;
     let options = Options { llvm_ir: true, asm: true, ..Options::default() };
     let compiled = Compiler::new(target).compile(module, options)?;
     let optimised = compiled.llvm_ir.map(|(_, optimised)| optimised).unwrap_or_default();

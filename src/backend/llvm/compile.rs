@@ -14,7 +14,7 @@ use target_lexicon::BinaryFormat;
 use super::diagnostics::{Diagnostics, refused};
 use super::error::Error;
 use super::module::{Destructors, ModuleTranslator, Surroundings};
-use super::target::{self, Target, check_endianness};
+use super::target::{self, LlvmTarget, check_endianness};
 use super::{pipeline, translate};
 use crate::backend::OptLevel;
 use crate::ir::VerifiedModule;
@@ -52,7 +52,7 @@ pub struct CompiledModule {
 
 /// A reusable compiler of modules for one target. Use it on one thread at a time.
 pub struct Compiler {
-    target: Target,
+    target: LlvmTarget,
     machines: [Option<TargetMachine>; 3],
 }
 
@@ -64,7 +64,7 @@ unsafe impl Send for Compiler {}
 ///
 /// # Errors
 /// Those of [`Compiler::compile`].
-pub fn compile(module: &VerifiedModule, target: &Target) -> Result<CompiledModule, Error> {
+pub fn compile(module: &VerifiedModule, target: &LlvmTarget) -> Result<CompiledModule, Error> {
     Compiler::new(target.clone()).compile(module, Options::default())
 }
 
@@ -76,11 +76,11 @@ impl fmt::Debug for Compiler {
 
 impl Compiler {
     /// A compiler that has compiled nothing yet.
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: LlvmTarget) -> Self {
         Compiler { target, machines: [None, None, None] }
     }
 
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &LlvmTarget {
         &self.target
     }
 
@@ -184,7 +184,7 @@ impl Compiler {
 
 /// The target machine of a level, created when first needed.
 fn machine<'m>(
-    target: &Target,
+    target: &LlvmTarget,
     machines: &'m mut [Option<TargetMachine>; 3],
     level: OptLevel,
 ) -> Result<&'m TargetMachine, Error> {

@@ -15,7 +15,7 @@ use inkwell::module::{FlagBehavior, Module as LlvmModule};
 use inkwell::values::FunctionValue;
 
 use super::types::Types;
-use crate::ir::{FuncDecl, Function, Linkage, LocationRef, Module, SourceLocation};
+use crate::ir::{FuncDecl, Function, Linkage, LocationData, LocationRef, Module};
 
 /// The same version as in the Cranelift backend.
 const DWARF_VERSION: u64 = 4;
@@ -65,7 +65,7 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
         Some(DebugInfo { ir, context: module.get_context(), builder, unit, ty, files: HashMap::new() })
     }
 
-    fn file(&mut self, location: &'a SourceLocation) -> DIFile<'ctx> {
+    fn file(&mut self, location: &'a LocationData) -> DIFile<'ctx> {
         let builder = &self.builder;
         *self.files.entry(&location.file).or_insert_with_key(|file| builder.create_file(&text(file), ""))
     }

@@ -38,7 +38,7 @@ pub(crate) use module::Destructors;
 pub(crate) use pipeline::take_error;
 pub(crate) use plain::{NotPlain, extension};
 pub(crate) use target::ENDIANNESS;
-pub use target::{Target, TargetOptions};
+pub use target::{LlvmTarget, TargetOptions};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -5,7 +5,9 @@ use std::sync::OnceLock;
 
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
-use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
+use inkwell::targets::{
+    CodeModel, InitializationConfig, RelocMode, Target as InkwellTarget, TargetMachine, TargetTriple,
+};
 use target_lexicon::{Architecture, BinaryFormat, Endianness, OperatingSystem, PointerWidth, Triple};
 
 use super::error::Error;
@@ -37,7 +39,7 @@ pub struct TargetOptions {
 
 /// A machine to generate code for. This is plain data; LLVM's own state is created from it when needed.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct LlvmTarget {
     triple: String,
     cpu: String,
     features: String,
@@ -60,7 +62,7 @@ fn host() -> &'static (String, String, String) {
     })
 }
 
-impl Target {
+impl LlvmTarget {
     /// The target for this process's machine, with all features of its CPU.
     ///
     /// # Errors
@@ -128,13 +130,14 @@ impl Target {
         library::load()?;
         initialize(&known).map_err(|reason| unsupported(&reason))?;
         let format = known.binary_format;
-        // Target machines are created only when needed: creating one takes most of a millisecond, because LLVM builds
+        // LlvmTarget machines are created only when needed: creating one takes most of a millisecond, because LLVM builds
         // its CPU tables.
-        let found = LlvmTarget::from_triple(&TargetTriple::create(&triple)).map_err(|e| unsupported(&e.to_string()))?;
+        let found =
+            InkwellTarget::from_triple(&TargetTriple::create(&triple)).map_err(|e| unsupported(&e.to_string()))?;
         if !found.has_target_machine() {
             return Err(unsupported(NO_MACHINE));
         }
-        Ok(Target { triple, cpu, features, opt_level, format, architecture: known.architecture })
+        Ok(LlvmTarget { triple, cpu, features, opt_level, format, architecture: known.architecture })
     }
 
     /// The target triple, as LLVM spells it.
@@ -175,7 +178,7 @@ impl Target {
     pub(super) fn machine(&self, level: OptLevel) -> Result<TargetMachine, Error> {
         let unsupported = |reason: String| Error::UnsupportedTarget { target: self.triple.clone(), reason };
         let triple = TargetTriple::create(&self.triple);
-        let target = LlvmTarget::from_triple(&triple).map_err(|e| unsupported(e.to_string()))?;
+        let target = InkwellTarget::from_triple(&triple).map_err(|e| unsupported(e.to_string()))?;
         let generation = match level {
             OptLevel::None => OptimizationLevel::None,
             OptLevel::Speed => OptimizationLevel::Less,
@@ -198,9 +201,9 @@ fn initialize(triple: &Triple) -> Result<(), String> {
     let config = InitializationConfig { info: true, machine_code: true, asm_printer: true, ..Default::default() };
     let none = || format!("no code generator for {}", triple.architecture);
     let (name, initialize): (_, fn(&InitializationConfig)) = match triple.architecture {
-        Architecture::X86_64 => ("X86", LlvmTarget::initialize_x86),
-        Architecture::Aarch64(_) => ("AArch64", LlvmTarget::initialize_aarch64),
-        Architecture::Riscv64(_) => ("RISCV", LlvmTarget::initialize_riscv),
+        Architecture::X86_64 => ("X86", InkwellTarget::initialize_x86),
+        Architecture::Aarch64(_) => ("AArch64", InkwellTarget::initialize_aarch64),
+        Architecture::Riscv64(_) => ("RISCV", InkwellTarget::initialize_riscv),
         _ => return Err(none()),
     };
     if !has_code_generator(name) {

@@ -136,7 +136,7 @@ fn facts_are_kept() {
     let v = b.load(Type::F32, at, 0, MemFlags::READONLY);
     b.ret(Some(v));
     b.finish();
-    let target = Target::host(&TargetOptions { opt_level: OptLevel::None, ..TargetOptions::default() }).unwrap();
+    let target = LlvmTarget::host(&TargetOptions { opt_level: OptLevel::None, ..TargetOptions::default() }).unwrap();
     let options = Options { llvm_ir: true, ..Options::default() };
     let compiled = Compiler::new(target).compile(&verify(module).unwrap(), options).unwrap();
     let (text, _) = compiled.llvm_ir.unwrap();
@@ -164,12 +164,12 @@ fn other_targets_and_none() {
         ("aarch64-apple-darwin", b"\xcf\xfa\xed\xfe"),
         ("x86_64-pc-windows-msvc", b"\x64\x86\x06\x00"),
     ] {
-        let target = Target::new(&Triple::from_str(triple).unwrap(), &TargetOptions::default()).unwrap();
+        let target = LlvmTarget::new(&Triple::from_str(triple).unwrap(), &TargetOptions::default()).unwrap();
         let object = compile(&module, &target).unwrap().object;
         assert_eq!(object[..2], magic[..2], "{triple}");
     }
     for triple in ["wasm32-unknown-unknown", "powerpc64-unknown-linux-gnu", "s390x-unknown-linux-gnu"] {
-        let error = Target::new(&Triple::from_str(triple).unwrap(), &TargetOptions::default()).unwrap_err();
+        let error = LlvmTarget::new(&Triple::from_str(triple).unwrap(), &TargetOptions::default()).unwrap_err();
         assert!(matches!(error, Error::UnsupportedTarget { .. }), "{error}");
     }
 }

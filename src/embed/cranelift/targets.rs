@@ -9,7 +9,7 @@ use target_lexicon::Endianness;
 
 use crate::backend::CodegenError;
 use crate::backend::cranelift::{ByLoops, CompiledModule, Compiler, Options, isa_identity};
-use crate::engine::Pool;
+use crate::engine::ObjectPool;
 use crate::ir::{HOST_ENDIANNESS, VerifiedModule};
 use crate::lower::{Capabilities, HelperSet, local_helpers_module};
 
@@ -18,7 +18,7 @@ const TARGETS: usize = 16;
 const SETS: usize = 16;
 
 /// A target of callers' modules.
-pub(super) struct Target {
+pub(super) struct ModuleTarget {
     /// The key of a target.
     flags: Flags,
     identity: String,
@@ -28,14 +28,14 @@ pub(super) struct Target {
 }
 
 /// The most recently used targets, the newest at the end.
-static KNOWN: Mutex<Vec<Arc<Target>>> = Mutex::new(Vec::new());
-static COMPILERS: Pool<Box<Compiler>> = Pool::new();
+static KNOWN: Mutex<Vec<Arc<ModuleTarget>>> = Mutex::new(Vec::new());
+static COMPILERS: ObjectPool<Box<Compiler>> = ObjectPool::new();
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Target {
+impl ModuleTarget {
     /// The target of a module.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Target {
         if let Some(target) = known.iter().find(|target| same(target)) {
             return Ok(Arc::clone(target));
         }
-        let target = Arc::new(Target {
+        let target = Arc::new(ModuleTarget {
             flags: isa.flags().clone(),
             identity,
             isas: ByLoops::like(isa, cfg!(debug_assertions))?,

@@ -109,7 +109,7 @@ fn the_memory_goes_with_the_last_function() {
     let (mut module, freed) = watched();
     let kernel = triple(&mut module);
     let owner = Arc::new(());
-    let added = Library::in_process().function(&sig("three(n: int64) -> int64"), kernel).add_to(&mut module).unwrap();
+    let added = Wrappers::in_process().function(&sig("three(n: int64) -> int64"), kernel).add_to(&mut module).unwrap();
     assert_eq!(copies(&module).len(), 0);
     // SAFETY: the kernel has the prototype for the signature.
     let functions = unsafe { finish_functions(module, [added], Arc::clone(&owner)) }.unwrap();
@@ -127,7 +127,7 @@ fn the_memory_goes_with_the_last_function() {
 fn a_missing_symbol_is_an_error() {
     let (mut module, freed) = watched();
     let kernel = Kernel::symbol("nobody_has_this_symbol");
-    let added = Library::in_process().function(&sig("f(n: int64)"), kernel).add_to(&mut module).unwrap();
+    let added = Wrappers::in_process().function(&sig("f(n: int64)"), kernel).add_to(&mut module).unwrap();
     // SAFETY: it is never called.
     let error = unsafe { finish_functions(module, [added], ()) }.unwrap_err().to_string();
     let expected = "undefined symbol: `nobody_has_this_symbol` (referred to by f); define them in the module";
@@ -158,7 +158,7 @@ fn a_finished_module_has_imports_metadata_and_docs_and_gives_its_state_up() {
         b.ret(b.call_import("imported", (b.arg("n"),)).returns(crate::ScalarType::Int64).value());
     };
     let signature = sig("f(n: int64) -> int64");
-    let added = Library::in_process().documented(&signature, Kernel::body(body), "what it does").add_to(&mut module);
+    let added = Wrappers::in_process().documented(&signature, Kernel::body(body), "what it does").add_to(&mut module);
     // SAFETY: the body reads no memory.
     let module = unsafe { finish(module, [added.unwrap()], ()) }.unwrap();
     assert_eq!(module.function_doc("f", false).unwrap().as_deref(), Some("what it does"));
@@ -180,7 +180,7 @@ fn a_finished_module_has_imports_metadata_and_docs_and_gives_its_state_up() {
     assert_eq!(Arc::strong_count(&alive), 1);
 }
 
-fn object_with(library: Library) -> Vec<u8> {
+fn object_with(library: Wrappers) -> Vec<u8> {
     let mut flags = settings::builder();
     settings::Configurable::enable(&mut flags, "is_pic").unwrap();
     let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
@@ -201,11 +201,11 @@ fn an_object_has_what_a_library_has() {
         names
     };
     let expected = ["tvm_ffi__doc_three", "tvm_ffi__library_ctx", "tvm_ffi__metadata_three", "tvm_ffi_three"];
-    assert_eq!(names(&object_with(Library::new())), expected);
-    let without = object_with(Library::new().metadata(false));
+    assert_eq!(names(&object_with(Wrappers::new())), expected);
+    let without = object_with(Wrappers::new().metadata(false));
     assert_eq!(names(&without), [expected[0], expected[1], expected[3]]);
 
-    let system = object_with(Library::system("mine_"));
+    let system = object_with(Wrappers::system("mine_"));
     assert!(names(&system).contains(&"tvm_ffi_mine_three".to_owned()), "{:?}", names(&system));
     let file = object::File::parse(&*system).unwrap();
     let lists = [".init_array", "__mod_init_func", ".CRT$XCU"];

@@ -3,10 +3,10 @@
 use cranelift_entity::PrimaryMap;
 
 use crate::backend::Lines;
-use crate::ir::{LocationRef, SourceLocation};
+use crate::ir::{LocationData, LocationRef};
 
 /// The source locations of a module.
-pub(in crate::engine) type Locations = PrimaryMap<LocationRef, SourceLocation>;
+pub(in crate::engine) type Locations = PrimaryMap<LocationRef, LocationData>;
 
 /// A loaded function.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// An object file registered with gdb; dropping it deregisters it.
 pub(in crate::engine) struct Image {
-    entry: Box<Entry>,
+    entry: Box<JitCodeEntry>,
     /// The file that the entry points to.
     _file: Box<[u8]>,
 }
@@ -20,9 +20,9 @@ unsafe impl Sync for Image {}
 
 /// gdb's `struct jit_code_entry`.
 #[repr(C)]
-struct Entry {
-    next: *mut Entry,
-    previous: *mut Entry,
+struct JitCodeEntry {
+    next: *mut JitCodeEntry,
+    previous: *mut JitCodeEntry,
     file: *const u8,
     size: u64,
 }
@@ -32,8 +32,8 @@ struct Entry {
 struct Descriptor {
     version: u32,
     action: u32,
-    relevant: *mut Entry,
-    first: *mut Entry,
+    relevant: *mut JitCodeEntry,
+    first: *mut JitCodeEntry,
 }
 
 const NOTHING: u32 = 0;
@@ -90,7 +90,7 @@ impl Image {
     pub(in crate::engine) fn register(file: Vec<u8>) -> Self {
         let file = file.into_boxed_slice();
         let (next, previous) = (ptr::null_mut(), ptr::null_mut());
-        let entry = Box::new(Entry { next, previous, file: file.as_ptr(), size: file.len() as u64 });
+        let entry = Box::new(JitCodeEntry { next, previous, file: file.as_ptr(), size: file.len() as u64 });
         let mut image = Image { entry, _file: file };
         let entry = &raw mut *image.entry;
         let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +134,7 @@ impl Drop for Image {
 ///
 /// # Safety
 /// The lock is held, and the entry is alive.
-unsafe fn tell(entry: *mut Entry, action: u32) {
+unsafe fn tell(entry: *mut JitCodeEntry, action: u32) {
     // SAFETY: the lock is held, so no other thread writes the descriptor.
     unsafe {
         let descriptor = &raw mut __jit_debug_descriptor;

@@ -51,7 +51,7 @@ fn table(raise: *const u8) -> Vec<(&'static str, *const u8)> {
 fn engine(backend: Backend, raise: *const u8) -> Engine {
     // SAFETY: the functions are those of the bundled runtime, except for one, which has the same prototype or is never
     // called.
-    unsafe { Engine::builder().backend(backend).foreign_runtime(table(raise)) }.build().unwrap()
+    unsafe { Engine::builder().backend(backend).external_runtime(table(raise)) }.build().unwrap()
 }
 
 /// The capabilities of each `bind` set of the runtime, and its code size in bytes, which is 0 until it is compiled.

@@ -17,13 +17,13 @@ use object::Architecture;
 #[derive(Default)]
 pub(super) struct FrameTable {
     /// The functions' entries (FDEs), in order.
-    pub(super) functions: Vec<Frame>,
+    pub(super) functions: Vec<FrameDescription>,
     /// The personality functions, which language runtimes call for their frames.
     pub(super) personalities: Vec<Pointer>,
 }
 
 /// The entry of a function (FDE).
-pub(super) struct Frame {
+pub(super) struct FrameDescription {
     pub(super) start: Pointer,
     /// The function's size, which follows its start.
     pub(super) size: Pointer,
@@ -88,7 +88,7 @@ impl Pointer {
     }
 }
 
-impl Frame {
+impl FrameDescription {
     /// The address range of the function's code.
     #[cfg(all(feature = "cranelift", unix))]
     pub(super) fn code(&self, table: &[u8], address: u64) -> Option<std::ops::Range<u64>> {
@@ -196,7 +196,7 @@ impl FrameTable {
                 0 => drop(commons.insert(at, read.common(&mut bytes, architecture)?)),
                 distance => {
                     let common = start.checked_sub(distance as usize).and_then(|at| commons.get(&at));
-                    read.functions.push(Frame::read(&mut bytes, common.ok_or("a function without a CIE")?)?);
+                    read.functions.push(FrameDescription::read(&mut bytes, common.ok_or("a function without a CIE")?)?);
                 }
             }
             at = start + len as usize;
@@ -267,7 +267,7 @@ impl FrameTable {
     }
 }
 
-impl Frame {
+impl FrameDescription {
     fn read(bytes: &mut Bytes<'_>, common: &Common) -> Result<Self, Problem> {
         let missing = || "a function without a start".to_owned();
         let start = bytes.pointer(common.start)?.ok_or_else(missing)?;
@@ -276,7 +276,7 @@ impl Frame {
             true => augmentation(bytes)?.pointer(common.data)?,
             false => None,
         };
-        Ok(Frame { start, size, data })
+        Ok(FrameDescription { start, size, data })
     }
 }
 

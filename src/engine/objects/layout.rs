@@ -15,7 +15,7 @@ use crate::engine::EngineError;
 
 /// What a symbol resolves to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Place {
+pub(super) enum Resolution {
     /// An offset in a section of an object.
     Section(usize, SectionIndex, u64),
     /// A constant.
@@ -31,7 +31,7 @@ pub(super) struct Reference {
     /// The field's offset in the memory.
     pub(super) at: usize,
     pub(super) relocation: Relocation,
-    pub(super) place: Place,
+    pub(super) place: Resolution,
     pub(super) addend: i64,
     /// Where the field is, for messages.
     pub(super) object: usize,
@@ -45,7 +45,7 @@ pub(super) struct Layout {
     pub(super) sections: HashMap<(usize, SectionIndex), usize>,
     pub(super) commons: Vec<usize>,
     /// Offsets of words that contain addresses.
-    pub(super) words: HashMap<Place, usize>,
+    pub(super) words: HashMap<Resolution, usize>,
     /// Offsets of stubs that jump to imports.
     pub(super) stubs: HashMap<usize, usize>,
     /// Offsets and sizes of unwind tables. Each is followed by zeros.
@@ -152,7 +152,7 @@ impl Layout {
         let commons: HashMap<&str, usize> = commons(unit).enumerate().map(|(i, (name, ..))| (name, i)).collect();
         let imports: HashMap<&str, usize> =
             unit.imports.iter().enumerate().map(|(i, import)| (import.name, i)).collect();
-        let symbols = Symbols { unit, commons, imports };
+        let symbols = Resolver { unit, commons, imports };
         let mut linked = HashSet::new();
         for (index, object) in unit.objects.iter().enumerate() {
             for section in object.file.sections().filter(|section| belongs(section, false) || belongs(section, true)) {
@@ -161,7 +161,7 @@ impl Layout {
                     self.needs_low_memory |= reference.relocation.field.needs_low_memory();
                     let link = match (reference.relocation.via, reference.place) {
                         (Via::Got, place) => Some(Link::Word(place)),
-                        (Via::Call, Place::Import(import)) => Some(Link::Stub(import)),
+                        (Via::Call, Resolution::Import(import)) => Some(Link::Stub(import)),
                         _ => None,
                     };
                     links.extend(link.filter(|link| linked.insert(*link)));
@@ -176,7 +176,7 @@ impl Layout {
 /// A table entry through which a reference goes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
-    Word(Place),
+    Word(Resolution),
     Stub(usize),
 }
 
@@ -209,13 +209,13 @@ fn commons<'u>(unit: &'u Unit<'_>) -> impl Iterator<Item = (&'u str, usize, u64,
     })
 }
 
-struct Symbols<'u, 'a> {
+struct Resolver<'u, 'a> {
     unit: &'u Unit<'a>,
     commons: HashMap<&'u str, usize>,
     imports: HashMap<&'u str, usize>,
 }
 
-impl Symbols<'_, '_> {
+impl Resolver<'_, '_> {
     fn reference<'d>(
         &self,
         index: usize,
@@ -245,7 +245,7 @@ impl Symbols<'_, '_> {
             .ok_or_else(|| problem(format!("a relocation of type {r_type}, which can't be applied here,")))?;
         let place = match symbol {
             Some(symbol) => self.place(index, symbol).map_err(problem)?,
-            None => Place::Absolute(0),
+            None => Resolution::Absolute(0),
         };
         let end = offset.checked_add(relocation.field.width() as u64).filter(|&end| end <= section.size());
         let at =
@@ -263,9 +263,9 @@ impl Symbols<'_, '_> {
         section: &impl ObjectSection<'d>,
         at: usize,
         relocation: Relocation,
-        place: Place,
+        place: Resolution,
     ) -> Relocation {
-        let is_import = matches!(place, Place::Import(_));
+        let is_import = matches!(place, Resolution::Import(_));
         let is_distance = relocation.via == Via::Symbol && relocation.field == Field::Relative32;
         let opcode = || at.checked_sub(1).and_then(|before| section.data().ok()?.get(before).copied());
         // `call` and `jmp`: none of these bytes can precede a distance in an operand
@@ -274,7 +274,7 @@ impl Symbols<'_, '_> {
         if is_call { Relocation { via: Via::Call, ..relocation } } else { relocation }
     }
 
-    fn place(&self, index: usize, symbol: SymbolIndex) -> Result<Place, String> {
+    fn place(&self, index: usize, symbol: SymbolIndex) -> Result<Resolution, String> {
         let broken = |error: object::Error| format!("a relocation with a broken symbol ({error})");
         let symbol = self.unit.objects[index].file.symbol_by_index(symbol).map_err(broken)?;
         if !symbol.is_global() {
@@ -282,10 +282,10 @@ impl Symbols<'_, '_> {
         }
         let name = symbol.name().map_err(broken)?;
         if let Some(&import) = self.imports.get(name) {
-            return Ok(Place::Import(import));
+            return Ok(Resolution::Import(import));
         }
         if let Some(&common) = self.commons.get(name) {
-            return Ok(Place::Common(common));
+            return Ok(Resolution::Common(common));
         }
         match self.unit.globals.get(name) {
             Some(global) => {
@@ -296,21 +296,21 @@ impl Symbols<'_, '_> {
         }
     }
 
-    fn own_place<'d>(&self, index: usize, symbol: &impl ObjectSymbol<'d>) -> Result<Place, String> {
+    fn own_place<'d>(&self, index: usize, symbol: &impl ObjectSymbol<'d>) -> Result<Resolution, String> {
         match symbol.section() {
-            SymbolSection::Absolute => Ok(Place::Absolute(symbol.address())),
+            SymbolSection::Absolute => Ok(Resolution::Absolute(symbol.address())),
             SymbolSection::Section(section) => {
                 let found = self.unit.objects[index].file.section_by_index(section);
                 let found = found.map_err(|error| format!("a relocation with a broken symbol ({error})"))?;
                 match belongs(&found, false) || belongs(&found, true) {
-                    true => Ok(Place::Section(index, section, symbol.address())),
+                    true => Ok(Resolution::Section(index, section, symbol.address())),
                     false => Err(format!(
                         "a relocation into section `{}`, which isn't loaded",
                         found.name().unwrap_or_default()
                     )),
                 }
             }
-            SymbolSection::Undefined if symbol.index() == SymbolIndex(0) => Ok(Place::Absolute(0)),
+            SymbolSection::Undefined if symbol.index() == SymbolIndex(0) => Ok(Resolution::Absolute(0)),
             _ => Err("a relocation with a symbol of no section".to_owned()),
         }
     }

@@ -2,7 +2,7 @@
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SymbolSection};
 
-use super::layout::Place;
+use super::layout::Resolution;
 use super::load::{Linker, link};
 use super::read::{LISTS, refused};
 use super::unit::Unit;
@@ -84,7 +84,7 @@ impl Linker<'_, '_> {
                 object.file.symbol_by_index(global.symbol).map_err(|e| refused(&object.label, e.to_string()))?;
             let address = match symbol.section() {
                 SymbolSection::Section(section) if self.layout.sections.contains_key(&(global.object, section)) => {
-                    self.address(Place::Section(global.object, section, symbol.address()))?
+                    self.address(Resolution::Section(global.object, section, symbol.address()))?
                 }
                 // common and absolute symbols are not exported
                 _ => continue,

@@ -9,7 +9,7 @@ use object::{
 use tvm_ffi_runtime::unstable::code_map::{CodeFunction, KnownCode, name_code};
 
 use super::frames::FrameTable;
-use super::layout::{END, Layout, Place, Reference};
+use super::layout::{END, Layout, Reference, Resolution};
 use super::loaded::LoadedObjects;
 use super::memory::{Executable, Region};
 use super::read::refused;
@@ -98,7 +98,7 @@ impl Linker<'_, '_> {
             memory.get_mut(at..at + 8).ok_or_else(internal)?.copy_from_slice(&address.to_le_bytes());
         }
         for (&import, &at) in &self.layout.stubs {
-            let stub = stub(self.architecture(), self.address(Place::Import(import))?);
+            let stub = stub(self.architecture(), self.address(Resolution::Import(import))?);
             memory.get_mut(at..at + stub.len()).ok_or_else(internal)?.copy_from_slice(&stub);
         }
         self.layout.references.iter().try_for_each(|reference| self.relocate(reference, memory))
@@ -119,7 +119,7 @@ impl Linker<'_, '_> {
         };
         let written = field.write(bytes, at, direct.wrapping_add_signed(reference.addend));
         let written = match (written, reference.relocation.via, reference.place) {
-            (Err(_), Via::Call, Place::Import(import)) => {
+            (Err(_), Via::Call, Resolution::Import(import)) => {
                 let stub = self.at(self.layout.stubs.get(&import))?;
                 field.write(bytes, at, stub.wrapping_add_signed(reference.addend))
             }
@@ -212,17 +212,17 @@ impl Linker<'_, '_> {
         Ok(self.base.wrapping_add(*offset as u64))
     }
 
-    pub(super) fn address(&self, place: Place) -> Result<u64, EngineError> {
+    pub(super) fn address(&self, place: Resolution) -> Result<u64, EngineError> {
         match place {
-            Place::Section(object, section, offset) => {
+            Resolution::Section(object, section, offset) => {
                 Ok(self.at(self.layout.sections.get(&(object, section)))?.wrapping_add(offset))
             }
-            Place::Absolute(address) => Ok(address),
-            Place::Import(import) => {
+            Resolution::Absolute(address) => Ok(address),
+            Resolution::Import(import) => {
                 let address = self.addresses.get(import);
                 address.map(|&address| address as u64).ok_or_else(|| EngineError::internal("an import has no address"))
             }
-            Place::Common(common) => self.at(self.layout.commons.get(common)),
+            Resolution::Common(common) => self.at(self.layout.commons.get(common)),
         }
     }
 

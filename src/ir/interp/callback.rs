@@ -1,4 +1,4 @@
-//! Entry points for native code: functions of the module that a host can call.
+//! CallbackEntry points for native code: functions of the module that a host can call.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use crate::ir::types::Type;
 
 /// Runs a function in the interpreter that the first argument points to. The others are the function, the argument
 /// words, and room for a result word.
-pub(super) type Entry = unsafe fn(*const (), FuncRef, *const u64, *mut u64);
+pub(super) type CallbackEntry = unsafe fn(*const (), FuncRef, *const u64, *mut u64);
 
 /// A function of an interpreted module, for which a [`Host`](super::Host) creates an address.
 #[derive(Clone, Copy)]
 pub struct Callback {
     context: *const (),
     func: FuncRef,
-    call: Entry,
+    call: CallbackEntry,
 }
 
 impl Callback {
-    pub(super) fn new(context: *const (), func: FuncRef, call: Entry) -> Self {
+    pub(super) fn new(context: *const (), func: FuncRef, call: CallbackEntry) -> Self {
         Callback { context, func, call }
     }
 

@@ -9,7 +9,7 @@ use std::thread::{self, ThreadId};
 
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
-use super::callback::{Callback, Entry};
+use super::callback::{Callback, CallbackEntry};
 use super::error::InterpError;
 use super::host::Host;
 use super::memory::{FrameLayout, Region};
@@ -24,7 +24,7 @@ pub(super) struct Shared<'a, H: Host> {
     pub(super) module: &'a Module,
     pub(super) host: H,
     /// Runs a function of the module for native code.
-    entry: Entry,
+    entry: CallbackEntry,
     /// Addresses of imports; 0 for other functions.
     pub(super) imports: PrimaryMap<FuncRef, u64>,
     pub(super) data: PrimaryMap<DataRef, Region>,
@@ -49,7 +49,7 @@ impl<'a, H: Host> Shared<'a, H> {
     pub(super) fn new(
         module: &'a Module,
         host: H,
-        entry: Entry,
+        entry: CallbackEntry,
         imports: PrimaryMap<FuncRef, u64>,
         data: PrimaryMap<DataRef, Region>,
         layouts: PrimaryMap<FuncRef, FrameLayout>,

@@ -9,7 +9,7 @@ use crate::ir::print::{DisplayInst, DisplayTerminator};
 use crate::ir::types::Type;
 
 use super::dominators::Dominators;
-use super::problem::{Place, Problem, Rule};
+use super::problem::{Problem, ProblemLocation, Rule};
 use super::signature::check_signature;
 use super::typing;
 
@@ -25,16 +25,16 @@ pub(super) fn check(module: &Module, func_ref: FuncRef, decl: &FuncDecl, func: &
         for (i, &inst) in data.insts.iter().enumerate() {
             // `placement` reports a missing instruction.
             if let Some(data) = func.insts.get(inst) {
-                let at = Use { place: Place::Inst(block, inst), block, position: i as u32 + 1 };
+                let at = Use { place: ProblemLocation::Inst(block, inst), block, position: i as u32 + 1 };
                 check.inst(&defs, &doms, at, &data.op, data.result);
             }
         }
         match &data.terminator {
             Some(terminator) => {
-                let at = Use { place: Place::Terminator(block), block, position: u32::MAX };
+                let at = Use { place: ProblemLocation::Terminator(block), block, position: u32::MAX };
                 check.terminator(&defs, &doms, at, terminator);
             }
-            None => check.report(Rule::Terminators, Place::Block(block), "there is no terminator".into()),
+            None => check.report(Rule::Terminators, ProblemLocation::Block(block), "there is no terminator".into()),
         }
     }
 }
@@ -50,7 +50,7 @@ struct Check<'a> {
 /// Where a value is used. Positions in a block count from 1; parameters are at 0.
 #[derive(Clone, Copy)]
 struct Use {
-    place: Place,
+    place: ProblemLocation,
     block: Block,
     position: u32,
 }
@@ -59,14 +59,14 @@ struct Use {
 type Defs = Vec<Option<(Block, u32)>>;
 
 impl Check<'_> {
-    fn report(&mut self, rule: Rule, place: Place, detail: String) {
+    fn report(&mut self, rule: Rule, place: ProblemLocation, detail: String) {
         let code = match place {
-            Place::Declaration | Place::Block(_) => None,
-            Place::Inst(_, inst) => {
+            ProblemLocation::Declaration | ProblemLocation::Block(_) => None,
+            ProblemLocation::Inst(_, inst) => {
                 let known = self.func.insts.is_valid(inst);
                 known.then(|| DisplayInst { module: self.module, func: self.func, inst }.to_string())
             }
-            Place::Terminator(block) => {
+            ProblemLocation::Terminator(block) => {
                 let terminator = self.func.blocks.get(block).and_then(|data| data.terminator.as_ref());
                 terminator.map(|terminator| DisplayTerminator(terminator).to_string())
             }
@@ -80,12 +80,16 @@ impl Check<'_> {
         let func = self.func;
         for (slot, data) in &func.slots {
             if !data.align.is_power_of_two() {
-                self.report(Rule::Alignment, Place::Declaration, format!("{slot} has alignment {}", data.align));
+                self.report(
+                    Rule::Alignment,
+                    ProblemLocation::Declaration,
+                    format!("{slot} has alignment {}", data.align),
+                );
             }
         }
         for (sig, signature) in &func.signatures {
             check_signature(signature, &format!("{sig}: "), &mut |rule, detail| {
-                self.report(rule, Place::Declaration, detail);
+                self.report(rule, ProblemLocation::Declaration, detail);
             });
         }
     }
@@ -93,7 +97,7 @@ impl Check<'_> {
     /// Rule 6.
     fn entry(&mut self) {
         let Some(entry) = self.func.entry() else {
-            return self.report(Rule::Entry, Place::Declaration, "there are no blocks".into());
+            return self.report(Rule::Entry, ProblemLocation::Declaration, "there are no blocks".into());
         };
         let params = &self.func.blocks[entry].params;
         let types: Option<Vec<Type>> = params.iter().map(|p| self.func.values.get(*p).map(|v| v.ty)).collect();
@@ -103,7 +107,7 @@ impl Check<'_> {
         {
             let types: Vec<String> = types.iter().map(Type::to_string).collect();
             let detail = format!("its parameters are ({}), the signature is {}", types.join(", "), self.decl.signature);
-            self.report(Rule::Entry, Place::Block(entry), detail);
+            self.report(Rule::Entry, ProblemLocation::Block(entry), detail);
         }
     }
 
@@ -112,7 +116,7 @@ impl Check<'_> {
         let func = self.func;
         for (block, data) in &func.blocks {
             for (i, &param) in data.params.iter().enumerate() {
-                let place = Place::Block(block);
+                let place = ProblemLocation::Block(block);
                 match func.values.get(param) {
                     None => self.report(Rule::References, place, format!("parameter {i}, {param}, does not exist")),
                     Some(value) if value.def != ValueDef::Param(block, i as u32) => {
@@ -130,7 +134,7 @@ impl Check<'_> {
             };
             if named != Some(value) {
                 let detail = format!("{value} says that it is {:?}, which doesn't define it", data.def);
-                self.report(Rule::Definitions, Place::Declaration, detail);
+                self.report(Rule::Definitions, ProblemLocation::Declaration, detail);
             }
         }
     }
@@ -151,11 +155,11 @@ impl Check<'_> {
             }
             for (i, &inst) in data.insts.iter().enumerate() {
                 let Some(placed) = placed.get_mut(inst.as_u32() as usize) else {
-                    self.report(Rule::References, Place::Inst(block, inst), format!("{inst} does not exist"));
+                    self.report(Rule::References, ProblemLocation::Inst(block, inst), format!("{inst} does not exist"));
                     continue;
                 };
                 if let Some(before) = placed.replace(block) {
-                    self.report(Rule::Placement, Place::Inst(block, inst), format!("it is also in {before}"));
+                    self.report(Rule::Placement, ProblemLocation::Inst(block, inst), format!("it is also in {before}"));
                 }
                 if let Some(result) = func.insts[inst].result {
                     define(result, block, i as u32 + 1);
@@ -188,19 +192,19 @@ impl Check<'_> {
     }
 
     /// Rules 8 and 10 for the result of an instruction. Returns whether the result exists.
-    fn result(&mut self, place: Place, value: Value) -> bool {
+    fn result(&mut self, place: ProblemLocation, value: Value) -> bool {
         let Some(data) = self.func.values.get(value) else {
             self.report(Rule::References, place, format!("{value} does not exist"));
             return false;
         };
-        if !matches!((place, data.def), (Place::Inst(_, inst), ValueDef::Result(def)) if inst == def) {
+        if !matches!((place, data.def), (ProblemLocation::Inst(_, inst), ValueDef::Result(def)) if inst == def) {
             self.report(Rule::Definitions, place, format!("{value} says that it is {:?}", data.def));
         }
         true
     }
 
     /// Rule 8 for everything that an operation names besides values. Returns whether all of it exists.
-    fn references(&mut self, place: Place, op: &Op) -> bool {
+    fn references(&mut self, place: ProblemLocation, op: &Op) -> bool {
         let missing = match op {
             Op::StackAddr(slot, _) if !self.func.slots.is_valid(*slot) => slot.to_string(),
             Op::DataAddr(data, _) if !self.module.data.is_valid(*data) => data.to_string(),

@@ -59,7 +59,7 @@ use super::inst::FuncRef;
 use super::module::{Data, DataKind, FuncDecl, Linkage, Module};
 use super::types::{FuncSig, PointerFacts, Type};
 
-pub use problem::{Place, Problem, Rule};
+pub use problem::{Problem, ProblemLocation, Rule};
 use signature::check_signature;
 
 /// A module that fulfils every rule, as backends and the interpreter require.
@@ -157,7 +157,7 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     for (func, decl) in &module.functions {
         let mut report = |rule, detail| {
             let symbol = decl.name.clone();
-            let place = Place::Declaration;
+            let place = ProblemLocation::Declaration;
             problems.push(Problem { rule, function: Some(func), symbol, place, code: None, detail });
         };
         check_symbol(&mut names, &decl.name, &mut report);
@@ -173,7 +173,14 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     for data in module.data.values() {
         let mut report = |rule, detail| {
             let symbol = data.name.clone();
-            problems.push(Problem { rule, function: None, symbol, place: Place::Declaration, code: None, detail });
+            problems.push(Problem {
+                rule,
+                function: None,
+                symbol,
+                place: ProblemLocation::Declaration,
+                code: None,
+                detail,
+            });
         };
         check_symbol(&mut names, &data.name, &mut report);
         if !data.align.is_power_of_two() {
@@ -192,7 +199,7 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
         if !decl.is_some_and(fits) {
             let symbol = decl.map_or_else(|| func.to_string(), |decl| decl.name.clone());
             let (function, detail) = (decl.map(|_| func), format!("it is {what}"));
-            let (rule, place) = (Rule::Constructors, Place::Declaration);
+            let (rule, place) = (Rule::Constructors, ProblemLocation::Declaration);
             problems.push(Problem { rule, function, symbol, place, code: None, detail });
         }
     }

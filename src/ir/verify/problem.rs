@@ -104,7 +104,7 @@ impl Display for Rule {
 /// The place of a [`Problem`] in its function or data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Place {
+pub enum ProblemLocation {
     /// The declaration, or the function as a whole.
     Declaration,
     /// A block, including its parameters.
@@ -126,7 +126,7 @@ pub struct Problem {
     /// The name of that function, or of the data.
     pub symbol: String,
     /// The place in the function.
-    pub place: Place,
+    pub place: ProblemLocation,
     /// The listing of the instruction or terminator, if the place is one.
     pub code: Option<String>,
     /// The problem in words.
@@ -138,9 +138,9 @@ impl Display for Problem {
         let what = if self.function.is_some() { "function" } else { "data" };
         write!(f, "{what} {:?}", self.symbol)?;
         match self.place {
-            Place::Declaration => {}
-            Place::Block(block) | Place::Terminator(block) => write!(f, ", {block}")?,
-            Place::Inst(block, inst) => write!(f, ", {block}, {inst}")?,
+            ProblemLocation::Declaration => {}
+            ProblemLocation::Block(block) | ProblemLocation::Terminator(block) => write!(f, ", {block}")?,
+            ProblemLocation::Inst(block, inst) => write!(f, ", {block}, {inst}")?,
         }
         if let Some(code) = &self.code {
             write!(f, ", `{code}`")?;

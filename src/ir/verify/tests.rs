@@ -113,7 +113,7 @@ fn errors_show_the_place_the_rule_and_the_listing() {
     let error = verify(module).unwrap_err();
     let problem = &error.problems()[0];
     assert_eq!((problem.rule, problem.function), (Rule::OperandTypes, Some(f)));
-    assert_eq!(problem.place, Place::Inst(Block::from_u32(1), load));
+    assert_eq!(problem.place, ProblemLocation::Inst(Block::from_u32(1), load));
     let text = error.to_string();
     let expected = "the IR verifier found 1 problem:\n  function \"f\", block1, inst7, `v8 = fneg.i64 v0`: \
                     v0 is i64; rule 16 (operands are of the operation's types)";

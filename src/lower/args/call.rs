@@ -8,7 +8,7 @@ use super::values::{Inputs, Values};
 use crate::ir::{Block, FunctionBuilder, MemFlags, Type, Value};
 use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
-use crate::lower::unit::Pool;
+use crate::lower::unit::ModulePool;
 use crate::spec::{Dim, KernelArg, Signature};
 
 /// A call with stated parameters.
@@ -49,7 +49,7 @@ pub(in crate::lower) fn c_params(args: &[KernelArg], signature: &Signature, retu
             KernelArg::Param(name) => of_flat.map_or(name, |param| &param.name).clone(),
             KernelArg::Cast(name, _) => name.clone(),
             // a part of a tensor has brackets, which aren't valid in C names
-            KernelArg::Int(Dim::Symbol(name), _) => name.replace(['.', '['], "_").replace(']', ""),
+            KernelArg::Int(Dim::Var(name), _) => name.replace(['.', '['], "_").replace(']', ""),
             KernelArg::Stride(name, d, _) => format!("{name}_stride{d}"),
             KernelArg::DeviceId(name) => format!("{name}_device_id"),
             _ => format!("arg{position}"),
@@ -72,7 +72,7 @@ pub(in crate::lower) fn is_written(param: &KernelParam) -> bool {
 /// Emits the values of stated parameters. Fails if a value is missing; the error names it.
 pub(in crate::lower) fn arguments(
     b: &mut FunctionBuilder<'_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     call: &Call<'_>,
     inputs: &Inputs<'_>,
 ) -> Result<Arguments, String> {

@@ -45,16 +45,16 @@ impl<'a> Check<'a> {
     }
 
     /// Checks that all names of an expression have values.
-    pub(in crate::lower) fn symbols(&mut self, what: &str, dim: &Dim) {
-        dim.for_each_symbol(&mut |name| {
-            let symbol = self.signature.symbols().contains(&name);
+    pub(in crate::lower) fn vars(&mut self, what: &str, dim: &Dim) {
+        dim.for_each_var(&mut |name| {
+            let var = self.signature.dim_vars().contains(&name);
             let integer = self.signature.params().iter().any(|param| {
                 let ty = param.ty.as_scalar().filter(|_| param.name == name);
                 ty.is_some_and(|ty| !ty.is_float() && ty.bits() > 1 && ty != ScalarType::Handle)
             });
-            if !symbol && !integer && ExtentOf::named(name, self.signature).is_none() {
+            if !var && !integer && ExtentOf::named(name, self.signature).is_none() {
                 self.problem(format!(
-                    "has {what} = {dim}, and `{name}` is no symbol or integer parameter of the function"
+                    "has {what} = {dim}, and `{name}` is no dimension variable or integer parameter of the function"
                 ));
             }
         });
@@ -85,7 +85,7 @@ impl<'a> Check<'a> {
             KernelArg::Param(name) => self.named(flat, name),
             KernelArg::Cast(name, ty) => self.named(flat, name) && self.cast(name, *ty),
             KernelArg::Int(dim, ty) => {
-                self.symbols(&format!("{ty}({dim})"), dim);
+                self.vars(&format!("{ty}({dim})"), dim);
                 self.integer_type(*ty)
             }
             KernelArg::Float(_, ty) => {
@@ -108,7 +108,7 @@ impl<'a> Check<'a> {
                 self.of_struct(flat, (*size, *align), fields) && (inside || self.by_value(flat, *size, fields))
             }
             KernelArg::Scratch { bytes, align } => {
-                self.symbols("scratch", bytes);
+                self.vars("scratch", bytes);
                 if !align.is_power_of_two() || *align > 256 {
                     self.problem(format!("has scratch memory aligned to {align}, expected a power of two up to 256"));
                 }
@@ -242,7 +242,7 @@ impl<'a> Check<'a> {
             problems.push("has element strides that are not 1 to 8".to_owned());
         }
         for (number, size) in map.box_dims.iter().enumerate() {
-            self.symbols(&format!("box[{number}] of {name}"), size);
+            self.vars(&format!("box[{number}] of {name}"), size);
             if let Some(value) = size.eval(&|_| None).filter(|value| !(1..=256).contains(value)) {
                 problems.push(format!("has box[{number}] = {value}, expected 1 to 256"));
             }

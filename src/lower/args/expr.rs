@@ -1,4 +1,4 @@
-//! Integer expressions over the symbols, integers and tensors of a call.
+//! Integer expressions over the variables, integers and tensors of a call.
 
 use super::parts::ExtentOf;
 use super::values::Values;
@@ -31,7 +31,7 @@ impl DimCode for ExtentCode<'_, '_, '_> {
         self.values.b.i64(value)
     }
 
-    fn symbol(&mut self, name: &str) -> Option<Value> {
+    fn var(&mut self, name: &str) -> Option<Value> {
         if let Some(value) = self.values.integer(name) {
             return Some(value);
         }
@@ -81,10 +81,10 @@ pub(in crate::lower) fn widen(b: &mut FunctionBuilder<'_>, value: Value, signed:
 }
 
 impl Values<'_, '_> {
-    /// The value of a symbol or integer parameter, an `I64`.
+    /// The value of a variable or integer parameter, an `I64`.
     pub(in crate::lower) fn integer(&mut self, name: &str) -> Option<Value> {
         let found = self.inputs.params.iter().find(|(param, _)| match &param.source {
-            ParamSource::Symbol { name: symbol, .. } => symbol == name,
+            ParamSource::DimVar { name: var, .. } => var == name,
             ParamSource::Argument(path, ParamPart::Value) => path == name,
             _ => false,
         });
@@ -123,12 +123,12 @@ impl Values<'_, '_> {
         value
     }
 
-    /// Where an expression's symbols come from.
+    /// Where an expression's variables come from.
     fn origins(&self, dim: &Dim, before: &str) -> String {
         let mut origins: Vec<String> = Vec::new();
-        dim.for_each_symbol(&mut |name| {
+        dim.for_each_var(&mut |name| {
             let from = self.inputs.params.iter().find_map(|(param, _)| match &param.source {
-                ParamSource::Symbol { name: symbol, from: Some(from) } if symbol == name && from != name => {
+                ParamSource::DimVar { name: var, from: Some(from) } if var == name && from != name => {
                     Some(from.clone())
                 }
                 _ => None,
@@ -144,7 +144,7 @@ impl Values<'_, '_> {
     /// The source of an extent, for messages: `m, from x.shape[0]`, or `(n + 1023) // 1024, n from x.shape[0]`.
     pub(in crate::lower) fn shown(&self, dim: &Dim) -> String {
         match dim {
-            Dim::Symbol(_) => self.origins(dim, "").replacen(" from ", ", from ", 1),
+            Dim::Var(_) => self.origins(dim, "").replacen(" from ", ", from ", 1),
             _ => format!("{dim}{}", self.origins(dim, ", ")),
         }
     }

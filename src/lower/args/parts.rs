@@ -4,7 +4,7 @@ use crate::spec::{Dim, Layout, Signature, TensorType, dim};
 
 /// A part of a tensor that expressions refer to by name: `x.shape[0]`, `x.strides[0]`, `x.ndim` or `x.byte_offset`.
 pub(in crate::lower) enum ExtentOf<'a> {
-    /// An expression over the signature's symbols.
+    /// An expression over the signature's variables.
     Known(Dim),
     /// The number of dimensions of a tensor of any rank, by its name.
     Rank(&'a str),

@@ -4,7 +4,7 @@ use crate::ir::{Block, FunctionBuilder, Hint, MemFlags, Type, Value};
 use crate::lower::convention::c_type::CType;
 use crate::lower::convention::param::KernelParam;
 use crate::lower::protocol::{Directive, Piece, helpers};
-use crate::lower::unit::Pool;
+use crate::lower::unit::ModulePool;
 use crate::spec::Signature;
 
 /// The call's values that arguments are computed from.
@@ -18,7 +18,7 @@ pub(in crate::lower) struct Inputs<'a> {
 /// Arguments under construction.
 pub(in crate::lower) struct Values<'e, 'm> {
     pub b: &'e mut FunctionBuilder<'m>,
-    pub pool: &'e mut Pool,
+    pub pool: &'e mut ModulePool,
     pub signature: &'e Signature,
     pub inputs: &'e Inputs<'e>,
     /// The offset of `Cannot launch kernel ...` or `Cannot call kernel ...` in the constant pool, a C string.

@@ -8,7 +8,7 @@ use crate::lower::abi::fields::before_zeros;
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any};
 use crate::lower::protocol::{
     Binding, Capability, ConstantDescriptor, Encode, Field, IntRange, OptionalDescriptor, ParamDescriptor, Path, Piece,
-    ScalarDescriptor, SymbolDim, TypeDescriptor, TypeKind, field, offset,
+    ScalarDescriptor, TypeDescriptor, TypeKind, VarDim, field, offset,
 };
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
@@ -51,7 +51,7 @@ impl<'c> Binder<'c, '_> {
         self.set_field(Field::Payload, payload);
         let name = self.pool_text(param, field!(ParamDescriptor, name));
         self.set_path(offset!(Path, name), name);
-        if self.has(Capability::IntSymbol) {
+        if self.has(Capability::IntVar) {
             let nothing = self.c.null();
             self.set_path(offset!(Path, member), nothing);
         }
@@ -233,29 +233,29 @@ impl<'c> Binder<'c, '_> {
             self.set_field(Field::Got, arg.payload);
             self.require_value(fits, &[EXPECTED_TEXT, GOT, GOT_NUMBER]);
         }
-        if self.has(Capability::IntSymbol) {
+        if self.has(Capability::IntVar) {
             self.set_field(Field::Got, arg.payload);
-            self.c.when(arg.ty.read(field!(ScalarDescriptor, has_symbol)).is_not(0), || self.int_symbol(arg));
+            self.c.when(arg.ty.read(field!(ScalarDescriptor, has_var)).is_not(0), || self.int_var(arg));
         }
         self.accept(arg.to, TypeIndex::INT, arg.payload);
     }
 
-    /// Checks an integer that is a symbol of dimensions: binds the symbol, or compares with its value.
-    fn int_symbol(&self, arg: Arg<'c>) {
+    /// Checks an integer that is a variable of dimensions: binds the variable, or compares with its value.
+    fn int_var(&self, arg: Arg<'c>) {
         let dim = arg.ty + ((ScalarDescriptor::SIZE + IntRange::SIZE) as i64);
-        let binding = self.binding(dim.read(field!(SymbolDim, symbol)));
+        let binding = self.binding(dim.read(field!(VarDim, var)));
         self.c.when_else(
             self.is_bound(binding),
             || {
                 let value = binding.load(Type::I64, offset!(Binding, value));
                 let same = arg.payload.is(value);
-                let pieces = [&super::dims::expected_symbol()[..], &[GOT, GOT_NUMBER]].concat();
+                let pieces = [&super::dims::expected_var()[..], &[GOT, GOT_NUMBER]].concat();
                 self.require_of_telling(
                     same,
                     VALUE_ERROR,
                     &[Piece::Text("value of "), super::helper::PATH],
                     &pieces,
-                    || self.tell_symbol(dim, binding, value),
+                    || self.tell_var(dim, binding, value),
                 );
             },
             || self.bind(binding, arg.payload),

@@ -8,7 +8,7 @@ use crate::ir::{Type, Val};
 use crate::lower::protocol::state::{Pass, STEP_SIZE, STEPS};
 use crate::lower::protocol::{
     Binding, Capability, ConstantDim, Deferred, DescriptorField, DimDescriptor, DimKind, Directive, ExprDescriptor,
-    ExprDim, Field, Path, Piece, Step, StepKind, SymbolDim, TermDescriptor, field, offset,
+    ExprDim, Field, Path, Piece, Step, StepKind, TermDescriptor, VarDim, field, offset,
 };
 
 /// Flag: the dimension is a size, so it can't be negative.
@@ -20,11 +20,11 @@ pub(super) const EXCUSED: i64 = 2;
 pub(super) const DIM_PATH: [Piece<'static>; 1] = [Piece::Value(Directive::DimPath, Field::Path as u32)];
 
 /// `10 (n, from x.shape[0])`
-pub(super) fn expected_symbol() -> [Piece<'static>; 6] {
+pub(super) fn expected_var() -> [Piece<'static>; 6] {
     [
         EXPECTED_NUMBER,
         Piece::Text(" ("),
-        piece(Directive::String, Field::Symbol),
+        piece(Directive::String, Field::Var),
         Piece::Text(", from "),
         piece(Directive::DimPath, Field::Origin),
         Piece::Text(")"),
@@ -89,7 +89,7 @@ impl<'c> Binder<'c, '_> {
         self.accept_dim(got);
         let kind = dim.read(field!(DimDescriptor, kind));
         let is_const = kind.is(DimKind::Const as i64);
-        let computed_dims = self.has(Capability::Symbol) || self.has(Capability::Expr);
+        let computed_dims = self.has(Capability::Var) || self.has(Capability::Expr);
         if self.has(Capability::Const) {
             match computed_dims {
                 true => self.c.when(is_const, || self.constant(d)),
@@ -100,7 +100,7 @@ impl<'c> Binder<'c, '_> {
             return;
         }
         let natural = || {
-            // needed even for a bound symbol: a stride may have bound it to a negative value
+            // needed even for a bound variable: a stride may have bound it to a negative value
             self.require_dim(self.natural(d, got), &[Piece::Text("a size of at least 0"), GOT, GOT_NUMBER], || {
                 self.tell_got(d)
             });
@@ -110,11 +110,11 @@ impl<'c> Binder<'c, '_> {
             true => self.c.when(computed, natural),
             false => natural(),
         }
-        if self.has(Capability::Symbol) {
-            let is_symbol = kind.is(DimKind::Symbol as i64);
+        if self.has(Capability::Var) {
+            let is_var = kind.is(DimKind::Var as i64);
             match self.has(Capability::Const) || self.has(Capability::Expr) {
-                true => self.c.when(is_symbol, || self.symbol(d)),
-                false => self.symbol(d),
+                true => self.c.when(is_var, || self.var(d)),
+                false => self.var(d),
             }
         }
         if self.has(Capability::Expr) {
@@ -174,8 +174,8 @@ impl<'c> Binder<'c, '_> {
         });
     }
 
-    fn symbol(&self, d: Dim<'c>) {
-        let binding = self.binding(d.dim.read(field!(SymbolDim, symbol)));
+    fn var(&self, d: Dim<'c>) {
+        let binding = self.binding(d.dim.read(field!(VarDim, var)));
         self.c.when_else(
             self.is_bound(binding),
             || {
@@ -183,10 +183,10 @@ impl<'c> Binder<'c, '_> {
                 self.accept_dim(value);
                 self.require_dim(
                     self.is_expected(d, value),
-                    &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat(),
+                    &[&expected_var()[..], &[GOT, GOT_NUMBER]].concat(),
                     || {
                         self.tell_got(d);
-                        self.tell_symbol(d.dim, binding, value);
+                        self.tell_var(d.dim, binding, value);
                     },
                 );
             },
@@ -194,20 +194,20 @@ impl<'c> Binder<'c, '_> {
         );
     }
 
-    /// Sets the fields that [`expected_symbol`] prints, for a symbol that has a value.
-    pub(super) fn tell_symbol(&self, dim: Val<'c>, binding: Val<'c>, value: Val<'c>) {
+    /// Sets the fields that [`expected_var`] prints, for a variable that has a value.
+    pub(super) fn tell_var(&self, dim: Val<'c>, binding: Val<'c>, value: Val<'c>) {
         self.set_field(Field::Expected, value);
-        self.set_field(Field::Symbol, self.pool_text(dim, field!(SymbolDim, name)));
+        self.set_field(Field::Var, self.pool_text(dim, field!(VarDim, name)));
         self.set_field(Field::Origin, binding + offset!(Binding, path));
     }
 
-    /// Binds a symbol to a value that comes from the present path.
+    /// Binds a variable to a value that comes from the present path.
     pub(super) fn bind(&self, binding: Val<'c>, value: Val<'c>) {
         binding.store(offset!(Binding, value), value);
         self.copy_path(self.path(), binding + offset!(Binding, path));
     }
 
-    /// Counts the unbound symbols of an expression; also returns the last of them.
+    /// Counts the unbound variables of an expression; also returns the last of them.
     pub(super) fn unknown(&self, expr: Val<'c>) -> (Val<'c>, Val<'c>) {
         let (count, last) = (self.c.var(Type::I64), self.c.var(Type::Ptr));
         count.set(self.c.i64(0));
@@ -215,7 +215,7 @@ impl<'c> Binder<'c, '_> {
         last.set(first);
         self.c.for_up(expr.read(field!(ExprDescriptor, terms)), |index| {
             let term = first.nth_descriptor::<TermDescriptor>(index);
-            self.c.when(!self.is_bound(self.binding(term.read(field!(TermDescriptor, symbol)))), || {
+            self.c.when(!self.is_bound(self.binding(term.read(field!(TermDescriptor, var)))), || {
                 count.advance(1);
                 last.set(term);
             });
@@ -261,8 +261,8 @@ impl<'c> Binder<'c, '_> {
     }
 
     fn solve(&self, d: Dim<'c>, expr: Val<'c>, term: Val<'c>) {
-        self.set_field(Field::Symbol, self.pool_text(term, field!(TermDescriptor, name)));
-        let binding = self.binding(term.read(field!(TermDescriptor, symbol)));
+        self.set_field(Field::Var, self.pool_text(term, field!(TermDescriptor, name)));
+        let binding = self.binding(term.read(field!(TermDescriptor, var)));
         let (candidate, solved) = self.value_of(term, field!(TermDescriptor, solve), d.got);
         // a factor of 0 doesn't determine the other factor (C10.13)
         self.c.when_else(
@@ -272,14 +272,14 @@ impl<'c> Binder<'c, '_> {
         );
     }
 
-    /// Binds the symbol to a candidate value if the expression then has the actual value.
+    /// Binds the variable to a candidate value if the expression then has the actual value.
     fn solved(&self, d: Dim<'c>, expr: Val<'c>, binding: Val<'c>, candidate: Val<'c>, solved: Val<'c>) {
         binding.store(offset!(Binding, value), candidate);
         let (value, has_value) = self.value_of(expr, field!(ExprDescriptor, code), d.got);
         let same = value.is(d.got);
         let natural = self.natural(d, candidate);
         let ok = ((solved & has_value) & same) & natural;
-        let (text, name) = (piece(Directive::String, Field::Text), piece(Directive::String, Field::Symbol));
+        let (text, name) = (piece(Directive::String, Field::Text), piece(Directive::String, Field::Var));
         let alone = expr.read(field!(ExprDescriptor, terms)).is(1);
         let with_others = ok | alone;
         let others = [Piece::Text(" ("), piece(Directive::Bindings, Field::Expr), Piece::Text("), got "), GOT_NUMBER];

@@ -83,7 +83,7 @@ impl<'c> Machine<'_, 'c, '_> {
             self.at.advance(8);
             self.push(value);
         });
-        self.on(op, Opcode::Symbol, || {
+        self.on(op, Opcode::Var, || {
             let value = self.r.binding(self.at.get().word(0)).load(Type::I64, offset!(Binding, value));
             self.at.advance(4);
             self.push(value);

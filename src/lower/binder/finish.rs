@@ -61,7 +61,7 @@ fn look<'c>(r: &Binder<'c, '_>, count: Val<'c>) {
     });
 }
 
-/// Sets the current expression and requires a value for each of its symbols.
+/// Sets the current expression and requires a value for each of its variables.
 fn look_at<'c>(r: &Binder<'c, '_>, expr: Val<'c>, no_value: &[Piece<'_>]) {
     r.set_field(Field::Expr, expr);
     r.set_field(Field::Text, r.pool_text(expr, field!(ExprDescriptor, text)));
@@ -126,7 +126,7 @@ fn result<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
         );
         r.set_field(Field::Got, size);
         let natural = size.ge(0);
-        // equal strings are stored once, so an expression whose text is its symbol's name is just that symbol
+        // equal strings are stored once, so an expression whose text is its variable's name is just that variable
         let (text, name) = (
             expr.read(field!(ExprDescriptor, text)),
             expr.read(field!(TermDescriptor, name).behind::<ExprDescriptor>()),
@@ -134,7 +134,7 @@ fn result<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
         let alone = text.is(name);
         r.set_field(
             Field::Origin,
-            r.binding(expr.read(field!(TermDescriptor, symbol).behind::<ExprDescriptor>())) + offset!(Binding, path),
+            r.binding(expr.read(field!(TermDescriptor, var).behind::<ExprDescriptor>())) + offset!(Binding, path),
         );
         let negative = |more: [Piece<'static>; 2]| {
             let [sep, what] = more;

@@ -119,16 +119,16 @@ fn lay_out<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
         start
     };
     // bindings and what follows them, in the order in which `encode` counts the bytes
-    let symbols = signature.read(field!(SignatureDescriptor, symbols));
+    let vars = signature.read(field!(SignatureDescriptor, vars));
     if r.has(Capability::Elements) {
         let binding_size = signature.read(field!(SignatureDescriptor, binding_size));
         r.set_field(Field::BindingSize, binding_size);
     }
     let binding_size = r.binding_size();
-    room(symbols, binding_size);
+    room(vars, binding_size);
     let devices = signature.read(field!(SignatureDescriptor, devices));
     r.set_field(Field::DeviceBindings, room(devices, binding_size));
-    // the bindings of devices directly follow those of symbols
+    // the bindings of devices directly follow those of variables
     let behind = end.get();
     r.c.repeat(
         bindings,
@@ -136,7 +136,7 @@ fn lay_out<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
         |binding| {
             let (unbound, zero) = (r.c.null(), r.c.i64(0));
             binding.store(offset!(Binding, path.name), unbound);
-            // the value that a kernel gets for an unbound symbol
+            // the value that a kernel gets for an unbound variable
             binding.store(offset!(Binding, value), zero);
             binding + binding_size
         },

@@ -47,7 +47,7 @@ pub(super) trait BinderState<'c> {
         self.field_ptr(Field::Pool) + descriptor.read(field)
     }
 
-    /// The binding of symbol `index`.
+    /// The binding of variable `index`.
     fn binding(&self, index: Val<'c>) -> Val<'c> {
         let bindings = self.state() + SIZE;
         bindings.nth(index, self.binding_size())

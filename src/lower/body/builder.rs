@@ -10,8 +10,8 @@ use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::scope::Scope;
 use super::tensor::TensorRef;
-use crate::ir::{FuncRef, SourceLocation, Value};
-use crate::lower::error::BodyMistake;
+use crate::ir::{FuncRef, LocationData, Value};
+use crate::lower::error::BodyError;
 use crate::spec::{ParamType, ScalarType, Signature};
 
 /// A kernel's body under construction. See [`Kernel::body`](crate::Kernel::body).
@@ -56,7 +56,7 @@ pub(in crate::lower) type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
 /// The state of a body under construction.
 pub(super) struct BuildState<'a> {
     pub(super) lowerer: &'a mut dyn LowererAccess,
-    pub(super) mistakes: Vec<BodyMistake>,
+    pub(super) errors: Vec<BodyError>,
     /// The open blocks of the body, from the outermost to the innermost.
     pub(super) open: Vec<Scope>,
     /// How many blocks have been opened so far.
@@ -98,10 +98,10 @@ impl Ops for Body<'_> {
     }
 
     fn note(&self, operation: &str, problem: String) {
-        let mut place = None;
-        self.run(&mut |l| place = l.place());
-        let mistake = BodyMistake { operation: operation.to_owned(), problem, place };
-        self.state.borrow_mut().mistakes.push(mistake);
+        let mut location = None;
+        self.run(&mut |l| location = l.location());
+        let error = BodyError { operation: operation.to_owned(), problem, location };
+        self.state.borrow_mut().errors.push(error);
     }
 
     fn scope(&self) -> Scope {
@@ -130,13 +130,13 @@ impl<'a> Body<'a> {
     }
 
     /// Records an error in the body.
-    pub(super) fn mistake(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
+    pub(super) fn error(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
         self.note(operation.as_ref(), problem.into());
     }
 
     pub(super) fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
         if ty.is_half() {
-            self.mistake(ty.name(), "is no type of a body's values; those of parameters and results are float32");
+            self.error(ty.name(), "is no type of a body's values; those of parameters and results are float32");
             return self.placeholder(ScalarType::Float32);
         }
         Expr::new(self, value, ty)
@@ -186,20 +186,20 @@ impl<'a> Body<'a> {
     /// When an error of a callee or of the body's own checks leaves the function there, the location becomes a line of
     /// its backtrace: `File "model.py", line 3, in forward`. A Python user sees that line in the traceback. Debug
     /// information contains it as well.
-    pub fn at(&self, file: &str, line: u32, function: &str) {
+    pub fn set_location(&self, file: &str, line: u32, function: &str) {
         let text = [file, function].concat();
         if text.contains(['"', '\n', '\0']) || file.is_empty() || function.is_empty() {
-            return self.mistake("at", "the file or function is empty, or has a quote, a line's end or a NUL in it");
+            return self.error("at", "the file or function is empty, or has a quote, a line's end or a NUL in it");
         }
         self.emit(|l| {
-            let location = SourceLocation { file: file.to_owned(), line, function: function.to_owned() };
+            let location = LocationData { file: file.to_owned(), line, function: function.to_owned() };
             let location = l.b.module().location(location);
             l.b.set_location(Some(location));
         });
     }
 
     /// Clears the source location for the following operations.
-    pub fn at_none(&self) {
+    pub fn clear_location(&self) {
         self.emit(|l| l.b.set_location(None));
     }
 
@@ -212,11 +212,11 @@ impl<'a> Body<'a> {
         match self.args.find(name) {
             Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),
             Some((_, Arg::Tensor(_))) => {
-                self.mistake(format!("arg({name:?})"), "is a tensor; use `tensor`");
+                self.error(format!("arg({name:?})"), "is a tensor; use `tensor`");
                 self.missing()
             }
             None => {
-                self.mistake(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
+                self.error(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
                 self.missing()
             }
         }
@@ -227,11 +227,11 @@ impl<'a> Body<'a> {
         match self.args.find(name) {
             Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
             Some((_, Arg::Scalar(..))) => {
-                self.mistake(format!("tensor({name:?})"), "is a scalar; use `arg`");
+                self.error(format!("tensor({name:?})"), "is a scalar; use `arg`");
                 TensorRef::missing(self)
             }
             None => {
-                self.mistake(format!("tensor({name:?})"), format!("`{}` has no such parameter", self.signature));
+                self.error(format!("tensor({name:?})"), format!("`{}` has no such parameter", self.signature));
                 TensorRef::missing(self)
             }
         }
@@ -241,7 +241,7 @@ impl<'a> Body<'a> {
     pub fn result(&self) -> TensorRef<'_> {
         match self.signature.ret() {
             Some(ParamType::Tuple(_)) => {
-                self.mistake("result()", format!("`{}` returns a Tuple; use `result_item`", self.signature));
+                self.error("result()", format!("`{}` returns a Tuple; use `result_item`", self.signature));
                 TensorRef::missing(self)
             }
             _ => self.returned(0, "result()"),
@@ -254,7 +254,7 @@ impl<'a> Body<'a> {
         match self.signature.ret() {
             Some(ParamType::Tuple(_)) => self.returned(number, &call),
             _ => {
-                self.mistake(call, format!("`{}` returns no Tuple", self.signature));
+                self.error(call, format!("`{}` returns no Tuple", self.signature));
                 TensorRef::missing(self)
             }
         }
@@ -264,15 +264,15 @@ impl<'a> Body<'a> {
         match self.args.results.get(number) {
             Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
             Some((_, Arg::Scalar(..))) => {
-                self.mistake(call, "leaves its dtype or device open, which bodies can't hold");
+                self.error(call, "leaves its dtype or device open, which bodies can't hold");
                 TensorRef::missing(self)
             }
             None if number > 0 => {
-                self.mistake(call, format!("`{}` returns {} tensors", self.signature, self.args.results.len()));
+                self.error(call, format!("`{}` returns {} tensors", self.signature, self.args.results.len()));
                 TensorRef::missing(self)
             }
             None => {
-                self.mistake(call, format!("`{}` returns no tensor", self.signature));
+                self.error(call, format!("`{}` returns no tensor", self.signature));
                 TensorRef::missing(self)
             }
         }
@@ -283,19 +283,19 @@ impl<'a> Body<'a> {
         match self.args.given.get(name) {
             Some(value) => Expr::of_params(self, *value, ScalarType::Bool),
             None => {
-                self.mistake(format!("is_given({name:?})"), format!("`{}` has no such optional", self.signature));
+                self.error(format!("is_given({name:?})"), format!("`{}` has no such optional", self.signature));
                 self.placeholder(ScalarType::Bool)
             }
         }
     }
 
-    /// The value of a symbol of dimensions or strides, an `int64`.
-    pub fn dim(&self, symbol: &str) -> Expr<'_> {
-        let value = self.emit(|l| l.symbol(symbol));
+    /// The value of a dimension variable, an `int64`.
+    pub fn dim(&self, name: &str) -> Expr<'_> {
+        let value = self.emit(|l| l.var(name));
         match value {
             Some(value) => Expr::of_params(self, value, ScalarType::Int64),
             None => {
-                self.mistake(format!("dim({symbol:?})"), format!("`{}` binds no such symbol", self.signature));
+                self.error(format!("dim({name:?})"), format!("`{}` binds no such dimension variable", self.signature));
                 self.placeholder(ScalarType::Int64)
             }
         }
@@ -304,11 +304,11 @@ impl<'a> Body<'a> {
     /// An integer constant of that type; records an error if the type can't hold it.
     pub fn int(&self, ty: ScalarType, value: impl TryInto<i128>) -> Expr<'_> {
         let Ok(value) = value.try_into() else {
-            self.mistake("int", format!("the number is out of the range of {ty}"));
+            self.error("int", format!("the number is out of the range of {ty}"));
             return self.placeholder(ty);
         };
         if !ty.is_int() {
-            self.mistake("int", format!("{ty} is no integer type"));
+            self.error("int", format!("{ty} is no integer type"));
             return self.placeholder(ty);
         }
         self.coerce("int", ty, Operand::Int(value))

@@ -241,7 +241,7 @@ impl<'b> Owned<'b> {
     /// Passes the value as an argument that the callee may take over, with an rvalue reference
     /// (`kTVMFFIObjectRValueRef`). As the function's result or as a variable's value, it is always moved. The body
     /// can't use it afterwards.
-    pub fn moved(self) -> CallArg<'b> {
+    pub fn by_move(self) -> CallArg<'b> {
         CallArg(ArgKind::Moved(self))
     }
 
@@ -300,8 +300,8 @@ impl<'b> CallResult<'b> {
     }
 
     /// The value as a moved argument or result: see [`Owned::moved`].
-    pub fn moved(self) -> CallArg<'b> {
-        self.owned.moved()
+    pub fn by_move(self) -> CallArg<'b> {
+        self.owned.by_move()
     }
 }
 
@@ -349,20 +349,20 @@ impl<'b> From<CallResult<'b>> for Callee<'b> {
 
 /// The callee of a call.
 #[derive(Clone, Debug)]
-pub(super) enum Target<'b> {
-    Global { name: String, each_time: bool },
+pub(super) enum CallTarget<'b> {
+    Global { name: String, uncached: bool },
     Import { name: String },
     Symbol { name: String },
     Value(Callee<'b>),
 }
 
-impl Target<'_> {
+impl CallTarget<'_> {
     /// The callee's name in messages.
     pub(super) fn name(&self) -> &str {
         match self {
-            Target::Global { name, .. } | Target::Import { name } | Target::Symbol { name } => name,
-            Target::Value(Callee::Param(param)) => param.path(),
-            Target::Value(Callee::Owned(_)) => "a function value",
+            CallTarget::Global { name, .. } | CallTarget::Import { name } | CallTarget::Symbol { name } => name,
+            CallTarget::Value(Callee::Param(param)) => param.path(),
+            CallTarget::Value(Callee::Owned(_)) => "a function value",
         }
     }
 }
@@ -372,7 +372,7 @@ impl Target<'_> {
 #[derive(Debug)]
 pub struct Call<'b> {
     pub(super) body: &'b dyn Ops,
-    pub(super) target: Target<'b>,
+    pub(super) target: CallTarget<'b>,
     pub(super) args: Vec<CallArg<'b>>,
     pub(super) kwargs: Vec<(String, CallArg<'b>)>,
 }
@@ -404,38 +404,38 @@ impl Body<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn call_global<'b>(&'b self, name: &str, args: impl CallArgs<'b>) -> Call<'b> {
-        self.call_of(Target::Global { name: name.to_owned(), each_time: false }, args)
+        self.call_of(CallTarget::Global { name: name.to_owned(), uncached: false }, args)
     }
 
     /// Calls a function of the library's imports. `TVMFFIEnvModLookupFromImports` finds it at the first call, once for
     /// the whole library.
     pub fn call_import<'b>(&'b self, name: &str, args: impl CallArgs<'b>) -> Call<'b> {
-        self.call_of(Target::Import { name: name.to_owned() }, args)
+        self.call_of(CallTarget::Import { name: name.to_owned() }, args)
     }
 
     /// Calls a function by its symbol, `__tvm_ffi_<name>`. The function may be in the same module, in the same engine,
     /// or in an object that is linked later. This is the fastest call. If the function is in the same module, the
     /// arguments are checked against its signature when the module is complete.
     pub fn call_symbol<'b>(&'b self, name: &str, args: impl CallArgs<'b>) -> Call<'b> {
-        self.call_of(Target::Symbol { name: name.to_owned() }, args)
+        self.call_of(CallTarget::Symbol { name: name.to_owned() }, args)
     }
 
     /// Calls a function value: a parameter, or the result of another call.
     pub fn call<'b>(&'b self, function: impl Into<Callee<'b>>, args: impl CallArgs<'b>) -> Call<'b> {
-        self.call_of(Target::Value(function.into()), args)
+        self.call_of(CallTarget::Value(function.into()), args)
     }
 
-    fn call_of<'b>(&'b self, target: Target<'b>, args: impl CallArgs<'b>) -> Call<'b> {
+    fn call_of<'b>(&'b self, target: CallTarget<'b>, args: impl CallArgs<'b>) -> Call<'b> {
         Call { body: self, target, args: args.into_args(), kwargs: Vec::new() }
     }
 }
 
 impl<'b> Call<'b> {
     /// Looks a global function up at each call instead of once, for functions that are registered again.
-    pub fn each_time(mut self) -> Self {
+    pub fn uncached(mut self) -> Self {
         match &mut self.target {
-            Target::Global { each_time, .. } => *each_time = true,
-            _ => self.body.note("each_time", "is for calls of global functions".to_owned()),
+            CallTarget::Global { uncached, .. } => *uncached = true,
+            _ => self.body.note("uncached", "is for calls of global functions".to_owned()),
         }
         self
     }

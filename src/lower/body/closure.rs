@@ -40,7 +40,7 @@ impl Body<'_> {
     ///     let inner = "add(x: int64) -> int64".parse().expect("a signature");
     ///     let captures = [(b.arg("n").into(), ParamType::from(ScalarType::Int64))];
     ///     let add = b.closure(&inner, captures, |b| b.ret(b.arg("x") + b.captured(0).value()));
-    ///     b.ret_value(add.moved());
+    ///     b.ret_value(add.by_move());
     /// });
     /// // SAFETY: the bodies read no memory.
     /// let adder = unsafe { Engine::new()?.compile(&signature, &kernel)? };
@@ -91,7 +91,7 @@ impl Body<'_> {
         let args = match found {
             Some(Ok(args)) => args,
             Some(Err(problem)) => {
-                self.mistake(format!("captured({index})"), problem);
+                self.error(format!("captured({index})"), problem);
                 return ParamRef { body: self, args: self.args, node: None };
             }
             None => return ParamRef { body: self, args: self.args, node: None },

@@ -149,14 +149,14 @@ impl Body<'_> {
         let value = match ops.try_coerce("for: step", ScalarType::Int64, step) {
             Ok(step) => step.value,
             Err(problem) => {
-                self.mistake("for: step", problem);
+                self.error("for: step", problem);
                 return None;
             }
         };
         match self.emit(|l| l.b.as_int_const(value)) {
             Some(1) => None,
             Some(constant) if constant < 1 => {
-                self.mistake("for: step", format!("expected a step of at least 1, got {constant}"));
+                self.error("for: step", format!("expected a step of at least 1, got {constant}"));
                 None
             }
             Some(_) => Some(value),
@@ -247,7 +247,7 @@ impl Body<'_> {
             Some(())
         });
         if left.is_none() {
-            self.mistake("break_", "stands in no loop");
+            self.error("break_", "stands in no loop");
         }
     }
 
@@ -328,7 +328,7 @@ impl Body<'_> {
     /// Returns from the function with a scalar.
     pub fn ret<'b>(&'b self, value: impl Into<Operand<'b>>) {
         let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) else {
-            self.mistake("ret", format!("`{}` returns no scalar", self.signature));
+            self.error("ret", format!("`{}` returns no scalar", self.signature));
             return self.end();
         };
         let of_body = if ty.is_half() { ScalarType::Float32 } else { ty };
@@ -347,7 +347,7 @@ impl Body<'_> {
     /// Returns from a function that returns nothing.
     pub fn ret_none(&self) {
         if let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) {
-            self.mistake("ret_none", format!("the function returns {ty}"));
+            self.error("ret_none", format!("the function returns {ty}"));
         }
         self.end();
     }
@@ -388,19 +388,19 @@ impl Body<'_> {
         let pieces: Vec<&str> = message.split("{}").collect();
         let (places, most) = (pieces.len() - 1, Self::MAX_MESSAGE_VALUES);
         if places != values.len() {
-            self.mistake(operation, format!("the message prints {places} values, got {}", values.len()));
+            self.error(operation, format!("the message prints {places} values, got {}", values.len()));
         }
         if places > most {
-            self.mistake(operation, format!("a message prints at most {most} values, this one {places}"));
+            self.error(operation, format!("a message prints at most {most} values, this one {places}"));
         }
         if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
-            self.mistake(operation, "the kind is empty, or there is a NUL in the text");
+            self.error(operation, "the kind is empty, or there is a NUL in the text");
         }
         let pieces = pieces.into_iter().take(most + 1).map(str::to_owned).collect();
         let printable = |e: &&Expr<'_>| {
             let printable = e.ty().is_int() || e.ty() == ScalarType::Bool;
             if !printable {
-                self.mistake(operation, format!("can't print {}; cast it to an integer", e.ty()));
+                self.error(operation, format!("can't print {}; cast it to an integer", e.ty()));
             }
             printable
         };

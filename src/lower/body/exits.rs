@@ -5,7 +5,7 @@
 //! block of the entry below. An error path ends at the innermost handler, or returns the code.
 
 use super::function::BodyLowerer;
-use super::held::{Entry, Held};
+use super::held::{Held, HeldEntry};
 use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::{ffi_call, trace};
@@ -14,7 +14,7 @@ use tvm_ffi_runtime::abi::TypeIndex;
 impl BodyLowerer<'_> {
     /// Holds a value until the end of the current block of the body.
     pub(super) fn hold(&mut self, held: Held) {
-        self.exits.stack.push(Entry { held, on_error: None, on_return: None });
+        self.exits.stack.push(HeldEntry { held, on_error: None, on_return: None });
     }
 
     /// Releases everything held above a depth on the current path, and stops holding it.
@@ -59,7 +59,8 @@ impl BodyLowerer<'_> {
         let depth = self.exits.depth();
         match self.exits.stack.last_mut() {
             Some(entry) if entry.held == Held::Value(any) => {
-                let own = std::mem::replace(entry, Entry { held: Held::Value(copy), on_error: None, on_return: None });
+                let own =
+                    std::mem::replace(entry, HeldEntry { held: Held::Value(copy), on_error: None, on_return: None });
                 self.exit(code);
                 self.exits.stack[depth - 1] = own;
             }
@@ -109,7 +110,7 @@ impl BodyLowerer<'_> {
     /// code is enough.
     fn on_error(&mut self, depth: usize) -> Option<Block> {
         // find the innermost entry that has a block already; the entries above it get theirs, from the bottom up
-        let known = |entry: &Entry| match entry.held {
+        let known = |entry: &HeldEntry| match entry.held {
             Held::Handler(block) => Some(block),
             _ => entry.on_error,
         };

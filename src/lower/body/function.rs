@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts,
-    SourceLocation, StackSlot, Type, Value,
+    BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, LocationData, MemFlags, Module,
+    PointerFacts, StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, extremum, lower_dim, total_division};
@@ -17,9 +17,9 @@ use crate::lower::launch_description::NotedLaunches;
 use crate::lower::once::Handles;
 use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::symbol_call::SymbolCall;
-use crate::lower::unit::{Pool, Unit};
+use crate::lower::unit::{ModulePool, Unit};
 use crate::lower::value::ValueChecks;
-use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
+use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, SourceLocation, TensorType};
 
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
 use super::held::Exits;
@@ -38,7 +38,7 @@ const FEW_VALUES: usize = 2;
 /// The state of lowering one body.
 pub(super) struct BodyLowerer<'m> {
     pub b: FunctionBuilder<'m>,
-    pub pool: &'m mut Pool,
+    pub pool: &'m mut ModulePool,
     pub handles: &'m mut Handles,
     pub drivers: &'m mut Drivers,
     pub launches: &'m mut NotedLaunches,
@@ -46,7 +46,7 @@ pub(super) struct BodyLowerer<'m> {
     pub prefix: &'m str,
     /// The signature of the function that this body implements.
     pub signature: &'m Signature,
-    symbols: HashMap<String, Value>,
+    dim_vars: HashMap<String, Value>,
     /// The result's address, if the function has a result.
     result: Option<Value>,
     /// The frame slot for that address, in a function that calls others.
@@ -90,7 +90,7 @@ pub(in crate::lower) enum Extra {
 
 /// The function that a body is lowered for.
 #[derive(Clone, Copy)]
-pub(in crate::lower) struct Place<'a> {
+pub(in crate::lower) struct Enclosing<'a> {
     /// The symbol of its wrapper; for a C function, its own symbol.
     pub wrapper: &'a str,
     /// Whether it is a C function without a wrapper.
@@ -111,16 +111,16 @@ pub(super) struct Built<R> {
 }
 
 /// The function's symbol: a name that no wrapper can have, or for a C function its own symbol.
-pub(super) fn symbol(place: Place<'_>) -> String {
-    if place.is_c { place.wrapper.to_owned() } else { format!("{}-body", place.wrapper) }
+pub(super) fn symbol(enclosing: Enclosing<'_>) -> String {
+    if enclosing.is_c { enclosing.wrapper.to_owned() } else { format!("{}-body", enclosing.wrapper) }
 }
 
 /// Declares the function. It returns a status. If there is a result, its address is the last parameter.
-fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
+fn declare(module: &mut Module, signature: &Signature, enclosing: Enclosing<'_>) -> FuncRef {
     let sig = func_sig(signature, Convention::Flat, KernelReturn::Status);
-    if place.is_c {
+    if enclosing.is_c {
         // no wrapper checks its arguments, so it gets no facts
-        return module.export(symbol(place), sig);
+        return module.export(symbol(enclosing), sig);
     }
     let mut facts = Vec::new();
     // only for the leading parameters that are passed as one C parameter each: later ones have other indices
@@ -140,7 +140,7 @@ fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> Func
     {
         *last = abi::result_facts();
     }
-    let func = module.declare(symbol(place), sig, Linkage::Local);
+    let func = module.declare(symbol(enclosing), sig, Linkage::Local);
     module.functions[func].param_facts = facts;
     func
 }
@@ -209,10 +209,10 @@ impl FlatValues {
 pub(super) fn define<R>(
     into: &mut Unit,
     signature: &Signature,
-    place: Place<'_>,
+    enclosing: Enclosing<'_>,
     build: impl FnOnce(&mut BodyLowerer<'_>, &Args) -> R,
 ) -> Built<R> {
-    let func = declare(&mut into.module, signature, place);
+    let func = declare(&mut into.module, signature, enclosing);
     let mut l = BodyLowerer {
         b: FunctionBuilder::new(&mut into.module, func),
         pool: &mut into.pool,
@@ -221,14 +221,14 @@ pub(super) fn define<R>(
         launches: &mut into.launches,
         prefix: &into.prefix,
         signature,
-        symbols: HashMap::new(),
+        dim_vars: HashMap::new(),
         result: None,
         result_spilled: None,
         exits: Exits::default(),
         symbol_calls: Vec::new(),
-        wrapper: place.wrapper,
-        captured: place.captured,
-        is_c: place.is_c,
+        wrapper: enclosing.wrapper,
+        captured: enclosing.captured,
+        is_c: enclosing.is_c,
         extras: Vec::new(),
         owners: Owners::default(),
         arguments: Vec::new(),
@@ -253,18 +253,19 @@ pub(super) fn define<R>(
 
 impl BodyLowerer<'_> {
     /// Sets the source location of the following operations; does nothing for `None`.
-    pub(super) fn locate(&mut self, place: Option<&crate::spec::Place>) {
-        let Some(place) = place else { return };
-        let location = SourceLocation { file: place.file.clone(), line: place.line, function: place.function.clone() };
+    pub(super) fn locate(&mut self, location: Option<&SourceLocation>) {
+        let Some(location) = location else { return };
+        let SourceLocation { file, line, function } = location.clone();
+        let location = LocationData { file, line, function };
         let location = self.b.module().location(location);
         self.b.set_location(Some(location));
     }
 
     /// The source location of the current operations, if it is set.
-    pub(super) fn place(&mut self) -> Option<crate::spec::Place> {
+    pub(super) fn location(&mut self) -> Option<SourceLocation> {
         let location = self.b.location()?;
-        let SourceLocation { file, line, function } = &self.b.module().locations[location];
-        Some(crate::spec::Place::new(file, *line, function))
+        let LocationData { file, line, function } = &self.b.module().locations[location];
+        Some(SourceLocation::new(file, *line, function))
     }
 
     /// Maps the function's C parameters to the signature's, in the order of convention `flat`.
@@ -280,9 +281,9 @@ impl BodyLowerer<'_> {
             let result = self.tensor(tensor, &mut params, (Origin::Result, Life::BODY));
             args.results.push((signature.returned_path(number), result));
         }
-        for symbol in signature.symbols() {
+        for name in signature.dim_vars() {
             let value = params.next();
-            self.symbols.insert(symbol.to_owned(), value);
+            self.dim_vars.insert(name.to_owned(), value);
         }
         let writes = returns_scalar(signature) || signature.ret().is_some_and(writes_result);
         self.result = writes.then(|| params.next());
@@ -309,7 +310,7 @@ impl BodyLowerer<'_> {
                 args.add(path.to_owned(), Arg::Scalar(*ty, value));
                 if ty.is_int() {
                     let wide = self.widened(*ty, value);
-                    self.symbols.insert(path.to_owned(), wide);
+                    self.dim_vars.insert(path.to_owned(), wide);
                 }
             }
             ParamType::Tensor(tensor) if Convention::Flat.form(tensor) == TensorForm::Data => {
@@ -367,7 +368,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// An integer as a symbol's value, an `I64`.
+    /// An integer as the value of a dimension variable, an `I64`.
     fn widened(&mut self, ty: ScalarType, value: Value) -> Value {
         match (ty.bits(), ty.is_signed_int()) {
             (64, _) => value,
@@ -376,7 +377,7 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Computes sizes and strides of all tensors. The symbols must be known.
+    /// Computes sizes and strides of all tensors. The dimension variables must be known.
     pub(super) fn shapes(&mut self, args: &mut Args) {
         for arg in args.all_mut() {
             let Arg::Tensor(vars) = arg else { continue };
@@ -391,22 +392,22 @@ impl BodyLowerer<'_> {
     }
 
     /// Computes an expression. The checks guarantee that it has a value, except when an optional tensor that carries
-    /// one of its symbols is absent. Then the value isn't used, so any value is correct.
+    /// one of its variables is absent. Then the value isn't used, so any value is correct.
     fn compute(&mut self, dim: &Dim) -> Value {
         lower_dim(self, dim).unwrap_or_else(|| self.b.i64(0))
     }
 
-    /// Sets the value of a symbol, or removes it.
-    pub(super) fn set_symbol(&mut self, name: &str, value: Option<Value>) {
+    /// Sets the value of a dimension variable, or removes it.
+    pub(super) fn set_var(&mut self, name: &str, value: Option<Value>) {
         match value {
-            Some(value) => self.symbols.insert(name.to_owned(), value),
-            None => self.symbols.remove(name),
+            Some(value) => self.dim_vars.insert(name.to_owned(), value),
+            None => self.dim_vars.remove(name),
         };
     }
 
-    /// The value of a symbol.
-    pub(super) fn symbol(&self, name: &str) -> Option<Value> {
-        self.symbols.get(name).copied()
+    /// The value of a dimension variable.
+    pub(super) fn var(&self, name: &str) -> Option<Value> {
+        self.dim_vars.get(name).copied()
     }
 
     /// Continues if `cond` holds. Otherwise raises what `failure` returns; `failure` runs in a cold block.
@@ -535,8 +536,8 @@ impl DimCode for BodyLowerer<'_> {
         self.b.i64(value)
     }
 
-    fn symbol(&mut self, name: &str) -> Option<Value> {
-        self.symbols.get(name).copied()
+    fn var(&mut self, name: &str) -> Option<Value> {
+        self.dim_vars.get(name).copied()
     }
 
     fn operation(&mut self, op: DimOp, x: Value, y: Value, _: Option<i64>) -> Value {

@@ -197,7 +197,7 @@ impl Body<'_> {
     /// function returns its code.
     pub fn check_signals_every(&self, turns: u32) {
         if turns == 0 {
-            return self.mistake("check_signals_every", "expected a number of turns of at least 1, got 0");
+            return self.error("check_signals_every", "expected a number of turns of at least 1, got 0");
         }
         self.emit(|l| {
             let slot = l.b.slot(8, 8);
@@ -228,7 +228,7 @@ impl Body<'_> {
     /// `mylang.get_global_state`. It is fetched once for the whole library, and is never NULL.
     pub fn env_state(&self, name: &str) -> Expr<'_> {
         if name.is_empty() || name.contains('\0') {
-            self.mistake("env_state", "the name is empty or holds a NUL byte");
+            self.error("env_state", "the name is empty or holds a NUL byte");
             return self.placeholder(ScalarType::Handle);
         }
         let value = self.value(|l| {

@@ -16,7 +16,7 @@ pub(super) enum Held {
 }
 
 /// A stack entry, with the blocks that start by releasing it.
-pub(super) struct Entry {
+pub(super) struct HeldEntry {
     pub held: Held,
     pub on_error: Option<Block>,
     pub on_return: Option<Block>,
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 /// The exits of one body.
 #[derive(Default)]
 pub(super) struct Exits {
-    pub stack: Vec<Entry>,
+    pub stack: Vec<HeldEntry>,
     /// The blocks that append a location to the backtrace and then jump to a block (or return).
     pub traced: HashMap<(Option<Block>, LocationRef), Block>,
     /// The block that returns the code passed to it, created when first needed.

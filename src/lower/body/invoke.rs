@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::calls::{
-    ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, PART_OF_THE_NEXT_TURN, Target, placeholder,
+    ArgKind, Call, CallArg, CallResult, CallTarget, Callee, KnownOwned, Owned, PART_OF_THE_NEXT_TURN, placeholder,
 };
 use super::control::unreachable;
 use super::expr::Ops;
@@ -40,7 +40,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
         l.hold(Held::Value(any));
     });
     let path = match &target {
-        Target::Value(_) => "the result of a call".to_owned(),
+        CallTarget::Value(_) => "the result of a call".to_owned(),
         target => format!("result of `{}`", target.name()),
     };
     let known = match &ty {
@@ -98,7 +98,7 @@ struct Called {
 fn make_call(
     body: &dyn Ops,
     operation: &str,
-    target: &Target<'_>,
+    target: &CallTarget<'_>,
     args: &[CallArg<'_>],
     kwargs: &[(String, CallArg<'_>)],
     whole: bool,
@@ -123,8 +123,8 @@ fn make_call(
         return None;
     }
     let callee = match target {
-        Target::Value(Callee::Owned(owned)) => Some(Ok(owned.used(operation).any)),
-        Target::Value(Callee::Param(param)) => match (param.node, param.ty()) {
+        CallTarget::Value(Callee::Owned(owned)) => Some(Ok(owned.used(operation).any)),
+        CallTarget::Value(Callee::Param(param)) => match (param.node, param.ty()) {
             (Some(_), Some(ParamType::Function)) if param.args.any.is_none() => {
                 Some(Err(param.value().used(operation).value))
             }
@@ -144,10 +144,10 @@ fn make_call(
     let known = kwargs.is_empty().then(|| args.iter().map(CallArg::known).collect::<Vec<KnownArg>>());
     body.emit(|l| {
         let function = match (target, callee) {
-            (Target::Symbol { name }, _) => {
+            (CallTarget::Symbol { name }, _) => {
                 let wrapper = l.wrapper(name);
-                let (caller, place) = (l.signature.name().to_owned(), l.place());
-                let call = SymbolCall { caller, callee: name.clone(), args: known.clone(), place };
+                let (caller, location) = (l.signature.name().to_owned(), l.location());
+                let call = SymbolCall { caller, callee: name.clone(), args: known.clone(), location };
                 l.symbol_calls.push(call);
                 let array = l.store(&packed);
                 let any = l.result_slot(whole);
@@ -155,12 +155,12 @@ fn make_call(
                 let code = l.b.call(wrapper, &[handle, array, count, any])?;
                 return Some(Called { code, any });
             }
-            (Target::Global { name, each_time: false }, _) => l.global(name),
-            (Target::Global { name, each_time: true }, _) => l.global_now(name),
-            (Target::Import { name }, _) => l.looked_up(Looked::Import(name.clone())),
-            (Target::Value(_), Some(Ok(any))) => l.function_at(any, &format!("`{}`", target.name())),
-            (Target::Value(_), Some(Err(function))) => function,
-            (Target::Value(_), None) => return None,
+            (CallTarget::Global { name, uncached: false }, _) => l.global(name),
+            (CallTarget::Global { name, uncached: true }, _) => l.global_now(name),
+            (CallTarget::Import { name }, _) => l.looked_up(Looked::Import(name.clone())),
+            (CallTarget::Value(_), Some(Ok(any))) => l.function_at(any, &format!("`{}`", target.name())),
+            (CallTarget::Value(_), Some(Err(function))) => function,
+            (CallTarget::Value(_), None) => return None,
         };
         // after looking up the function, so no register keeps the address during the look-up
         let any = l.result_slot(whole);

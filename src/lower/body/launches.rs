@@ -47,13 +47,13 @@ struct Named {
     /// C values by name; the value of a tensor is its data.
     values: Vec<(String, Value)>,
     /// Sizes and strides of tensors.
-    symbols: Vec<(String, Value)>,
+    dim_vars: Vec<(String, Value)>,
 }
 
 impl<'a> Body<'a> {
     /// Launches a kernel of `images` on the device of the function's first tensor with that kind of device, as
     /// [`Kernel::launch`](crate::Kernel::launch) does. Extents and parameters are expressions over the function's
-    /// symbols and parameters. If a launch fails, the function releases what the body owns and raises the error.
+    /// dimension variables and parameters. If a launch fails, the function releases what the body owns and raises the error.
     ///
     /// Errors in the launch itself are reported with the body's other errors, as
     /// [`LowerError::Body`](crate::LowerError::Body).
@@ -98,7 +98,7 @@ impl<'a> Body<'a> {
                 || self.signature.params().iter().any(|param| param.name == name)
                 || named.params.iter().any(|(known, _)| known == name);
             if taken || name.is_empty() {
-                self.mistake(&operation, format!("the name `{name}` of a value is empty or has another meaning"));
+                self.error(&operation, format!("the name `{name}` of a value is empty or has another meaning"));
                 continue;
             }
             match value.into() {
@@ -121,7 +121,7 @@ impl<'a> Body<'a> {
         let spec = LaunchSpec::new(launch, images.into_iter().collect());
         let problems = spec.problems(&signature);
         if !problems.is_empty() {
-            return problems.into_iter().for_each(|problem| self.mistake(&operation, problem));
+            return problems.into_iter().for_each(|problem| self.error(&operation, problem));
         }
         let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.device().0);
         let first = self.signature.params().iter().find_map(|param| match &param.ty {
@@ -132,7 +132,7 @@ impl<'a> Body<'a> {
         let Some(device) = first.or_else(of_values).and_then(|tensor| device_of(tensor, &operation)) else { return };
         let missing = self.emit(|l| l.launch(&spec, &signature, &named, device).err());
         if let Some(missing) = missing {
-            self.mistake(&operation, format!("{missing} isn't known to the body"));
+            self.error(&operation, format!("{missing} isn't known to the body"));
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Body<'a> {
         let data = self.coerce(operation, ScalarType::Handle, Operand::Expr(tensor.ptr())).value;
         let mut part = |part: &str, values: &[Value]| -> Vec<_> {
             let names: Vec<String> = (0..values.len()).map(|d| format!("{name}.{part}[{d}]")).collect();
-            named.symbols.extend(names.iter().cloned().zip(values.iter().copied()));
+            named.dim_vars.extend(names.iter().cloned().zip(values.iter().copied()));
             names.into_iter().map(dim).collect()
         };
         let mut ty = TensorType { shape: part("shape", shape).into(), ..ty.clone() };
@@ -177,7 +177,7 @@ impl BodyLowerer<'_> {
         let called = shown(self.signature, Subject::Call);
         let (module, launches) = (self.b.module(), &mut *self.launches);
         let (pool, handles) = (&mut *self.pool, &mut *self.handles);
-        let into = launch::Into { module, pool, drivers: self.drivers, handles, prefix: self.prefix, launches };
+        let into = launch::ModuleParts { module, pool, drivers: self.drivers, handles, prefix: self.prefix, launches };
         let prepared = launch::prepare(into, spec, signature, &called);
         let [kind, number] = device_parts(&mut self.b, device);
         let own = params::params(self.signature, Convention::Flat, KernelReturn::Status);
@@ -202,11 +202,11 @@ impl BodyLowerer<'_> {
         };
         let found = match &param.source {
             ParamSource::Argument(path, ParamPart::Value | ParamPart::Data) => by_name(&named.values, path),
-            ParamSource::Symbol { name, .. } => by_name(&named.symbols, name),
+            ParamSource::DimVar { name, .. } => by_name(&named.dim_vars, name),
             _ => None,
         };
         let is_it = |known: &KernelParam| match (&known.source, &param.source) {
-            (ParamSource::Symbol { name: known, .. }, ParamSource::Symbol { name, .. }) => known == name,
+            (ParamSource::DimVar { name: known, .. }, ParamSource::DimVar { name, .. }) => known == name,
             (known, source) => known == source,
         };
         found.or_else(|| own.iter().position(is_it).map(|at| self.b.param(at)))

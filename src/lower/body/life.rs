@@ -55,21 +55,21 @@ impl Ended {
 /// The state of a body's owned values, by their addresses in the frame.
 #[derive(Default)]
 pub(super) struct Owners {
-    pub places: HashMap<Value, Place>,
+    pub places: HashMap<Value, OwnedState>,
     /// Addresses, each with a loop that uses a part created before the loop.
     pub used_in_loops: HashSet<(Value, Block)>,
 }
 
 /// The state of the owned value at an address.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct OwnedState {
     /// How many values it has been given.
     pub given: u32,
     pub moved: bool,
 }
 
 impl Owners {
-    pub(super) fn place(&self, any: Value) -> Place {
+    pub(super) fn place(&self, any: Value) -> OwnedState {
         self.places.get(&any).copied().unwrap_or_default()
     }
 }

@@ -13,11 +13,11 @@ use crate::spec::{Part, Signature};
 use tvm_ffi_runtime::abi::{TypeIndex, symbol};
 
 impl BodyLowerer<'_> {
-    /// The calling function's name in messages. A C function with a place is reported as the function in that place,
+    /// The calling function's name in messages. A C function with a location is reported as the function there,
     /// because users know that function.
     pub(super) fn caller(&self, shown: impl FnOnce(&Signature) -> String) -> String {
-        match self.signature.place(Part::Signature).filter(|_| self.is_c) {
-            Some(place) => place.function.clone(),
+        match self.signature.location(Part::Signature).filter(|_| self.is_c) {
+            Some(location) => location.function.clone(),
             None => shown(self.signature),
         }
     }

@@ -32,7 +32,7 @@ impl Body<'_> {
             return ptr.used(operation);
         }
         if !ptr.is_missing() {
-            self.mistake(operation, format!("expected a pointer, got {}", ptr.ty()));
+            self.error(operation, format!("expected a pointer, got {}", ptr.ty()));
         }
         self.placeholder(ScalarType::Handle)
     }

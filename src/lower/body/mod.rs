@@ -47,7 +47,7 @@ pub use views::OnDevice;
 use std::cell::RefCell;
 
 use super::convention::writes_result;
-use super::error::{BodyMistake, LowerError};
+use super::error::{BodyError, LowerError};
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
 use crate::spec::{Part, Signature};
@@ -57,7 +57,7 @@ use args::Args;
 use builder::BuildState;
 pub(super) use builder::{BodyFn, Closure};
 use function::BodyLowerer;
-pub(super) use function::{Extra, Place};
+pub(super) use function::{Enclosing, Extra};
 
 /// The lowered form of a body.
 pub(super) enum Code {
@@ -81,17 +81,17 @@ pub(super) struct Lowered {
 pub(super) fn lower(
     into: &mut Unit,
     signature: &Signature,
-    place: Place<'_>,
+    enclosing: Enclosing<'_>,
     build: &dyn Fn(&Body<'_>),
 ) -> Result<Lowered, LowerError> {
-    let known = into.module.function_named(&function::symbol(place));
-    let taken = known.is_some_and(|(_, known)| !place.is_c || known.linkage != ir::Linkage::Import);
+    let known = into.module.function_named(&function::symbol(enclosing));
+    let taken = known.is_some_and(|(_, known)| !enclosing.is_c || known.linkage != ir::Linkage::Import);
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
     let declared = into.module.functions.len();
-    let built = function::define(into, signature, place, |l, args| {
-        let from = signature.place(Part::Signature).filter(|_| place.is_c);
+    let built = function::define(into, signature, enclosing, |l, args| {
+        let from = signature.location(Part::Signature).filter(|_| enclosing.is_c);
         l.locate(from);
         fill(l, signature, args, build)
     });
@@ -102,7 +102,7 @@ pub(super) fn lower(
     // a body with callees isn't inlined: they are declared after it, and must stay
     let alone = into.module.functions.len() == declared + 1;
     let code = match &mut into.module.functions[func].body {
-        Some(body) if body.is_straight() && alone && !place.is_c => {
+        Some(body) if body.is_straight() && alone && !enclosing.is_c => {
             let body = std::mem::take(body);
             into.module.truncate_functions(declared);
             Code::Straight(body)
@@ -122,7 +122,7 @@ fn fill(
 ) -> Result<Vec<Closure>, LowerError> {
     let state = BuildState {
         lowerer: l,
-        mistakes: Vec::new(),
+        errors: Vec::new(),
         open: Vec::new(),
         scopes: 0,
         closures: Vec::new(),
@@ -131,21 +131,21 @@ fn fill(
     let arena = Arena::default();
     let body = Body { signature, args, arena: &arena, state: RefCell::new(state) };
     build(&body);
-    let BuildState { mut mistakes, closures, .. } = body.state.into_inner();
+    let BuildState { mut errors, closures, .. } = body.state.into_inner();
     if !l.b.is_terminated() {
         match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
             None => l.succeed(),
-            Some(ty) if l.b.is_reachable() => mistakes.push(BodyMistake {
+            Some(ty) if l.b.is_reachable() => errors.push(BodyError {
                 operation: "ret".to_owned(),
                 problem: format!("the body can end without returning its {ty}"),
-                place: l.place(),
+                location: l.location(),
             }),
             // code after a `ret` or `raise` never runs, but its block must still be terminated
             Some(_) => l.succeed(),
         }
     }
-    match mistakes.is_empty() {
+    match errors.is_empty() {
         true => Ok(closures),
-        false => Err(LowerError::Body { function: signature.name().to_owned(), mistakes }),
+        false => Err(LowerError::Body { function: signature.name().to_owned(), errors }),
     }
 }

@@ -37,7 +37,7 @@ impl Body<'_> {
         let node = self.args.params.get(index);
         if node.is_none() {
             let problem = format!("`{}` has {} parameters", self.signature, self.args.params.len());
-            self.mistake(format!("param({index})"), problem);
+            self.error(format!("param({index})"), problem);
         }
         ParamRef { body: self, args: self.args, node }
     }
@@ -71,7 +71,7 @@ impl<'b> ParamRef<'b> {
         let item = self.node.and_then(|node| node.items.get(index));
         if let (None, Some(node)) = (item, self.node) {
             let count = node.items.len();
-            self.mistake(&format!("item({index})"), format!("`{}: {}` has {count} items", node.path, node.ty));
+            self.error(&format!("item({index})"), format!("`{}: {}` has {count} items", node.path, node.ty));
         }
         ParamRef { node: item, ..self }
     }
@@ -142,7 +142,7 @@ impl<'b> ParamRef<'b> {
     }
 
     /// Records an error, unless an earlier error made the parameter missing.
-    fn mistake(self, operation: &str, problem: String) {
+    fn error(self, operation: &str, problem: String) {
         if self.node.is_some() {
             self.body.note(operation, problem);
         }
@@ -150,7 +150,7 @@ impl<'b> ParamRef<'b> {
 
     fn missing(self, operation: &str, problem: &str) -> Expr<'b> {
         if let Some(node) = self.node {
-            self.mistake(operation, format!("`{}: {}` {problem}", node.path, node.ty));
+            self.error(operation, format!("`{}: {}` {problem}", node.path, node.ty));
         }
         self.body.missing()
     }

@@ -46,11 +46,11 @@ impl Body<'_> {
         let pieces: Vec<&str> = message.split("{}").collect();
         if pieces.len() - 1 != values.len() {
             let problem = format!("the message prints {} values, got {}", pieces.len() - 1, values.len());
-            self.mistake(OPERATION, problem);
+            self.error(OPERATION, problem);
             return self.end();
         }
         if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
-            self.mistake(OPERATION, "the kind is empty, or there is a NUL in the text");
+            self.error(OPERATION, "the kind is empty, or there is a NUL in the text");
             return self.end();
         }
         let depth = self.emit(|l| l.exits.depth());
@@ -69,7 +69,7 @@ impl Body<'_> {
         }
         if fields.len() > Self::MAX_MESSAGE_VALUES {
             let most = Self::MAX_MESSAGE_VALUES;
-            self.mistake(OPERATION, format!("a message prints at most {most} values, this one {}", fields.len()));
+            self.error(OPERATION, format!("a message prints at most {most} values, this one {}", fields.len()));
             return self.end();
         }
         self.emit(|l| {

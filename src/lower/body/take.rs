@@ -27,7 +27,7 @@ impl BodyLowerer<'_> {
         self.checked_values(expected, any, path, ty, life)
     }
 
-    /// Checks the value at an address against a type and returns its parts. The function's own symbols are known to the
+    /// Checks the value at an address against a type and returns its parts. The function's own variables are known to the
     /// checks.
     pub(super) fn checked_values(
         &mut self,
@@ -43,7 +43,7 @@ impl BodyLowerer<'_> {
             self.bind_value(path, ty, vec![any], Vec::new(), &mut args);
             return Ok(args);
         }
-        let known = self.known_symbols(ty);
+        let known = self.known_vars(ty);
         let known = known.iter().map(|(name, origin, value)| Known { name, origin, value: *value });
         let expected = expected.knowing(known);
         let mut refused = None;
@@ -56,12 +56,12 @@ impl BodyLowerer<'_> {
             self.exit_with_copy(any, copy, code);
             self.b.switch_to(here);
         }
-        let bound = checked.symbols.into_iter().map(|bound| (bound.name, bound.value)).collect();
+        let bound = checked.vars.into_iter().map(|bound| (bound.name, bound.value)).collect();
         self.bind_value(path, ty, checked.values.concat(), bound, &mut args);
         Ok(args)
     }
 
-    /// Adds a checked value like a parameter, with the symbols that it has bound.
+    /// Adds a checked value like a parameter, with the variables that it has bound.
     pub(super) fn bind_value(
         &mut self,
         path: &str,
@@ -70,33 +70,33 @@ impl BodyLowerer<'_> {
         bound: Vec<(String, Value)>,
         args: &mut Args,
     ) {
-        let before: Vec<_> = bound.iter().map(|(name, _)| (name.clone(), self.symbol(name))).collect();
+        let before: Vec<_> = bound.iter().map(|(name, _)| (name.clone(), self.var(name))).collect();
         for (name, value) in bound {
-            self.set_symbol(&name, Some(value));
+            self.set_var(&name, Some(value));
         }
         self.arg(path, ty, &mut FlatValues::new(values), args);
         self.shapes(args);
-        // restore the function's own symbols: those of the value are known only through its sizes
+        // restore the function's own variables: those of the value are known only through its sizes
         for (name, value) in before {
-            self.set_symbol(&name, value);
+            self.set_var(&name, value);
         }
         if let Some(any) = args.any {
             args.whole_tensor_is(Origin::Object(any));
         }
     }
 
-    /// The symbols that the type mentions and the body knows: name, origin, value.
-    pub(super) fn known_symbols(&self, ty: &ParamType) -> Vec<(String, String, Value)> {
+    /// The variables that the type mentions and the body knows: name, origin, value.
+    pub(super) fn known_vars(&self, ty: &ParamType) -> Vec<(String, String, Value)> {
         let mut names: Vec<String> = Vec::new();
         ty.for_each_dim(&mut |dim| {
-            dim.for_each_symbol(&mut |symbol| {
-                if !names.iter().any(|name| *name == symbol) {
-                    names.push(symbol.to_owned());
+            dim.for_each_var(&mut |var| {
+                if !names.iter().any(|name| *name == var) {
+                    names.push(var.to_owned());
                 }
             });
         });
         let known = |name: String| {
-            let value = self.symbol(&name)?;
+            let value = self.var(&name)?;
             let origin = value::origin(self.signature, &name);
             Some((name, origin, value))
         };

@@ -2,7 +2,7 @@
 
 use super::expr::Ops;
 use super::function::BodyLowerer;
-use super::life::{Ended, Life, PartOf, Place};
+use super::life::{Ended, Life, OwnedState, PartOf};
 use crate::ir::Value;
 
 impl BodyLowerer<'_> {
@@ -42,7 +42,7 @@ impl BodyLowerer<'_> {
     /// Records a new value at an address. Returns `false` if the next turn of a loop would use a part of the old value.
     pub(super) fn give(&mut self, any: Value) -> bool {
         let place = self.owners.places.entry(any).or_default();
-        *place = Place { given: place.given + 1, moved: false };
+        *place = OwnedState { given: place.given + 1, moved: false };
         self.may_change(any)
     }
 

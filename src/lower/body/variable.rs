@@ -58,7 +58,7 @@ impl Body<'_> {
     /// [`result`](Self::result) instead.
     pub fn ret_value<'b>(&'b self, value: impl Into<CallArg<'b>>) {
         if !self.signature.ret().is_some_and(writes_result) {
-            self.mistake("ret_value", format!("`{}` returns no value that the body makes", self.signature));
+            self.error("ret_value", format!("`{}` returns no value that the body makes", self.signature));
             return self.end();
         }
         if !invoke::return_value(self, value.into()) {

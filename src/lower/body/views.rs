@@ -71,7 +71,7 @@ impl Body<'_> {
         let strides = self.sizes("alloc_strided", strides);
         if shape.len() != strides.len() {
             let problem = format!("got {} sizes and {} strides", shape.len(), strides.len());
-            self.mistake("alloc_strided", problem);
+            self.error("alloc_strided", problem);
             return TensorRef::missing(self);
         }
         self.allocate(shape, Some(strides), dtype, device.into())
@@ -82,7 +82,7 @@ impl Body<'_> {
     /// takes at most 64 KiB, including alignment padding.
     pub fn scratch(&self, bytes: u32, align: u32) -> Expr<'_> {
         if !align.is_power_of_two() || align > 4096 {
-            self.mistake("scratch", format!("expected a power of two of at most 4096 for the alignment, got {align}"));
+            self.error("scratch", format!("expected a power of two of at most 4096 for the alignment, got {align}"));
             return self.placeholder(ScalarType::Handle);
         }
         let taken = self.emit(|l| {
@@ -91,10 +91,7 @@ impl Body<'_> {
             l.scratch_bytes
         });
         if taken > MOST_SCRATCH {
-            self.mistake(
-                "scratch",
-                format!("the body takes {taken} bytes of its frame, of {MOST_SCRATCH} that it may"),
-            );
+            self.error("scratch", format!("the body takes {taken} bytes of its frame, of {MOST_SCRATCH} that it may"));
             return self.placeholder(ScalarType::Handle);
         }
         let address = self.value(|l| {
@@ -118,7 +115,7 @@ impl Body<'_> {
         const OPERATION: &str = "alloc_tensor";
         if shape.len() > MOST_DIMENSIONS {
             let problem = format!("expected at most {MOST_DIMENSIONS} dimensions, got {}", shape.len());
-            self.mistake(OPERATION, problem);
+            self.error(OPERATION, problem);
             return TensorRef::missing(self);
         }
         let order = self.emit(|l| Some(l.b.module().endianness));

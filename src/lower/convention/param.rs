@@ -25,7 +25,7 @@ impl KernelParam {
     /// | --- | --- |
     /// | `x.value`, `x.data`, `s.size`, `x.shape[0]` | a [part](ParamPart) of an argument; `pair[1].data` in a tuple |
     /// | `->.value`, `->.data` | a part of the result; `->[1].data` in a tuple |
-    /// | `n` | a symbol of dimensions |
+    /// | `n` | a dimension variable |
     /// | `#2` | a stated parameter ([`Kernel::args`](crate::Kernel::args)), by its position |
     /// | `#handle`, `#args`, `#num_args` | the parameters of convention `packed` |
     ///
@@ -47,7 +47,7 @@ impl KernelParam {
             ParamSource::Result(path, part) => {
                 format!("->{}.{}", path.strip_prefix(RESULT).unwrap_or(path), part.key())
             }
-            ParamSource::Symbol { name, .. } => name.clone(),
+            ParamSource::DimVar { name, .. } => name.clone(),
             ParamSource::Stated(_) => format!("#{}", self.position),
             ParamSource::Handle => format!("#{HANDLE}"),
             ParamSource::Args => format!("#{ARGS}"),
@@ -84,11 +84,11 @@ pub enum ParamSource {
     /// A part of a tensor that the wrapper has allocated for the result, with its path: `result`, or `result[1]` for an
     /// item of a tuple. Or, as [`ParamPart::Value`], the address that the kernel writes its result to.
     Result(String, ParamPart),
-    /// A symbol of dimensions.
-    Symbol {
-        /// The symbol's name in the signature.
+    /// A dimension variable.
+    DimVar {
+        /// The variable's name in the signature.
         name: String,
-        /// The first dimension that is just the symbol, or else the first expression with it: `x.shape[0]`. `None` if
+        /// The first dimension that is just the variable, or else the first expression with it: `x.shape[0]`. `None` if
         /// it occurs only in elements of containers.
         from: Option<String>,
     },
@@ -107,8 +107,8 @@ impl fmt::Display for ParamSource {
         match self {
             ParamSource::Argument(path, part) => part.show(path, f),
             ParamSource::Result(path, part) => part.show(path, f),
-            ParamSource::Symbol { name, from: Some(from) } => write!(f, "{name}, from {from}"),
-            ParamSource::Symbol { name, from: None } => f.write_str(name),
+            ParamSource::DimVar { name, from: Some(from) } => write!(f, "{name}, from {from}"),
+            ParamSource::DimVar { name, from: None } => f.write_str(name),
             ParamSource::Stated(text) => f.write_str(text),
             ParamSource::Handle => f.write_str(HANDLE),
             ParamSource::Args => f.write_str(ARGS),

@@ -12,36 +12,36 @@ use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
 
 /// The value that is passed: a parameter of the signature, an item of one, or the result. Strings are created only for
 /// output.
-enum Place<'a> {
+enum PassedValue<'a> {
     Param(&'a str),
-    Item(&'a Place<'a>, usize),
+    Item(&'a PassedValue<'a>, usize),
     Result,
 }
 
 /// The purpose of a C parameter, without strings.
 enum Source<'a> {
-    Part(&'a Place<'a>, ParamPart),
-    Symbol(&'a str),
+    Part(&'a PassedValue<'a>, ParamPart),
+    DimVar(&'a str),
     Handle,
     Args,
     NumArgs,
 }
 
-impl Place<'_> {
+impl PassedValue<'_> {
     /// The parameter of the signature, or `result`. For each tuple on the path, `item` formats the index.
     fn text(&self, item: &dyn Fn(usize) -> String) -> String {
         match self {
-            Place::Param(name) => (*name).to_owned(),
-            Place::Result => RESULT.to_owned(),
-            Place::Item(of, i) => of.text(item) + &item(*i),
+            PassedValue::Param(name) => (*name).to_owned(),
+            PassedValue::Result => RESULT.to_owned(),
+            PassedValue::Item(of, i) => of.text(item) + &item(*i),
         }
     }
 
     fn is_result(&self) -> bool {
         match self {
-            Place::Param(_) => false,
-            Place::Result => true,
-            Place::Item(of, _) => of.is_result(),
+            PassedValue::Param(_) => false,
+            PassedValue::Result => true,
+            PassedValue::Item(of, _) => of.is_result(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Source<'_> {
                     ParamPart::Stride(d) => format!("{whole}_stride{d}"),
                 }
             }
-            Source::Symbol(name) => (*name).to_owned(),
+            Source::DimVar(name) => (*name).to_owned(),
             Source::Handle => HANDLE.to_owned(),
             Source::Args => ARGS.to_owned(),
             Source::NumArgs => NUM_ARGS.to_owned(),
@@ -82,8 +82,8 @@ impl Source<'_> {
                 let path = place.text(&|i| format!("[{i}]"));
                 if place.is_result() { ParamSource::Result(path, *part) } else { ParamSource::Argument(path, *part) }
             }
-            Source::Symbol(name) => {
-                ParamSource::Symbol { name: (*name).to_owned(), from: first_place(signature, name) }
+            Source::DimVar(name) => {
+                ParamSource::DimVar { name: (*name).to_owned(), from: first_place(signature, name) }
             }
             Source::Handle => ParamSource::Handle,
             Source::Args => ParamSource::Args,
@@ -92,14 +92,14 @@ impl Source<'_> {
     }
 }
 
-/// The first dimension that is just the symbol, or else the first expression with it.
-fn first_place(signature: &Signature, symbol: &str) -> Option<String> {
+/// The first dimension that is just the variable, or else the first expression with it.
+fn first_place(signature: &Signature, var: &str) -> Option<String> {
     let (mut alone, mut inside) = (None, None);
     for param in signature.params() {
         dims_of(&param.name, &param.ty, &mut |dim, place| {
             let mut occurs = false;
-            dim.for_each_symbol(&mut |name| occurs |= name == symbol);
-            let first = if matches!(dim, Dim::Symbol(_)) { &mut alone } else { &mut inside };
+            dim.for_each_var(&mut |name| occurs |= name == var);
+            let first = if matches!(dim, Dim::Var(_)) { &mut alone } else { &mut inside };
             if occurs && first.is_none() {
                 *first = Some(place());
             }
@@ -204,7 +204,7 @@ fn for_each_param(
     returns: KernelReturn,
     each: &mut dyn FnMut(CType, Source<'_>),
 ) {
-    let result = |c_type| (c_type, Source::Part(&Place::Result, ParamPart::Value));
+    let result = |c_type| (c_type, Source::Part(&PassedValue::Result, ParamPart::Value));
     let mut walk = Walk { convention, each };
     if convention == Convention::Packed {
         (walk.each)(CType::Pointer("void"), Source::Handle);
@@ -214,19 +214,19 @@ fn for_each_param(
         return (walk.each)(c_type, source);
     }
     for param in signature.params() {
-        walk.of_type(&Place::Param(&param.name), &param.ty);
+        walk.of_type(&PassedValue::Param(&param.name), &param.ty);
     }
     match signature.ret() {
-        Some(ParamType::Tensor(tensor)) => walk.tensor(&Place::Result, tensor),
+        Some(ParamType::Tensor(tensor)) => walk.tensor(&PassedValue::Result, tensor),
         _ => {
             for (i, tensor) in signature.returned_tensors().into_iter().enumerate() {
-                walk.tensor(&Place::Item(&Place::Result, i), tensor);
+                walk.tensor(&PassedValue::Item(&PassedValue::Result, i), tensor);
             }
         }
     }
     if convention == Convention::Flat {
-        for symbol in signature.symbols() {
-            (walk.each)(INT64, Source::Symbol(symbol));
+        for name in signature.dim_vars() {
+            (walk.each)(INT64, Source::DimVar(name));
         }
     }
     let any = signature.ret().is_some_and(writes_result).then_some(CType::Pointer("TVMFFIAny"));
@@ -244,16 +244,16 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn part(&mut self, place: &Place<'_>, part: ParamPart, c_type: CType) {
+    fn part(&mut self, place: &PassedValue<'_>, part: ParamPart, c_type: CType) {
         (self.each)(c_type, Source::Part(place, part));
     }
 
-    fn span(&mut self, place: &Place<'_>, of: &'static str) {
+    fn span(&mut self, place: &PassedValue<'_>, of: &'static str) {
         self.part(place, ParamPart::Data, CType::Pointer(of));
         self.part(place, ParamPart::Size, CType::Size);
     }
 
-    fn of_type(&mut self, place: &Place<'_>, ty: &ParamType) {
+    fn of_type(&mut self, place: &PassedValue<'_>, ty: &ParamType) {
         match ty {
             ParamType::Scalar(ty) => self.part(place, ParamPart::Value, CType::Scalar(*ty)),
             ParamType::Tensor(tensor) => self.tensor(place, tensor),
@@ -280,13 +280,13 @@ impl Walk<'_> {
             }
             ParamType::Tuple(items) => {
                 for (i, item) in items.iter().enumerate() {
-                    self.of_type(&Place::Item(place, i), item);
+                    self.of_type(&PassedValue::Item(place, i), item);
                 }
             }
         }
     }
 
-    fn tensor(&mut self, place: &Place<'_>, tensor: &TensorType) {
+    fn tensor(&mut self, place: &PassedValue<'_>, tensor: &TensorType) {
         let elements = tensor.exact_dtype().map_or(CType::Pointer("void"), CType::Elements);
         match self.convention.form(tensor) {
             TensorForm::Descriptor => self.part(place, ParamPart::Descriptor, CType::Pointer("DLTensor")),

@@ -499,7 +499,7 @@ impl Launchable {
     }
 
     /// The max dynamic shared memory of a block in bytes, an `I64`. The device must be in use.
-    pub(super) fn most_shared(&self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
+    pub(super) fn max_shared_memory(&self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
         let state = b.data_addr(self.places.state, 0);
         let record = state::record_of(b, state, device);
         let most = b.load(Type::I32, record, state::record::SHARED, MemFlags::ALIGNED);

@@ -1,14 +1,14 @@
 //! Encodes the descriptors of types, dimensions and expressions.
 
-use super::expr::{self, Symbols};
+use super::expr::{self, DimVars};
 use super::texts::expected;
 use crate::lower::constants::ConstantPool;
 use crate::lower::devices::{Devices, SharedId};
 use crate::lower::protocol::{
     ANY_ID, Capabilities, Capability, ConstantDescriptor, ConstantDim, DimKind, Encode, ExprDescriptor, ExprDim,
     IntRange, MapDescriptor, ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, ScalarDescriptor,
-    SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, SymbolDim, TARGET, TensorDescriptor, TensorFlags,
-    TermDescriptor, TupleDescriptor, TypeDescriptor, TypeKind,
+    SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, TARGET, TensorDescriptor, TensorFlags, TermDescriptor,
+    TupleDescriptor, TypeDescriptor, TypeKind, VarDim,
 };
 use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, TensorType};
 use tvm_ffi_runtime::abi::{
@@ -41,7 +41,7 @@ pub(super) struct Encoder<'a, 'p> {
     pub devices: &'a Devices,
     pub options: Options,
     pub policy: DTypePolicy,
-    pub symbols: Symbols<'a>,
+    pub vars: DimVars<'a>,
     /// The bytes that `bind` needs for the values that it creates from arguments.
     pub memory: [usize; 4],
     /// The max number of deferred dimensions.
@@ -64,21 +64,21 @@ impl<'a, 'p> Encoder<'a, 'p> {
         devices: &'a Devices,
         options: Options,
         policy: DTypePolicy,
-        symbols: Symbols<'a>,
+        vars: DimVars<'a>,
     ) -> Self {
-        Encoder { pool, devices, options, policy, symbols, memory: [0; 4], deferred: 0, containers: 0, deepest: 0 }
+        Encoder { pool, devices, options, policy, vars, memory: [0; 4], deferred: 0, containers: 0, deepest: 0 }
     }
 
-    /// A parameter, an item or the elements of a container. `symbol` is the parameter's name if it may be a symbol.
+    /// A parameter, an item or the elements of a container. `var` is the parameter's name if it may be a variable.
     pub(super) fn param(
         &mut self,
         name: &str,
         ty: &'a ParamType,
         text: &str,
-        symbol: Option<&str>,
+        var: Option<&str>,
     ) -> Result<ParamDescriptor, String> {
         let head = Head { kind: kind(ty) as u8, expected: self.pool.text(text) };
-        let bytes = self.ty(head, name, ty, text, symbol)?;
+        let bytes = self.ty(head, name, ty, text, var)?;
         Ok(ParamDescriptor { name: self.pool.text(name), ty: self.pool.descriptor(&bytes) })
     }
 
@@ -89,12 +89,12 @@ impl<'a, 'p> Encoder<'a, 'p> {
         name: &str,
         ty: &'a ParamType,
         text: &str,
-        symbol: Option<&str>,
+        var: Option<&str>,
     ) -> Result<Vec<u8>, String> {
         let Head { kind, expected: expected_text } = head;
         let plain = TypeDescriptor { kind, unused: [0; 3], expected: expected_text };
         match ty {
-            ParamType::Scalar(ty) if ty.is_int() || ty.is_float() => self.scalar(head, *ty, symbol),
+            ParamType::Scalar(ty) if ty.is_int() || ty.is_float() => self.scalar(head, *ty, var),
             ParamType::Tensor(tensor) => self.tensor(head, tensor),
             ParamType::Str | ParamType::Bytes => {
                 self.memory[STRINGS] += HEADER + size_of::<TVMFFIByteArray>();
@@ -142,21 +142,21 @@ impl<'a, 'p> Encoder<'a, 'p> {
         }
     }
 
-    fn scalar(&mut self, head: Head, ty: ScalarType, symbol: Option<&str>) -> Result<Vec<u8>, String> {
+    fn scalar(&mut self, head: Head, ty: ScalarType, var: Option<&str>) -> Result<Vec<u8>, String> {
         let range = ty.narrow_range().map(|(least, greatest)| self.pool.text(&format!("{ty} ({least} to {greatest})")));
-        let symbol = symbol.filter(|name| ty.is_int() && self.symbols.has(name));
+        let var = var.filter(|name| ty.is_int() && self.vars.has(name));
         let mut bytes = self.pool.encoded(&ScalarDescriptor {
             kind: head.kind,
             unused_bits: 64 - ty.bits() as u8,
-            has_symbol: u8::from(symbol.is_some()),
+            has_var: u8::from(var.is_some()),
             unused: [0],
             expected: head.expected,
         });
-        if range.is_some() || symbol.is_some() {
+        if range.is_some() || var.is_some() {
             bytes.extend(self.pool.encoded(&IntRange { range: range.unwrap_or(0) }));
         }
-        if let Some(name) = symbol {
-            bytes.extend(self.symbol(name)?);
+        if let Some(name) = var {
+            bytes.extend(self.var(name)?);
         }
         Ok(bytes)
     }
@@ -298,7 +298,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
                 let dim = ConstantDim { kind: DimKind::Const as u32, value: SplitI64::new(*value) };
                 Ok(self.pool.encoded(&dim))
             }
-            Dim::Symbol(name) => self.symbol(name),
+            Dim::Var(name) => self.var(name),
             Dim::Binary(..) => {
                 self.deferred += 1;
                 let expr = self.expr(&dim.to_string(), dim, &[dim], true)?;
@@ -307,19 +307,19 @@ impl<'a, 'p> Encoder<'a, 'p> {
         }
     }
 
-    /// A size, stride or integer that is a symbol.
-    fn symbol(&mut self, name: &str) -> Result<Vec<u8>, String> {
-        let symbol = self.symbols.number(name)?;
-        let dim = SymbolDim { kind: DimKind::Symbol as u32, symbol, name: self.pool.text(name) };
+    /// A size, stride or integer that is a variable.
+    fn var(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let var = self.vars.number(name)?;
+        let dim = VarDim { kind: DimKind::Var as u32, var, name: self.pool.text(name) };
         Ok(self.pool.encoded(&dim))
     }
 
-    /// The offset of an expression. `dims` contain its symbols. If `solve` holds, also encodes the solution for each
-    /// symbol.
+    /// The offset of an expression. `dims` contain its variables. If `solve` holds, also encodes the solution for each
+    /// variable.
     pub(super) fn expr(&mut self, text: &str, dim: &Dim, dims: &[&Dim], solve: bool) -> Result<u32, String> {
         let mut names: Vec<&str> = Vec::new();
         for part in dims {
-            part.for_each_symbol(&mut |name| {
+            part.for_each_var(&mut |name| {
                 if !names.contains(&name) {
                     names.push(name);
                 }
@@ -329,10 +329,10 @@ impl<'a, 'p> Encoder<'a, 'p> {
         let expr = ExprDescriptor { text, code: self.code(dim)?, terms: names.len() as u32 };
         let mut bytes = self.pool.encoded(&expr);
         for name in names {
-            let symbol = self.symbols.number(name)?;
-            let solved = dim.solved_for(name, Dim::Symbol(TARGET.to_owned())).filter(|_| solve);
+            let var = self.vars.number(name)?;
+            let solved = dim.solved_for(name, Dim::Var(TARGET.to_owned())).filter(|_| solve);
             let solve = solved.map_or(Ok(0), |solved| self.code(&solved))?;
-            let term = TermDescriptor { symbol, name: self.pool.text(name), solve };
+            let term = TermDescriptor { var, name: self.pool.text(name), solve };
             bytes.extend(self.pool.encoded(&term));
         }
         Ok(self.pool.descriptor(&bytes))
@@ -341,7 +341,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
     /// The offset of the code that computes a dimension.
     pub(super) fn code(&mut self, dim: &Dim) -> Result<u32, String> {
         let mut words = Vec::new();
-        expr::code(dim, &self.symbols, &mut words)?;
+        expr::code(dim, &self.vars, &mut words)?;
         if has_function(dim) {
             self.pool.ask(Capabilities::of(Capability::DimFunction));
         }
@@ -355,7 +355,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
 /// Whether an expression contains a function.
 fn has_function(dim: &Dim) -> bool {
     match dim {
-        Dim::Const(_) | Dim::Symbol(_) => false,
+        Dim::Const(_) | Dim::Var(_) => false,
         Dim::Binary(op, x, y) => op.is_function() || has_function(x) || has_function(y),
     }
 }

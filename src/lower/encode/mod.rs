@@ -13,7 +13,7 @@ use super::protocol::{Capabilities, Capability, SignatureDescriptor, SignatureEx
 use crate::spec::{ParamType, Signature};
 use encoder::Encoder;
 pub(in crate::lower) use encoder::Options;
-use expr::Symbols;
+use expr::DimVars;
 pub(in crate::lower) use texts::{Subject, shown};
 use texts::{calling, expected};
 
@@ -33,7 +33,7 @@ const USES: [&str; 7] = [
     "strs and bytes",
     "tuples and containers",
     "arguments",
-    "symbols and device ids, with where each is from",
+    "dimension variables and device ids, with where each is from",
     "dimensions that are expressions, with where each is",
 ];
 
@@ -72,7 +72,7 @@ pub(in crate::lower) struct Encoded {
     /// Its offset.
     pub offset: u32,
     pub scratch: Scratch,
-    /// Bytes of a symbol's binding.
+    /// Bytes of a variable's binding.
     pub binding_size: i64,
 }
 
@@ -151,8 +151,8 @@ fn encode_signature(
     wording: Wording<'_>,
 ) -> Result<Encoded, String> {
     pool.ask(of_wrapper(signature, devices));
-    let symbols = Symbols::new(signature.names_in_dims());
-    let mut e = Encoder::new(pool, devices, options, signature.dtype_policy(), symbols);
+    let vars = DimVars::new(signature.names_in_dims());
+    let mut e = Encoder::new(pool, devices, options, signature.dtype_policy(), vars);
     let passed = signature.passed().count();
     let mut params = Vec::new();
     for (number, param) in signature.passed().enumerate() {
@@ -178,7 +178,7 @@ fn encode_signature(
     let descriptor = SignatureDescriptor {
         params: count(passed),
         least: count(least),
-        symbols: count(e.symbols.len()),
+        vars: count(e.vars.len()),
         deferred: count(e.deferred),
         devices: devices.slots() as u8,
         binding_size: binding_size(e.deepest) as u8,
@@ -192,7 +192,7 @@ fn encode_signature(
     };
     bytes.extend(e.pool.encoded(&descriptor));
     bytes.extend(params);
-    let bindings = (e.symbols.len() + devices.slots()) as i64 * binding_size(e.deepest);
+    let bindings = (e.vars.len() + devices.slots()) as i64 * binding_size(e.deepest);
     let deferred = e.deferred as i64 * deferred_size(e.deepest);
     let [tensors, shapes, strings, containers] = e.memory.map(|bytes| bytes as i64);
     let parts = [tensors, shapes, strings, containers, bindings_offset(passed), bindings, deferred];
@@ -206,7 +206,7 @@ fn encode_signature(
 /// and the number of the subject of a failed check.
 fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
     let mut asked = Capabilities::default();
-    asked.add_if(signature.has_places(), Capability::Places);
+    asked.add_if(signature.has_locations(), Capability::Places);
     for tensor in signature.returned_tensors() {
         asked.add_if(devices.place(&tensor.device).1 == SharedId::OfSlot, Capability::SameDevice);
     }
@@ -225,7 +225,8 @@ mod tests {
         let [little, big] = [Endianness::Little, Endianness::Big].map(|order| {
             let mut pool = ConstantPool::new(order);
             let options = Options { fold_all: false, forward_args };
-            encode(&mut pool, &signature, &Devices::of(&signature), options).expect("every symbol has a number");
+            encode(&mut pool, &signature, &Devices::of(&signature), options)
+                .expect("every dimension variable has a number");
             if let Some(ret) = signature.ret() {
                 encode_result(&mut pool, &signature, ret).expect("the result has a kind");
             }
@@ -250,18 +251,18 @@ mod tests {
             ("f()", &[], &[]),
             ("f(x: int64, y: float64, b: bool, h: handle)", &[K::Signed, K::Float, K::Bool, K::Handle], &[]),
             ("f(x: uint8, y: float32)", &[K::Unsigned, K::Float], &[Narrow, Float32]),
-            ("f(n: int64, x: Tensor([n, 4], float32))", &[K::Signed, K::Tensor], &[IntSymbol, Symbol, Const]),
-            ("f(x: Tensor([n], float32), y: Tensor([2 * n], float32))", &[K::Tensor], &[Symbol, Expr]),
-            ("f(x: Tensor([n], float32)) -> Tensor([n + 1], float32)", &[K::Tensor], &[Symbol, ResultDim]),
-            ("f(x: Tensor([n], float32)) where n % 16 == 0", &[K::Tensor], &[Symbol, Constraint]),
+            ("f(n: int64, x: Tensor([n, 4], float32))", &[K::Signed, K::Tensor], &[IntVar, Var, Const]),
+            ("f(x: Tensor([n], float32), y: Tensor([2 * n], float32))", &[K::Tensor], &[Var, Expr]),
+            ("f(x: Tensor([n], float32)) -> Tensor([n + 1], float32)", &[K::Tensor], &[Var, ResultDim]),
+            ("f(x: Tensor([n], float32)) where n % 16 == 0", &[K::Tensor], &[Var, Constraint]),
             ("f(x: Optional[Tensor([4], float32)])", &[K::Optional, K::Tensor], &[Const]),
             (
                 "f(xs: Array[Tuple[str, Tensor([n], float32)]])",
                 &[K::Sequence, K::Tuple, K::Str, K::Tensor],
-                &[Elements, Symbol],
+                &[Elements, Var],
             ),
             ("f(m: Map[str, int8])", &[K::Map, K::Str, K::Signed], &[Elements, Narrow]),
-            ("f(s: Shape([n, 4]), t: Shape)", &[K::Shape], &[ShapeRank, Symbol, Const]),
+            ("f(s: Shape([n, 4]), t: Shape)", &[K::Shape], &[ShapeRank, Var, Const]),
             ("f(g: Function)", &[K::Object], &[ObjectIndex]),
             (r#"f(o: Object("my.Type"))"#, &[K::Object], &[ObjectKey]),
             (
@@ -316,11 +317,11 @@ mod tests {
         assert!(asked("f(x: int64)", true).has(Capability::ForwardArgs));
     }
 
-    /// The error about a symbol without a number names it, and no number is substituted.
+    /// The error about a variable without a number names it, and no number is substituted.
     #[test]
-    fn a_symbol_without_a_number_is_missing() {
-        let symbols = Symbols::new(vec!["n", "m"]);
-        assert_eq!(symbols.number("m"), Ok(1));
-        assert_eq!(symbols.number("k"), Err("the number of the symbol k".to_owned()));
+    fn a_var_without_a_number_is_missing() {
+        let vars = DimVars::new(vec!["n", "m"]);
+        assert_eq!(vars.number("m"), Ok(1));
+        assert_eq!(vars.number("k"), Err("the number of the dimension variable k".to_owned()));
     }
 }

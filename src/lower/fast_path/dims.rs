@@ -1,6 +1,6 @@
-//! Dimensions on the fast path: symbols are bound, compared or solved for; expressions are computed when needed.
+//! Dimensions on the fast path: variables are bound, compared or solved for; expressions are computed when needed.
 //!
-//! Symbols are bound in another order than the contract's. If all checks hold, the order makes no difference.
+//! Dimension variables are bound in another order than the contract's. If all checks hold, the order makes no difference.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -15,27 +15,27 @@ use crate::lower::plan::{Plan, solvable};
 use crate::lower::protocol::{self, TARGET};
 use crate::spec::{CompareOp, Constraint, Dim, DimOp};
 
-/// A dimension that waits until a symbol is bound.
+/// A dimension that waits until a variable is bound.
 struct Deferred {
     dim: Dim,
     got: Value,
     is_size: bool,
 }
 
-/// The symbols, shapes and deferred dimensions of a wrapper.
+/// The variables, shapes and deferred dimensions of a wrapper.
 pub(in crate::lower) struct Dims {
     bindings: Vec<Binding>,
-    /// The index of a symbol in the bindings, by its name.
+    /// The index of a variable in the bindings, by its name.
     places: HashMap<String, usize>,
     deferred: Vec<Deferred>,
     known: Vec<KnownShape>,
-    /// Whether symbols are spilled.
+    /// Whether variables are spilled.
     spills: bool,
-    /// Whether the binder has done all checks, so symbols have the values that it bound.
+    /// Whether the binder has done all checks, so variables have the values that it bound.
     bound: bool,
 }
 
-/// The symbols and shapes that are known at a point of the code.
+/// The variables and shapes that are known at a point of the code.
 pub(super) struct Mark {
     bindings: usize,
     known: usize,
@@ -48,12 +48,12 @@ impl Dims {
             places: HashMap::new(),
             deferred: Vec::new(),
             known: Vec::new(),
-            spills: plan.spills_symbols,
+            spills: plan.spills_vars,
             bound: plan.binds_first,
         }
     }
 
-    /// Loads the values of all symbols from the binder's bindings in its scratch memory. Each binding has `size` bytes.
+    /// Loads the values of all variables from the binder's bindings in its scratch memory. Each binding has `size` bytes.
     pub(in crate::lower) fn preload(&mut self, c: &mut Checks<'_, '_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
         let address = c.b.stack_addr(scratch);
         let first = protocol::bindings_offset(plan.passed);
@@ -78,7 +78,7 @@ impl Dims {
         Mark { bindings: self.bindings.len(), known: self.known.len() }
     }
 
-    /// Forgets the symbols and shapes learned since the mark.
+    /// Forgets the variables and shapes learned since the mark.
     pub(super) fn forget_since(&mut self, mark: Mark) {
         self.bindings.truncate(mark.bindings);
         self.places.retain(|_, place| *place < mark.bindings);
@@ -89,25 +89,25 @@ impl Dims {
         self.bindings.get(*self.places.get(name)?)
     }
 
-    /// A symbol's value, if it is bound.
+    /// A variable's value, if it is bound.
     fn value_of(&self, c: &mut Checks<'_, '_>, name: &str) -> Option<Value> {
         Some(self.binding(name)?.value.reload(c.b))
     }
 
-    /// Binds a symbol to a value.
+    /// Binds a variable to a value.
     pub(super) fn bind(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value, is_size: bool) {
         let value = if self.spills { Saved::spill(c.b, value) } else { Saved::Value(value) };
         self.push_binding(name, value, is_size);
     }
 
-    /// Binds a symbol to the value of an integer parameter, unless the binder has compared the two.
+    /// Binds a variable to the value of an integer parameter, unless the binder has compared the two.
     pub(super) fn bind_param(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value) {
         if !self.bound {
             self.bind(c, name, value, false);
         }
     }
 
-    /// Compares a size or stride with a constant or a bound symbol; otherwise binds the symbol. A size must not be
+    /// Compares a size or stride with a constant or a bound variable; otherwise binds the variable. A size must not be
     /// negative; this is tested unless it equals a value that is known not to be.
     pub(super) fn match_dim(&mut self, c: &mut Checks<'_, '_>, dim: &Dim, got: Value, is_size: bool) {
         let vouched = match dim {
@@ -116,7 +116,7 @@ impl Dims {
                 c.require_equal(got, expected);
                 true
             }
-            Dim::Symbol(name) => match self.binding(name) {
+            Dim::Var(name) => match self.binding(name) {
                 Some(binding) => {
                     let value = binding.value.reload(c.b);
                     c.require_equal(value, got);
@@ -142,10 +142,10 @@ impl Dims {
         }
     }
 
-    /// The unbound symbols of an expression, without duplicates.
+    /// The unbound variables of an expression, without duplicates.
     fn unknown<'d>(&self, dim: &'d Dim) -> Vec<&'d str> {
         let mut unknown = Vec::new();
-        dim.for_each_symbol(&mut |name| {
+        dim.for_each_var(&mut |name| {
             if self.binding(name).is_none() && !unknown.contains(&name) {
                 unknown.push(name);
             }
@@ -176,11 +176,11 @@ impl Dims {
     }
 
     /// Resolves the deferred dimensions, in passes from the first to the last. The binder has resolved those that this
-    /// can't. A dimension is revisited only when at most one of its symbols is unbound, so a long chain takes linear
+    /// can't. A dimension is revisited only when at most one of its variables is unbound, so a long chain takes linear
     /// time in any order.
     pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_, '_>) {
         let deferred = std::mem::take(&mut self.deferred);
-        // for each dimension, its number of unbound symbols; for each unbound symbol, the dimensions that contain it
+        // for each dimension, its number of unbound variables; for each unbound variable, the dimensions that contain it
         let mut missing = Vec::with_capacity(deferred.len());
         let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
         for (number, Deferred { dim, .. }) in deferred.iter().enumerate() {
@@ -210,7 +210,7 @@ impl Dims {
         }
     }
 
-    /// The value of an expression, with the condition that no step overflows; `None` if a symbol is unbound. `target`
+    /// The value of an expression, with the condition that no step overflows; `None` if a variable is unbound. `target`
     /// is the start value of a solved expression.
     pub(in crate::lower) fn compute(&self, c: &mut Checks<'_, '_>, dim: &Dim, target: Option<Value>) -> Option<Value> {
         lower_dim(&mut CheckedCode { dims: self, c, target }, dim)
@@ -235,10 +235,10 @@ impl Dims {
         c.require(holds);
     }
 
-    /// The value to use for a size that has been [matched](Self::match_dim): its symbol's value, so the size itself
+    /// The value to use for a size that has been [matched](Self::match_dim): its variable's value, so the size itself
     /// need not stay live.
     pub(super) fn matched(&self, dim: &Dim, got: Value) -> Value {
-        let Dim::Symbol(name) = dim else { return got };
+        let Dim::Var(name) = dim else { return got };
         match self.binding(name).map(|bound| bound.value) {
             Some(Saved::Value(value)) => value,
             _ => got,
@@ -263,11 +263,11 @@ impl Dims {
         &mut self.known[number]
     }
 
-    /// A symbol's value for the kernel.
-    pub(in crate::lower) fn symbol(&self, c: &mut Checks<'_, '_>, name: &str) -> Value {
+    /// A variable's value for the kernel.
+    pub(in crate::lower) fn var(&self, c: &mut Checks<'_, '_>, name: &str) -> Value {
         match self.value_of(c, name) {
             Some(value) => value,
-            None => c.missing(format!("the value of symbol `{name}`"), Type::I64),
+            None => c.missing(format!("the value of dimension variable `{name}`"), Type::I64),
         }
     }
 }
@@ -284,7 +284,7 @@ impl DimCode for CheckedCode<'_, '_, '_, '_> {
         self.c.b.i64(value)
     }
 
-    fn symbol(&mut self, name: &str) -> Option<Value> {
+    fn var(&mut self, name: &str) -> Option<Value> {
         match name {
             TARGET => self.target,
             name => self.dims.value_of(self.c, name),

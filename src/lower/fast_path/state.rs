@@ -1,4 +1,4 @@
-//! What a wrapper under construction knows about values: symbols, shapes, devices.
+//! What a wrapper under construction knows about values: variables, shapes, devices.
 
 use crate::ir::{FunctionBuilder, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields;
@@ -37,10 +37,10 @@ impl Saved {
     }
 }
 
-/// The value of a symbol.
+/// The value of a variable.
 pub(super) struct Binding {
     pub value: Saved,
-    /// Whether a size has bound the symbol, so it isn't negative. A stride may be negative.
+    /// Whether a size has bound the variable, so it isn't negative. A stride may be negative.
     pub is_size: bool,
 }
 

@@ -41,7 +41,7 @@ type Extents = (Vec<Value>, Vec<Value>);
 /// Two blocks of numbers that must be equal: their addresses, and the number of entries.
 type Same = (Value, Value, usize);
 
-/// Checks tensor arguments, binds their symbols, and returns the kernel's values for each. Does each kind of check for
+/// Checks tensor arguments, binds their variables, and returns the kernel's values for each. Does each kind of check for
 /// all of them together, in an order that needs few registers.
 pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
     let c = &mut cx.checks;
@@ -170,47 +170,47 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// Checks sizes and strides, and binds their symbols. Even if nothing is compared with them, sizes have to fit and
+    /// Checks sizes and strides, and binds their variables. Even if nothing is compared with them, sizes have to fit and
     /// strides must not be NULL. Comparisons as blocks are left to the caller, in `same`.
     fn extents(&self, cx: &mut Context<'_, '_, '_>, same: &mut Vec<Same>) -> Extents {
-        let Context { checks: c, dims: symbols, plan, .. } = cx;
+        let Context { checks: c, dims: vars, plan, .. } = cx;
         let dims = self.ty.shape.dims().unwrap_or_default();
         if dims.is_empty() {
             return (Vec::new(), Vec::new());
         }
         let (shape, strides) = (self.load(c, Type::Ptr, SHAPE), self.load(c, Type::Ptr, STRIDES));
         c.require_all_non_null(&[shape, strides]);
-        let known = match symbols.find(dims) {
+        let known = match vars.find(dims) {
             // compare as a block if that takes less code than one by one
             Some(known) if dims.len() >= BLOCK_RANK => {
-                same.push((symbols.known(known).shape, shape, dims.len()));
+                same.push((vars.known(known).shape, shape, dims.len()));
                 known
             }
             known => {
-                let sizes = self.sizes(c, symbols, shape);
-                known.unwrap_or_else(|| symbols.remember(c, dims, sizes, shape))
+                let sizes = self.sizes(c, vars, shape);
+                known.unwrap_or_else(|| vars.remember(c, dims, sizes, shape))
             }
         };
-        match (&self.ty.layout, symbols.known(known).strides) {
+        match (&self.ty.layout, vars.known(known).strides) {
             (Layout::Contiguous, Some(others)) if dims.len() >= BLOCK_RANK => same.push((others, strides, dims.len())),
             (Layout::Contiguous, _) => {
                 for d in 0..dims.len() {
                     let stride = number(c, strides, d);
-                    c.require_equal(symbols.known(known).compact[d], stride);
+                    c.require_equal(vars.known(known).compact[d], stride);
                 }
-                symbols.known(known).strides = Some(strides);
+                vars.known(known).strides = Some(strides);
             }
             (Layout::Strides(wanted), _) => {
                 for (d, dim) in wanted.iter().enumerate() {
                     let stride = number(c, strides, d);
-                    symbols.match_dim(c, dim, stride, false);
+                    vars.match_dim(c, dim, stride, false);
                 }
             }
             (Layout::Any, _) => {}
         }
-        let sizes = symbols.known(known).sizes.clone();
+        let sizes = vars.known(known).sizes.clone();
         let strides = match self.ty.layout {
-            Layout::Contiguous => symbols.known(known).compact.clone(),
+            Layout::Contiguous => vars.known(known).compact.clone(),
             _ if plan.convention.form(self.ty) == TensorForm::MemRef => {
                 (0..dims.len()).map(|d| number(c, strides, d)).collect()
             }
@@ -220,12 +220,12 @@ impl<'a> Tensor<'a> {
     }
 
     /// Matches each size separately.
-    fn sizes(&self, c: &mut Checks<'_, '_>, symbols: &mut Dims, shape: Value) -> Vec<Value> {
+    fn sizes(&self, c: &mut Checks<'_, '_>, vars: &mut Dims, shape: Value) -> Vec<Value> {
         let dims = self.ty.shape.dims().unwrap_or_default();
         let matched = dims.iter().enumerate().map(|(d, dim)| {
             let size = number(c, shape, d);
-            symbols.match_dim(c, dim, size, true);
-            symbols.matched(dim, size)
+            vars.match_dim(c, dim, size, true);
+            vars.matched(dim, size)
         });
         matched.collect()
     }

@@ -56,7 +56,7 @@ impl Emitter<'_, '_> {
         let flag = |stated: bool, id: i64| stated.then_some((id, 1));
         let numbers = [
             flag(launch.flags().cooperative, attribute::COOPERATIVE),
-            flag(launch.flags().programmatic, attribute::PROGRAMMATIC),
+            flag(launch.flags().programmatic_dependent_launch, attribute::PROGRAMMATIC),
             launch.stated_priority().map(|priority| (attribute::PRIORITY, i64::from(priority))),
         ];
         let numbers: Vec<_> = numbers.into_iter().flatten().collect();

@@ -2,7 +2,7 @@
 
 use super::super::args::{self, Values};
 use super::super::device_api::{Failures, LaunchForm, Launchable, Texts};
-use super::super::unit::Pool;
+use super::super::unit::ModulePool;
 use super::blocks::Blocks;
 use super::scratch::Memory;
 use crate::ir::{Block, FunctionBuilder, Value};
@@ -78,7 +78,7 @@ impl<'e, 'm> Emitter<'e, 'm> {
     /// A launch that continues in the block `done`, or after an error in the block `failed`.
     pub(super) fn new(
         b: &'e mut FunctionBuilder<'m>,
-        pool: &'e mut Pool,
+        pool: &'e mut ModulePool,
         prepared: &'e Prepared<'e>,
         inputs: &'e Inputs<'e>,
         [done, failed]: [Block; 2],

@@ -1,4 +1,4 @@
-//! Extents of launches: expressions over the symbols and integers of a call, with their limits.
+//! Extents of launches: expressions over the variables and integers of a call, with their limits.
 
 use super::super::device_api::MOST_THREADS_OF_BLOCK;
 use super::emitter::Emitter;
@@ -80,7 +80,10 @@ impl Emitter<'_, '_> {
     pub(super) fn refuse_unless_at_most(&mut self, bytes: Value, most: Value) {
         let holds = self.values.b.icmp(IntCC::ULe, bytes, most);
         let behind = [
-            Piece::Text(&format!(" ({}), expected at most ", self.values.shown(self.prepared.launch.shared_bytes()))),
+            Piece::Text(&format!(
+                " ({}), expected at most ",
+                self.values.shown(self.prepared.launch.shared_memory_bytes())
+            )),
             Piece::Value(Directive::Number, 2),
             Piece::Text(" bytes on this device"),
         ];

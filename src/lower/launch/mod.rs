@@ -24,7 +24,7 @@ use super::device_api::{
 use super::launch_description::NotedLaunches;
 use super::once::Handles;
 use super::protocol::{Piece, helpers};
-use super::unit::Pool;
+use super::unit::ModulePool;
 use crate::ir::{Block, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use crate::spec::{KernelArg, Signature};
 use tvm_ffi_runtime::abi::DLDeviceType;
@@ -39,9 +39,9 @@ pub(super) use spec::LaunchSpec;
 use spec::LaunchedCode;
 
 /// The parts of a module under construction that kernels are added to.
-pub(super) struct Into<'u> {
+pub(super) struct ModuleParts<'u> {
     pub module: &'u mut Module,
-    pub pool: &'u mut Pool,
+    pub pool: &'u mut ModulePool,
     pub drivers: &'u mut Drivers,
     pub handles: &'u mut Handles,
     /// The prefix of a system library's symbols.
@@ -52,7 +52,7 @@ pub(super) struct Into<'u> {
 
 /// Adds a kernel to a module. `called` is the printed signature.
 pub(super) fn prepare<'a>(
-    mut into: Into<'_>,
+    mut into: ModuleParts<'_>,
     spec: &'a LaunchSpec,
     signature: &'a Signature,
     called: &str,
@@ -64,7 +64,7 @@ pub(super) fn prepare<'a>(
     let text = format!("Cannot launch kernel `{}` when calling: `{called}`", spec.launch.entry());
     let (code, caller) = match &spec.code {
         LaunchedCode::Blocks(function) => {
-            let Into { module, pool, handles, prefix, .. } = &mut into;
+            let ModuleParts { module, pool, handles, prefix, .. } = &mut into;
             let source = blocks::source(module);
             let threads = handles.state(module, prefix, source, &mut pool.constants, pool.data);
             let called = pool.constants.text(called);
@@ -82,13 +82,13 @@ pub(super) fn prepare<'a>(
 /// Adds a kernel to a module, with the strings of its errors. `params` are the sizes in bytes of the parameters that
 /// are passed, if they are compared with the driver's.
 fn add(
-    into: &mut Into<'_>,
+    into: &mut ModuleParts<'_>,
     spec: &LaunchSpec,
     api: &'static Api,
     params: Option<Vec<u32>>,
     text: &str,
 ) -> (Launchable, Texts) {
-    let Into { module, pool, drivers, .. } = into;
+    let ModuleParts { module, pool, drivers, .. } = into;
     let (launch, images) = (&spec.launch, spec.device_images());
     let args = launch.stated_args().unwrap_or_default();
     let to_launch = KernelToLaunch {
@@ -116,7 +116,7 @@ pub(super) struct FirstUses {
 
 /// Adds the kernels of launches to a module, for a function that does their first-use work. `specs` has at least one
 /// launch; all use one API.
-pub(super) fn first_uses(mut into: Into<'_>, specs: &[Arc<LaunchSpec>], called: &str) -> Option<FirstUses> {
+pub(super) fn first_uses(mut into: ModuleParts<'_>, specs: &[Arc<LaunchSpec>], called: &str) -> Option<FirstUses> {
     let api = specs.first()?.api()?;
     let caller =
         |spec: &LaunchSpec| format!("Cannot prepare kernel `{}` when calling: `{called}`", spec.launch.entry());
@@ -128,7 +128,7 @@ pub(super) fn first_uses(mut into: Into<'_>, specs: &[Arc<LaunchSpec>], called: 
 /// or 0.
 pub(super) fn emit_first_uses(
     b: &mut FunctionBuilder<'_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     uses: &FirstUses,
     [kind, number]: [Value; 2],
 ) -> Value {
@@ -184,7 +184,7 @@ pub(super) struct Failure {
 /// Emits a launch; the code continues after it if it succeeds. Fails if a value is missing; the error names it.
 pub(super) fn emit(
     b: &mut FunctionBuilder<'_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     prepared: &Prepared<'_>,
     inputs: &Inputs<'_>,
 ) -> Result<Failure, String> {
@@ -224,8 +224,8 @@ impl Emitter<'_, '_> {
         self.cluster_divides(&grid, &cluster);
         let preferred = self.extents("preferred_cluster", launch.preferred_cluster_extents());
         self.limit("preferred_cluster", &preferred, launch.preferred_cluster_extents(), 1, &MOST_BLOCKS);
-        let shared = self.extents("shared", std::slice::from_ref(launch.shared_bytes()));
-        self.limit("shared", &shared, std::slice::from_ref(launch.shared_bytes()), 0, &[i64::from(i32::MAX)]);
+        let shared = self.extents("shared", std::slice::from_ref(launch.shared_memory_bytes()));
+        self.limit("shared", &shared, std::slice::from_ref(launch.shared_memory_bytes()), 0, &[i64::from(i32::MAX)]);
         match self.prepared.code {
             PreparedCode::Device(code) => self.launch_on_device(code, [&grid, &block, &cluster, &preferred, &shared]),
             PreparedCode::Blocks(blocks) => {
@@ -258,7 +258,7 @@ impl Emitter<'_, '_> {
         let [handle, stream] = launchable.handle(self.values.b, device, (stream, reload), failures);
         let [.., shared] = extents;
         if let (Some(bytes), None) = (shared.first(), self.values.b.as_int_const(shared[0])) {
-            let most = launchable.most_shared(self.values.b, device);
+            let most = launchable.max_shared_memory(self.values.b, device);
             self.refuse_unless_at_most(*bytes, most);
         }
         let params = early.unwrap_or_else(|| self.params());

@@ -6,7 +6,7 @@ use crate::lower::args::{Laid, Stores};
 use crate::spec::KernelArg;
 
 /// The location of a parameter.
-enum Place {
+enum ParamLocation {
     /// An offset in the block of parameters.
     Offset(u32),
     /// An address outside of it.
@@ -22,7 +22,7 @@ impl Emitter<'_, '_> {
             let at = size.next_multiple_of(laid.align);
             size = at + laid.bytes;
             stores.extend(laid.stores.into_iter().map(|(offset, value)| (at + offset, value)));
-            Place::Offset(at)
+            ParamLocation::Offset(at)
         };
         let mut places = Vec::new();
         match launch.stated_args() {
@@ -34,7 +34,7 @@ impl Emitter<'_, '_> {
             Some(args) => {
                 for arg in args {
                     places.push(match arg {
-                        KernelArg::TensorMap(map) => Place::Address(self.tensor_map(map)),
+                        KernelArg::TensorMap(map) => ParamLocation::Address(self.tensor_map(map)),
                         _ => {
                             let memory = &mut self.memory;
                             place(
@@ -55,9 +55,9 @@ impl Emitter<'_, '_> {
         let pointers = self.values.b.stack_addr(slot);
         for (i, place) in (0..).zip(places) {
             let address = match place {
-                Place::Offset(0) => block,
-                Place::Offset(at) => self.values.b.ptr_add_imm(block, i64::from(at)),
-                Place::Address(address) => address,
+                ParamLocation::Offset(0) => block,
+                ParamLocation::Offset(at) => self.values.b.ptr_add_imm(block, i64::from(at)),
+                ParamLocation::Address(address) => address,
             };
             self.values.b.store(address, pointers, 8 * i, MemFlags::ALIGNED);
         }

@@ -95,7 +95,10 @@ impl Sequence<'_> {
         self.extents_and_params(f, Some(api))?;
         writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?;
         let flags = launch.flags();
-        let stated = [(flags.cooperative, "cooperative"), (flags.programmatic, "programmatic")];
+        let stated = [
+            (flags.cooperative, "cooperative"),
+            (flags.programmatic_dependent_launch, "programmatic_dependent_launch"),
+        ];
         let mut attributes: Vec<String> =
             stated.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect();
         attributes.extend(launch.stated_priority().map(|priority| format!("priority={priority}")));
@@ -132,8 +135,8 @@ impl Sequence<'_> {
             writeln!(f, "    each divides that of the grid")?;
         }
         extents(f, "preferred_cluster", launch.preferred_cluster_extents(), 1, None)?;
-        if *launch.shared_bytes() != Dim::Const(0) {
-            writeln!(f, "  shared = {} bytes of dynamic shared memory", launch.shared_bytes())?;
+        if *launch.shared_memory_bytes() != Dim::Const(0) {
+            writeln!(f, "  shared = {} bytes of dynamic shared memory", launch.shared_memory_bytes())?;
         }
         self.params(f, api)
     }

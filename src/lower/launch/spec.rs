@@ -87,7 +87,7 @@ impl LaunchSpec {
 
     /// The shared memory of the kernel's launches. The static part is known if all images state the same.
     pub(super) fn shared(&self) -> Shared {
-        let bytes = self.launch.shared_bytes().eval(&|_| None);
+        let bytes = self.launch.shared_memory_bytes().eval(&|_| None);
         let mut told = self.images().iter().map(|image| image.static_shared_of(self.launch.entry()));
         let first = told.next().flatten();
         Shared {
@@ -198,7 +198,7 @@ impl Check<'_> {
             (!launch.cluster_extents().is_empty(), "cluster"),
             (!launch.preferred_cluster_extents().is_empty(), "preferred_cluster"),
             (flags.cooperative, "cooperative"),
-            (*launch.shared_bytes() != Dim::Const(0), "shared"),
+            (*launch.shared_memory_bytes() != Dim::Const(0), "shared"),
         ];
         for (_, name) in stated.into_iter().filter(|(is, _)| *is) {
             self.problem(format!("states {name}, which launches on the CPU don't have"));
@@ -241,7 +241,7 @@ impl Check<'_> {
                 self.problem(format!("has a {what} of {} extents, expected 1 to 3", extents.len()));
             }
             for (number, (extent, most)) in extents.iter().zip(most).enumerate() {
-                self.args.symbols(&format!("{what}[{number}]"), extent);
+                self.args.vars(&format!("{what}[{number}]"), extent);
                 match extent.eval(&|_| None) {
                     Some(value) if !(least..=most).contains(&value) => {
                         self.problem(format!("has {what}[{number}] = {value}, expected {least} to {most}"));
@@ -269,8 +269,9 @@ impl Check<'_> {
                 ));
             }
         }
-        self.args.symbols("shared", launch.shared_bytes());
-        if let Some(bytes) = launch.shared_bytes().eval(&|_| None).filter(|bytes| *bytes < 0 || *bytes > 1 << 20) {
+        self.args.vars("shared", launch.shared_memory_bytes());
+        if let Some(bytes) = launch.shared_memory_bytes().eval(&|_| None).filter(|bytes| *bytes < 0 || *bytes > 1 << 20)
+        {
             self.problem(format!("has shared = {bytes}, expected 0 to {} bytes", 1 << 20));
         }
     }
@@ -309,8 +310,8 @@ impl Check<'_> {
         {
             self.problem(format!("is made for clusters of {required:?} blocks in {}, got {cluster:?}", shown(image)));
         }
-        let most = target.and_then(GpuTarget::most_shared);
-        if let (Some(most), Some(dynamic)) = (most, launch.shared_bytes().eval(&|_| None)) {
+        let most = target.and_then(GpuTarget::max_shared_memory);
+        if let (Some(most), Some(dynamic)) = (most, launch.shared_memory_bytes().eval(&|_| None)) {
             let total = i64::from(entry.static_shared).saturating_add(dynamic);
             if total > i64::from(most) {
                 self.problem(format!(
@@ -335,11 +336,11 @@ impl Check<'_> {
                 shown(image)
             ));
         }
-        if *self.launch.shared_bytes() != Dim::Const(0) {
+        if *self.launch.shared_memory_bytes() != Dim::Const(0) {
             self.problem(format!(
-                "is of a tile kernel in {}, whose shared memory the driver sets: expected shared=0, got {}",
+                "is of a tile kernel in {}, whose shared memory the driver sets: expected shared_memory=0, got {}",
                 shown(image),
-                self.launch.shared_bytes()
+                self.launch.shared_memory_bytes()
             ));
         }
     }

@@ -41,13 +41,13 @@ capabilities! {
     ResultDim,
     /// Elements of containers are checked.
     Elements,
-    /// Dimensions that are numbers; symbols; expressions.
+    /// Dimensions that are numbers; variables; expressions.
     Const,
-    Symbol,
+    Var,
     Expr,
-    /// Integers of fewer than 64 bits; integers that are symbols; floats of fewer bits.
+    /// Integers of fewer than 64 bits; integers that are variables; floats of fewer bits.
     Narrow,
-    IntSymbol,
+    IntVar,
     Float32,
     /// A shape's length is stated.
     ShapeRank,

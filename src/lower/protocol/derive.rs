@@ -96,7 +96,7 @@ impl Walk<'_> {
             TypeKind::Signed | TypeKind::Unsigned => {
                 let int: ScalarDescriptor = self.pool.read(offset)?;
                 self.found.add_if(int.unused_bits != 0, Capability::Narrow);
-                self.found.add_if(int.has_symbol != 0, Capability::IntSymbol);
+                self.found.add_if(int.has_var != 0, Capability::IntVar);
             }
             TypeKind::Float => {
                 let float: ScalarDescriptor = self.pool.read(offset)?;
@@ -178,7 +178,7 @@ impl Walk<'_> {
             let dim: DimDescriptor = self.pool.read(first + number * DimDescriptor::SIZE as u32)?;
             self.found.add(match DimKind::of_number(dim.kind)? {
                 DimKind::Const => Capability::Const,
-                DimKind::Symbol => Capability::Symbol,
+                DimKind::Var => Capability::Var,
                 DimKind::Expr => Capability::Expr,
             });
             Ok(())

@@ -29,8 +29,8 @@ descriptors! {
         params: u16,
         /// The number of arguments that a call can't omit.
         least: u16,
-        /// Number of symbols.
-        symbols: u16,
+        /// Number of variables.
+        vars: u16,
         /// The max number of deferred dimensions.
         deferred: u16,
         /// Number of device slots.
@@ -79,14 +79,14 @@ descriptors! {
         expected: u32,
     }
 
-    /// A scalar. It is followed by an [`IntRange`] if the integer is narrow or a symbol, then by a [`SymbolDim`] if it
-    /// is a symbol.
+    /// A scalar. It is followed by an [`IntRange`] if the integer is narrow or a variable, then by a [`VarDim`] if it
+    /// is a variable.
     ScalarDescriptor {
         kind: u8,
         /// 64 minus its width in bits.
         unused_bits: u8,
-        /// Nonzero for an integer that is a symbol.
-        has_symbol: u8,
+        /// Nonzero for an integer that is a variable.
+        has_var: u8,
         unused: [u8; 1],
         expected: u32,
     }
@@ -197,11 +197,11 @@ descriptors! {
         value: SplitI64,
     }
 
-    /// A size or stride that is a symbol.
-    SymbolDim {
+    /// A size or stride that is a variable.
+    VarDim {
         kind: u32,
-        /// The symbol's number.
-        symbol: u32,
+        /// The variable's number.
+        var: u32,
         name: u32,
     }
 
@@ -213,26 +213,26 @@ descriptors! {
         unused: [u8; 4],
     }
 
-    /// An expression, followed by a [`TermDescriptor`] for each symbol in it.
+    /// An expression, followed by a [`TermDescriptor`] for each variable in it.
     ExprDescriptor {
         text: u32,
         /// The code that computes it.
         code: u32,
-        /// Number of symbols.
+        /// Number of variables.
         terms: u32,
     }
 
-    /// A symbol in an expression.
+    /// A variable in an expression.
     TermDescriptor {
-        symbol: u32,
+        var: u32,
         name: u32,
-        /// The code that computes the symbol from the expression's value; 0 if the expression can't be solved for it.
+        /// The code that computes the variable from the expression's value; 0 if the expression can't be solved for it.
         solve: u32,
     }
 
     /// A constraint.
     ConstraintDescriptor {
-        /// An [`ExprDescriptor`] with the string and the symbols of both sides, and the code of the left side.
+        /// An [`ExprDescriptor`] with the string and the variables of both sides, and the code of the left side.
         expr: u32,
         /// The code of the right side.
         right: u32,
@@ -283,9 +283,9 @@ begin_alike!(TypeDescriptor, kind: ScalarDescriptor ConstantDescriptor ShapeDesc
 begin_alike!(TypeDescriptor, kind: OptionalDescriptor TupleDescriptor SequenceDescriptor MapDescriptor TensorDescriptor);
 begin_alike!(TypeDescriptor, expected: ScalarDescriptor ConstantDescriptor ShapeDescriptor ObjectDescriptor);
 begin_alike!(TypeDescriptor, expected: OptionalDescriptor TupleDescriptor SequenceDescriptor MapDescriptor TensorDescriptor);
-begin_alike!(DimDescriptor, kind: ConstantDim SymbolDim ExprDim);
+begin_alike!(DimDescriptor, kind: ConstantDim VarDim ExprDim);
 const _: () = assert!(ConstantDim::SIZE == DimDescriptor::SIZE);
-const _: () = assert!(SymbolDim::SIZE == DimDescriptor::SIZE && ExprDim::SIZE == DimDescriptor::SIZE);
+const _: () = assert!(VarDim::SIZE == DimDescriptor::SIZE && ExprDim::SIZE == DimDescriptor::SIZE);
 
 /// A tensor's device id if any device is accepted.
 pub(in crate::lower) const ANY_ID: i32 = -1;
@@ -380,7 +380,7 @@ kinds! {
     /// Kinds of dimensions.
     DimKind {
         Const,
-        Symbol,
+        Var,
         Expr,
     }
 

@@ -7,8 +7,8 @@ pub(in crate::lower) enum Opcode {
     End,
     /// Pushes the number in the two words that follow.
     Const,
-    /// Pushes the value of the symbol with the number in the word that follows.
-    Symbol,
+    /// Pushes the value of the variable with the number in the word that follows.
+    Var,
     /// Pushes the value that the expression must have.
     Target,
     Add,
@@ -23,7 +23,7 @@ pub(in crate::lower) enum Opcode {
 
 impl Opcode {
     /// The max stack depth. Expressions have a depth of at most [`MAX_DIM_DEPTH`](crate::spec::MAX_DIM_DEPTH), and at
-    /// most twice that when solved for a symbol.
+    /// most twice that when solved for a variable.
     pub(in crate::lower) const STACK: u32 = 2 * crate::spec::MAX_DIM_DEPTH as u32 + 2;
 }
 

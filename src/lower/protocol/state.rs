@@ -52,11 +52,11 @@ pub(in crate::lower) enum StepKind {
     Key,
 }
 
-/// The binding of a symbol or of a device slot.
+/// The binding of a variable or of a device slot.
 #[repr(C)]
 pub(in crate::lower) struct Binding {
     pub value: i64,
-    /// The source of the value. Its name is NULL if the symbol has no value.
+    /// The source of the value. Its name is NULL if the variable has no value.
     pub path: Path,
 }
 
@@ -108,13 +108,13 @@ pub(in crate::lower) enum Field {
     Calling,
     /// The address of the present path.
     Path,
-    /// The address of the path that bound a symbol or a device slot.
+    /// The address of the path that bound a variable or a device slot.
     Origin,
-    /// A symbol's name.
-    Symbol,
+    /// A variable's name.
+    Var,
     /// The wrapper's constant pool.
     Pool,
-    /// The bindings of device slots, after those of symbols.
+    /// The bindings of device slots, after those of variables.
     DeviceBindings,
     /// Free scratch memory.
     Memory,
@@ -156,7 +156,7 @@ const _: () = assert!(8 * BEHIND_PATH == PATH as isize + path_size(MAX_CONTAINER
 /// Bytes of the state.
 pub(in crate::lower) const SIZE: i64 = 8 * (Field::Accepted as i64 + 1);
 
-/// Where the bindings of symbols begin in the scratch memory: after the arguments and `bind`'s state.
+/// Where the bindings of variables begin in the scratch memory: after the arguments and `bind`'s state.
 pub(in crate::lower) const fn bindings_offset(params: usize) -> i64 {
     params as i64 * ANY_SIZE as i64 + SIZE
 }

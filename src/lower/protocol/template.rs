@@ -37,10 +37,10 @@ pub(in crate::lower) enum Directive {
     NumberedDevice,
     /// Characters in quotes; the next field is their number in bytes.
     Quoted,
-    /// The symbols of the [expression](super::descriptor::ExprDescriptor) at this address that have a value. Each is
+    /// The variables of the [expression](super::descriptor::ExprDescriptor) at this address that have a value. Each is
     /// printed with its value and path.
     Bindings,
-    /// The symbols of the expression that have no value.
+    /// The variables of the expression that have no value.
     Unknown,
     /// The string after the byte. It begins with a byte that no other string begins with.
     Text,
@@ -127,7 +127,7 @@ impl Directive {
         }
     }
 
-    /// The max number of C strings that it prints, not counting lists of symbols and steps into containers.
+    /// The max number of C strings that it prints, not counting lists of variables and steps into containers.
     pub(in crate::lower) const fn strings(self) -> usize {
         match self {
             // `code 99, 8 bits, x4`
@@ -172,7 +172,7 @@ pub(in crate::lower) enum Piece<'a> {
 pub(in crate::lower) const SHARED: [&str; 6] =
     ["ValueError", "TypeError", "Mismatched ", " on argument #", ", got ", "type of "];
 
-/// The max number of C strings that a template prints, not counting lists of symbols and steps into containers.
+/// The max number of C strings that a template prints, not counting lists of variables and steps into containers.
 /// [`report`](crate::lower::binder::report) reserves room for them.
 pub(in crate::lower) const MAX_STRINGS: usize = 40;
 

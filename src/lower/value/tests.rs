@@ -64,7 +64,7 @@ thread_local! {
     static SEEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads words that the function has written; words after those of the values are the symbols that it bound.
+/// Reads words that the function has written; words after those of the values are the variables that it bound.
 extern "C" fn see(words: *const u64, count: i64) {
     // SAFETY: the function has written `count` words at `words`.
     let mut words = unsafe { std::slice::from_raw_parts(words, count as usize) }.iter().copied();
@@ -112,9 +112,9 @@ extern "C" fn see(words: *const u64, count: i64) {
             }
         });
     }
-    let symbols: Vec<_> = std::iter::from_fn(next).map(|symbol| symbol as i64).collect();
-    if !symbols.is_empty() {
-        seen.push(format!("symbols {symbols:?}"));
+    let vars: Vec<_> = std::iter::from_fn(next).map(|var| var as i64).collect();
+    if !vars.is_empty() {
+        seen.push(format!("dimension variables {vars:?}"));
     }
     SEEN.set(seen);
 }
@@ -161,7 +161,7 @@ fn module(types: &[ParamType]) -> Result<VerifiedModule, String> {
         let code = b.binary(crate::ir::BinaryOp::Add, code, refused);
         b.ret(Some(code));
     })?;
-    let all: Vec<_> = taken.flat().copied().chain(taken.symbols.iter().map(|bound| bound.value)).collect();
+    let all: Vec<_> = taken.flat().copied().chain(taken.vars.iter().map(|bound| bound.value)).collect();
     let words = b.slot(8 * all.len().max(1) as u32, 8);
     let words = b.stack_addr(words);
     for (i, value) in (0..).zip(&all) {
@@ -335,16 +335,16 @@ fn captured_values_are_numbered() {
 #[test]
 fn structures_are_taken_apart() {
     check("Tensor([n, m], float32)", &[tensor(&[3, 4])], Ok("0.5"));
-    check("Tensor([n, k], float32)", &[tensor(&[3, 9])], Ok("0.5; symbols [9]"));
-    check("Tensor([2 * k, j], float32)", &[tensor(&[6, 2])], Ok("0.5; symbols [3, 2]"));
+    check("Tensor([n, k], float32)", &[tensor(&[3, 9])], Ok("0.5; dimension variables [9]"));
+    check("Tensor([2 * k, j], float32)", &[tensor(&[6, 2])], Ok("0.5; dimension variables [3, 2]"));
     check("Tensor([...], float32)", &[tensor(&[2, 3])], Ok("[2, 3] [3, 1] 0.5"));
-    check("Optional[Tensor([k], float32)]", &[().into()], Ok("nothing; symbols [0]"));
-    check("Optional[Tensor([k], float32)]", &[tensor(&[2])], Ok("0.5; symbols [2]"));
+    check("Optional[Tensor([k], float32)]", &[().into()], Ok("nothing; dimension variables [0]"));
+    check("Optional[Tensor([k], float32)]", &[tensor(&[2])], Ok("0.5; dimension variables [2]"));
     check("Optional[int64]", &[().into()], Ok("0x0; 0x0"));
     check("Optional[int64]", &[5i64.into()], Ok("0x1; 0x5"));
     check("Shape", &[Shape::new(&[2, 3]).into()], Ok("[2, 3]"));
     let list: Any = <List>::from_iter([2i64, 3]).into();
-    check("Shape([2, k])", &[list], Ok("[2, 3]; symbols [3]"));
+    check("Shape([2, k])", &[list], Ok("[2, 3]; dimension variables [3]"));
     let tuple: Any = <Array>::from_iter([Any::from(1i64), "abc".into(), tensor(&[3])]).into();
     check("Tuple[float64, str, Tensor([n], float32)]", &[tuple], Ok("0x3ff0000000000000; \"abc\"; 0.5"));
     let array: Any = <Array>::from_iter([1i64, 2]).into();
@@ -352,7 +352,7 @@ fn structures_are_taken_apart() {
     check(
         "int64; Tensor([k], float32); str",
         &[1i64.into(), tensor(&[2]), "x".into()],
-        Ok("0x1; 0.5; \"x\"; symbols [2]"),
+        Ok("0x1; 0.5; \"x\"; dimension variables [2]"),
     );
 }
 
@@ -379,7 +379,7 @@ fn borrowed_forms_are_taken_too() {
     };
     let raw = [any(TypeIndex::DL_TENSOR_PTR, (&raw const tensor).expose_provenance() as u64)];
     assert_eq!(run("Tensor([...], float32)", &raw).as_deref(), Ok("[2, 1] [1, 1] 4.5"));
-    assert_eq!(run("Tensor([k, 1], float32)", &raw).as_deref(), Ok("4.5; symbols [2]"));
+    assert_eq!(run("Tensor([k, 1], float32)", &raw).as_deref(), Ok("4.5; dimension variables [2]"));
 }
 
 /// These errors are reported as errors in a body.

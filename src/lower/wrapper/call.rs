@@ -1,6 +1,6 @@
 //! Calling a kernel: the transfer of control, and the environment's streams.
 
-use super::places;
+use super::locations;
 use crate::ir::{Hint, IntCC, Type, Value};
 use crate::lower::args;
 use crate::lower::body::Code;
@@ -8,10 +8,10 @@ use crate::lower::capi;
 use crate::lower::convention::{KernelReturn, params};
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::{Checks, Context, device_parts};
-use crate::lower::kernel::{Kernel, Target};
+use crate::lower::kernel::{Kernel, NativeTarget};
 use crate::lower::launch;
 use crate::lower::protocol::{Piece, helpers};
-use crate::lower::unit::{Pool, Unit};
+use crate::lower::unit::{ModulePool, Unit};
 use crate::spec::{KernelArg, ParamType, Part, Signature};
 
 /// A wrapper's work for device kernels.
@@ -25,11 +25,11 @@ impl<'a> OnDevice<'a> {
     pub(super) fn new(into: &mut Unit, signature: &'a Signature, kernel: &'a Kernel) -> Option<Self> {
         let called = encode::shown(signature, Subject::Call);
         let Unit { module, pool, drivers, handles, prefix, launches, .. } = into;
-        let into = launch::Into { module, pool, drivers, handles, prefix, launches };
+        let into = launch::ModuleParts { module, pool, drivers, handles, prefix, launches };
         match kernel.target()? {
-            Target::Launch(spec) => Some(OnDevice::Launch(launch::prepare(into, spec, signature, &called))),
-            Target::FirstUses(specs) => launch::first_uses(into, specs, &called).map(OnDevice::FirstUses),
-            Target::Symbol(_) | Target::Address(_) => None,
+            NativeTarget::Launch(spec) => Some(OnDevice::Launch(launch::prepare(into, spec, signature, &called))),
+            NativeTarget::FirstUses(specs) => launch::first_uses(into, specs, &called).map(OnDevice::FirstUses),
+            NativeTarget::Symbol(_) | NativeTarget::Address(_) => None,
         }
     }
 }
@@ -54,7 +54,7 @@ fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
 /// Launches a kernel and continues if it succeeds; returns the block and the code that a failed launch ends with.
 pub(super) fn launch(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     kernel: &Kernel,
     prepared: &launch::Prepared<'_>,
     args: &[Value],
@@ -87,7 +87,7 @@ pub(super) fn launch(
 /// Calls a native kernel through its target, or does the first-use work of kernels; returns its C result.
 pub(super) fn native(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     kernel: &Kernel,
     on_device: Option<&OnDevice<'_>>,
     args: &[Value],
@@ -99,22 +99,22 @@ pub(super) fn native(
         return Some(launch::emit_first_uses(c.b, pool, uses, parts));
     }
     match kernel.target()? {
-        Target::Symbol(name) => {
+        NativeTarget::Symbol(name) => {
             let callee = c.b.module().import(name, sig);
             c.b.call(callee, args)
         }
-        Target::Address(address) => {
+        NativeTarget::Address(address) => {
             let sig = c.b.signature(sig);
             let callee = c.b.ptr_const(*address);
             c.b.call_indirect(sig, callee, args)
         }
-        Target::Launch(_) | Target::FirstUses(_) => None,
+        NativeTarget::Launch(_) | NativeTarget::FirstUses(_) => None,
     }
 }
 
 /// The C return type of a native kernel; nothing for a kernel without a C prototype.
 pub(super) fn returns(signature: &Signature, kernel: &Kernel) -> KernelReturn {
-    kernel.returns(signature).unwrap_or(KernelReturn::Nothing)
+    kernel.return_kind(signature).unwrap_or(KernelReturn::Nothing)
 }
 
 /// Calls a body, or inlines a branch-free one; returns its status.
@@ -126,7 +126,7 @@ pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option
 }
 
 /// Inserts the streams at their positions among the values.
-pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
+pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, values: &mut [Vec<Value>]) {
     for (number, (param, values)) in cx.plan.signature.params().iter().zip(values).enumerate() {
         if param.ty == ParamType::EnvStream {
             *values = vec![stream(cx, pool, number, &param.name)];
@@ -135,7 +135,7 @@ pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mu
 }
 
 /// The current stream of the first device that a tensor is on.
-fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, number: usize, name: &str) -> Value {
+fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, number: usize, name: &str) -> Value {
     let c = &mut cx.checks;
     let none = c.b.i64(0);
     let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
@@ -152,7 +152,7 @@ fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, number: usize, name: &s
 /// Raises an error if no tensor is present that determines the stream's device.
 fn require_stream(
     c: &mut Checks<'_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     present: Value,
     signature: &Signature,
     (number, name): (usize, &str),
@@ -170,7 +170,7 @@ fn require_stream(
     // the template uses no values, so any address serves as context
     let report = helpers::report(c.b.module());
     if let Some(code) = c.b.call(report, &[table, template, table]) {
-        places::append(c.b, pool, signature, Part::Param(number), code);
+        locations::append(c.b, pool, signature, Part::Param(number), code);
         c.b.ret(Some(code));
     }
     c.b.switch_to(next);

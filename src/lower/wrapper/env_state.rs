@@ -1,11 +1,11 @@
 //! The states of a compiler's own runtime ([`ParamType::EnvState`]) that a wrapper passes to its kernel.
 
-use super::places;
+use super::locations;
 use crate::ir::{FunctionBuilder, Value};
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Context;
 use crate::lower::once::{self, Source, State};
-use crate::lower::unit::{Pool, Unit};
+use crate::lower::unit::{ModulePool, Unit};
 use crate::spec::{ParamType, Part, Signature};
 
 /// The states, each with the index of its parameter.
@@ -27,13 +27,13 @@ impl States {
     }
 
     /// Loads the states and inserts them at their positions among the values.
-    pub(super) fn take(&self, cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
+    pub(super) fn take(&self, cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, values: &mut [Vec<Value>]) {
         let (b, signature) = (&mut *cx.checks.b, cx.plan.signature);
         for (number, state) in &self.0 {
             let caller = pool.constants.text(&encode::shown(signature, Subject::Param(*number)));
             let data = pool.data;
             let failed = |b: &mut FunctionBuilder<'_>, code| {
-                places::append(b, pool, signature, Part::Param(*number), code);
+                locations::append(b, pool, signature, Part::Param(*number), code);
                 b.ret(Some(code));
             };
             let state = once::load_state(b, *state, |b| b.data_addr(data, caller), failed);

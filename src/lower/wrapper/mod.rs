@@ -1,19 +1,19 @@
 //! The wrapper of one function: the fast path, the route to the slow path, the kernel call, and the result.
 //!
-//! Dependencies of the files: `places` ← `call`, `status` ← `result` ← `stated`; `places` ← `env_state`, `slow_path`.
+//! Dependencies of the files: `locations` ← `call`, `status` ← `result` ← `stated`; `locations` ← `env_state`, `slow_path`.
 //! This file combines them with the [fast path](super::fast_path).
 
 mod call;
 mod env_state;
+mod locations;
 mod originals;
-mod places;
 mod result;
 mod slow_path;
 mod stated;
 mod status;
 
 use super::args;
-use super::body::{self, Closure, Code, Extra, Place};
+use super::body::{self, Closure, Code, Enclosing, Extra};
 use super::convention::params::beside_status;
 use super::convention::{Convention, KernelReturn, writes_result};
 use super::encode::{self, Encoded, Options, Scratch};
@@ -24,14 +24,14 @@ use super::kernel::{Kernel, KernelCode};
 use super::launch::Failure;
 use super::plan::Plan;
 use super::protocol::helpers;
-use super::unit::{Pool, Unit};
+use super::unit::{ModulePool, Unit};
 use crate::ir::{FuncRef, FunctionBuilder, MemFlags, Type, Value};
 use crate::spec::{ParamType, Signature};
 
 use call::OnDevice;
 use env_state::States;
+use locations::LocationTable;
 use originals::Originals;
-use places::PlaceTable;
 use result::{BoundScratch, Owned, Packer, Status};
 use slow_path::{Prologue, Route, SlowPath};
 
@@ -46,8 +46,8 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let body = match &kernel.code {
         KernelCode::Body(build) => {
             // symbols of parts don't get the prefix of a system library
-            let place = Place { wrapper: &signature.symbol(), is_c: false, captured: &[] };
-            let lowered = body::lower(into, signature, place, &**build)?;
+            let enclosing = Enclosing { wrapper: &signature.symbol(), is_c: false, captured: &[] };
+            let lowered = body::lower(into, signature, enclosing, &**build)?;
             closures = lowered.closures;
             Some(lowered.code)
         }
@@ -67,8 +67,8 @@ pub(super) fn lower_c_function(into: &mut Unit, signature: &Signature, body: &Ke
         return Err(LowerError::KernelReturn { function: function(), problem });
     };
     let symbol = into.c_symbol(signature);
-    let place = Place { wrapper: &symbol, is_c: true, captured: &[] };
-    let lowered = body::lower(into, signature, place, &**build)?;
+    let enclosing = Enclosing { wrapper: &symbol, is_c: true, captured: &[] };
+    let lowered = body::lower(into, signature, enclosing, &**build)?;
     lower_closures(into, lowered.closures)?;
     match lowered.code {
         Code::Function { func, extras } if extras.is_empty() => Ok(func),
@@ -87,8 +87,8 @@ fn lower_closures(into: &mut Unit, mut closures: Vec<Closure>) -> Result<(), Low
         // bind first: the handle is the closure's own, so the slow path can't use it to pass the caller's arguments
         let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention(), false) };
         let descriptor = describe(into, &plan)?;
-        let place = Place { wrapper: &symbol, is_c: false, captured: &captured };
-        let lowered = body::lower(into, &signature, place, &**build)?;
+        let enclosing = Enclosing { wrapper: &symbol, is_c: false, captured: &captured };
+        let lowered = body::lower(into, &signature, enclosing, &**build)?;
         closures.extend(lowered.closures);
         define(into, func, plan, descriptor, &kernel, Some(lowered.code))?;
     }
@@ -125,7 +125,7 @@ fn define(
     into.always_binds |= plan.binds_first;
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
-    let places = PlaceTable::new(pool, signature, &module.functions[func].name);
+    let locations = LocationTable::new(pool, signature, &module.functions[func].name);
     let originals = match &body {
         Some(Code::Function { extras, .. }) if extras.contains(&Extra::Originals) => {
             Some(Originals::new(signature, pool))
@@ -140,7 +140,7 @@ fn define(
         passed: plan.passed,
         has_result: plan.has_result,
         originals: originals.as_ref(),
-        places,
+        locations,
     };
     let route = Route::new(&slow_path, &plan, module, func);
     let mut b = FunctionBuilder::new(module, func);
@@ -167,7 +167,7 @@ fn define(
 }
 
 /// Writes a wrapper whose kernel takes the argument array.
-fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
+fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, kernel: &Kernel, prologue: &Prologue) {
     // if the binder has made the checks, the values of the arguments aren't needed
     if prologue.bound.is_none() {
         require_arity(cx, prologue);
@@ -188,7 +188,7 @@ struct Outside<'a> {
 /// Writes a wrapper that passes the arguments' values to its kernel.
 fn unpack(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     target: NativeKernel<'_>,
     body: Option<BodyCall<'_>>,
     prologue: &Prologue,
@@ -213,7 +213,7 @@ fn unpack(
     let mut args: Vec<Value> = values.into_iter().flatten().collect();
     args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));
     if cx.plan.convention == Convention::Flat {
-        args.extend(cx.plan.signature.symbols().into_iter().map(|symbol| cx.dims.symbol(&mut cx.checks, symbol)));
+        args.extend(cx.plan.signature.dim_vars().into_iter().map(|name| cx.dims.var(&mut cx.checks, name)));
     }
     let owned = Owned { allocated, written: None };
     match (target.kernel.target(), body) {
@@ -244,7 +244,7 @@ struct NativeKernel<'a> {
 /// Calls a native kernel and passes its result on.
 fn call_native(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     target: NativeKernel<'_>,
     mut args: Vec<Value>,
     owned: Owned<'_>,
@@ -290,7 +290,7 @@ fn call_native(
 
 /// Returns what the launched kernel fills. If the launch failed, returns the code of its error, which is already
 /// raised.
-fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, failure: Option<Failure>, owned: Owned<'_>) {
+fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, failure: Option<Failure>, owned: Owned<'_>) {
     let c = &mut cx.checks;
     if let Some(Failure { block, code }) = failure {
         let here = c.b.current();
@@ -311,7 +311,7 @@ struct BodyCall<'a> {
 /// checked.
 fn call_body(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     body: BodyCall<'_>,
     mut args: Vec<Value>,
     owned: Owned<'_>,

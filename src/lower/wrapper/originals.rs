@@ -3,7 +3,7 @@
 use crate::ir::{DataRef, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{dtype_word, pair};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX, store_any};
-use crate::lower::unit::Pool;
+use crate::lower::unit::ModulePool;
 use crate::spec::{DefaultValue, ParamType, Signature};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
@@ -30,7 +30,7 @@ enum Default {
 }
 
 impl Originals {
-    pub(super) fn new(signature: &Signature, pool: &mut Pool) -> Self {
+    pub(super) fn new(signature: &Signature, pool: &mut ModulePool) -> Self {
         let order = pool.constants.order();
         let defaults = signature.passed().filter_map(|param| {
             let is_bytes = matches!(&param.ty, ParamType::Bytes)

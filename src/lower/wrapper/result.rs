@@ -1,6 +1,6 @@
 //! Results: scalars, tensors allocated by the wrapper, and results written by a kernel.
 
-use super::{places, status};
+use super::{locations, status};
 use crate::ir::{BinaryOp, DataRef, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -14,7 +14,7 @@ use crate::lower::ffi_call;
 use crate::lower::kernel::Kernel;
 use crate::lower::once::{self, Looked};
 use crate::lower::protocol::{self, Binding, Piece, helpers, offset};
-use crate::lower::unit::{Pool, Unit};
+use crate::lower::unit::{ModulePool, Unit};
 use crate::spec::{DType, Device, ParamType, Part, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
 
@@ -125,7 +125,7 @@ fn sizes_of(cx: &mut Context<'_, '_, '_>, tensor: &TensorType) -> Vec<Value> {
 /// Allocates the returned tensors; `None` if the signature has none.
 pub(super) fn allocate(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     bound: Option<BoundScratch>,
     values: &[Vec<Value>],
     sizes: &[Vec<Value>],
@@ -145,7 +145,7 @@ pub(super) fn allocate(
 /// tensors.
 fn allocate_one(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     bound: Option<BoundScratch>,
     values: &[Vec<Value>],
     (tensor, sizes): (&TensorType, &[Value]),
@@ -200,7 +200,7 @@ fn allocate_one(
         for object in before {
             ffi_call::release(b, *object);
         }
-        places::append(b, pool, signature, Part::Result, code);
+        locations::append(b, pool, signature, Part::Result, code);
         b.ret(Some(code));
         b.switch_to(ok);
     }
@@ -291,7 +291,7 @@ pub(super) struct Status<'a> {
 /// Continues if a status is 0. Otherwise releases everything owned and returns the [code](status::code).
 pub(super) fn unless_failed(
     c: &mut Checks<'_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     signature: &Signature,
     status: Status<'_>,
     owned: &Owned<'_>,
@@ -318,7 +318,7 @@ pub(super) fn leave(c: &mut Checks<'_, '_>, code: Value, owned: &Owned<'_>) {
 }
 
 /// Returns 0, with the result that the kernel has written or filled.
-pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signature, owned: Owned<'_>) {
+pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut ModulePool, signature: &Signature, owned: Owned<'_>) {
     let Owned { allocated, written } = owned;
     match written {
         Some((ret, slot)) => {
@@ -332,12 +332,12 @@ pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signa
             let result = if *ret == ParamType::None { slot } else { c.b.param(RESULT) };
             let take_result = helpers::take_result(c.b.module());
             let code = c.b.call(take_result, &[table, descriptor, slot, result]);
-            if let Some(code) = code.filter(|_| signature.place(Part::Result).is_some()) {
+            if let Some(code) = code.filter(|_| signature.location(Part::Result).is_some()) {
                 let (fine, refused) = (c.b.block(), c.b.cold_block());
                 let ok = c.b.icmp_imm(IntCC::Eq, code, 0);
                 c.b.branch(ok, fine, refused, Hint::Likely);
                 c.b.switch_to(refused);
-                places::append(c.b, pool, signature, Part::Result, code);
+                locations::append(c.b, pool, signature, Part::Result, code);
                 c.b.ret(Some(code));
                 c.b.switch_to(fine);
             }

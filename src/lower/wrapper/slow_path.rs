@@ -1,8 +1,8 @@
 //! The slow path: the binder raises the first failed check, or converts the arguments to some that the fast path
 //! accepts.
 
+use super::locations::LocationTable;
 use super::originals::{MARK, Originals};
-use super::places::PlaceTable;
 use crate::ir::{
     BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, Module, StackSlot, Type,
     UnaryOp, Value,
@@ -26,8 +26,8 @@ pub(super) struct SlowPath<'a> {
     pub has_result: bool,
     /// The defaults for the caller's own arguments, if the body passes some of them on.
     pub originals: Option<&'a Originals>,
-    /// The places to append to the errors of checks.
-    pub places: Option<PlaceTable>,
+    /// The locations to append to the errors of checks.
+    pub locations: Option<LocationTable>,
 }
 
 /// An argument array.
@@ -64,8 +64,8 @@ impl SlowPath<'_> {
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
             b.branch(ok, accepted, refused, Hint::None);
             b.switch_to(refused);
-            if let Some(places) = &self.places {
-                places.append(b, scratch, code);
+            if let Some(locations) = &self.locations {
+                locations.append(b, scratch, code);
             }
             b.ret(Some(code));
             b.switch_to(accepted);
@@ -108,13 +108,13 @@ impl SlowPath<'_> {
         let code = b.block_param(done, Type::I32);
         if let Some(code) = self.call_bind(&mut b, args, num_args, scratch) {
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
-            match &self.places {
+            match &self.locations {
                 None => b.branch_with(ok, (accepted, &[]), (done, &[code]), Hint::None),
-                Some(places) => {
+                Some(locations) => {
                     let refused = b.cold_block();
                     b.branch(ok, accepted, refused, Hint::None);
                     b.switch_to(refused);
-                    places.append(&mut b, scratch, code);
+                    locations.append(&mut b, scratch, code);
                     b.jump(done, &[code]);
                 }
             }

@@ -7,8 +7,8 @@ use crate::lower::args;
 use crate::lower::convention::params;
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Context;
-use crate::lower::kernel::{Kernel, Target};
-use crate::lower::unit::{Pool, Unit};
+use crate::lower::kernel::{Kernel, NativeTarget};
+use crate::lower::unit::{ModulePool, Unit};
 use crate::spec::Signature;
 
 /// Prepares the C parameters that a kernel states; `None` for a kernel that uses its convention's parameters.
@@ -16,7 +16,7 @@ pub(super) fn prepare<'a>(into: &mut Unit, signature: &'a Signature, kernel: &'a
     let args = kernel.stated_args()?;
     let called = encode::shown(signature, Subject::Call);
     let name = match kernel.target() {
-        Some(Target::Symbol(name)) => name,
+        Some(NativeTarget::Symbol(name)) => name,
         _ => signature.name(),
     };
     let caller = into.pool.constants.text(&format!("Cannot call kernel `{name}` when calling: `{called}`"));
@@ -27,7 +27,7 @@ pub(super) fn prepare<'a>(into: &mut Unit, signature: &'a Signature, kernel: &'a
 /// releases everything owned and returns the error's code.
 pub(super) fn arguments(
     cx: &mut Context<'_, '_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     (kernel, call): (&Kernel, &args::Call<'_>),
     flat: &[Value],
     owned: &Owned<'_>,

@@ -1,14 +1,14 @@
 //! The status of a native kernel: 0, or a failure for which the kernel may have raised an error.
 
-use super::places;
+use super::locations;
 use crate::ir::{ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Checks;
 use crate::lower::ffi_call;
-use crate::lower::kernel::{Kernel, Target};
+use crate::lower::kernel::{Kernel, NativeTarget};
 use crate::lower::protocol::{Directive, Piece, helpers};
 use crate::lower::trace;
-use crate::lower::unit::Pool;
+use crate::lower::unit::ModulePool;
 use crate::spec::{Part, Signature};
 
 /// The code to return for a nonzero status. If the kernel has raised an error, or reports an error of the environment,
@@ -16,13 +16,13 @@ use crate::spec::{Part, Signature};
 /// hosts take the raised error without checking that one exists.
 pub(super) fn code(
     c: &mut Checks<'_, '_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     signature: &Signature,
     kernel: &Kernel,
     status: Value,
 ) -> Value {
     let name = match kernel.target() {
-        Some(Target::Symbol(name)) => format!("kernel `{name}`"),
+        Some(NativeTarget::Symbol(name)) => format!("kernel `{name}`"),
         _ => "the kernel".to_owned(),
     };
     let before = format!("{name} of `{}` returned status ", encode::shown(signature, Subject::Call));
@@ -30,7 +30,7 @@ pub(super) fn code(
     let template = pool.constants.template("RuntimeError", &pieces);
     let (table, template) = (c.b.data_addr(pool.data, 0), c.b.iconst(Type::I32, i64::from(template)));
     let mut args = vec![table, template, status];
-    let place = places::texts(c.b, pool, signature, Part::Signature);
+    let place = locations::texts(c.b, pool, signature, Part::Signature);
     args.extend(place.iter().flatten().flatten());
     let failed = failed(c.b.module(), place.is_some());
     // `failed` always has a result, so the fallback is never used
@@ -38,7 +38,7 @@ pub(super) fn code(
 }
 
 /// `int32_t failed(const void* table, uint32_t template, int32_t status)`. For a signature with a place, the
-/// [texts](places::texts) of the place follow; they are appended to the error's backtrace.
+/// [texts](locations::texts) of the place follow; they are appended to the error's backtrace.
 fn failed(module: &mut Module, has_place: bool) -> FuncRef {
     let name = if has_place { "__tvm_ffi_codegen_failed_at" } else { "__tvm_ffi_codegen_failed" };
     if let Some((known, _)) = module.function_named(name) {

@@ -1,6 +1,6 @@
 //! Checks results.
 
-use super::super::mistake::Problem;
+use super::super::error::Problem;
 use super::super::param::ParamType;
 use super::super::path::{Part, Step, Way};
 use super::super::tensor::{DType, Device, Layout, TensorType};
@@ -35,7 +35,7 @@ impl<'a> Checker<'a> {
                     "{ty} can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, Shape, \
                      Object, a container of Any, Tensor, or a Tuple of Tensors"
                 );
-                self.mistake(at, problem);
+                self.error(at, problem);
             }
         }
     }
@@ -50,42 +50,42 @@ impl<'a> Checker<'a> {
         };
         self.tensor(at, &plain);
         if tensor.shape.rank().is_none() {
-            self.mistake(at.then(Step::Shape), "expected sizes, as the tensor is allocated before the kernel runs");
+            self.error(at.then(Step::Shape), "expected sizes, as the tensor is allocated before the kernel runs");
         }
         match &tensor.dtype {
             DType::Exact(dtype) => self.dtype(at, *dtype),
-            DType::Any => self.mistake(at.then(Step::DType), "expected a dtype, or the name of a dtype parameter"),
+            DType::Any => self.error(at.then(Step::DType), "expected a dtype, or the name of a dtype parameter"),
             // the text form would be parsed as a dtype, not as a parameter's name
             DType::Param(name) if name == "any" || name.parse::<DLDataType>().is_ok() => {
                 let expected = "the name of a dtype parameter that is no dtype itself";
-                self.mistake(at.then(Step::DType), Problem::mismatch(expected, format_args!("`{name}`")));
+                self.error(at.then(Step::DType), Problem::mismatch(expected, format_args!("`{name}`")));
             }
             DType::Param(name) => self.refers(at.then(Step::DType), name, &ParamType::DType),
         }
         match &tensor.device {
             Device::Kind(kind, id) => self.device(at, *kind, *id),
-            Device::Any => self.mistake(at.then(Step::Device), "expected a device, or the name of a device parameter"),
+            Device::Any => self.error(at.then(Step::Device), "expected a device, or the name of a device parameter"),
             Device::Param(name) if name == "any" => {
                 let problem = "expected the name of a device parameter that isn't `any`, which is any device";
-                self.mistake(at.then(Step::Device), problem);
+                self.error(at.then(Step::Device), problem);
             }
             Device::Param(name) => self.refers(at.then(Step::Device), name, &ParamType::Device),
         }
         if tensor.layout != Layout::Contiguous {
-            self.mistake(at.then(Step::Strides), "expected none: what is allocated is contiguous");
+            self.error(at.then(Step::Strides), "expected none: what is allocated is contiguous");
         }
         if tensor.align.is_some() || tensor.noalias {
-            self.mistake(at, "expected neither `align` nor `noalias`: the allocator decides");
+            self.error(at, "expected neither `align` nor `noalias`: the allocator decides");
         }
         if tensor.access.writes() {
-            self.mistake(at.then(Step::Access), "expected none: the function writes all of its result");
+            self.error(at.then(Step::Access), "expected none: the function writes all of its result");
         }
     }
 
     fn refers(&mut self, at: Way<'_>, name: &str, ty: &ParamType) {
         if self.params.get(name).is_none_or(|param| param.ty != *ty) {
             let expected = format_args!("a {ty}, or the name of a {ty} parameter");
-            self.mistake(at, Problem::mismatch(expected, format_args!("`{name}`")));
+            self.error(at, Problem::mismatch(expected, format_args!("`{name}`")));
         }
     }
 }

@@ -30,7 +30,7 @@ impl Display for Launch {
             }
         }
         if self.shared != Dim::Const(0) {
-            write!(f, " shared={}", self.shared)?;
+            write!(f, " shared_memory={}", self.shared)?;
         }
         if let Some(args) = &self.args {
             write!(f, " args=[{}]", Listed(args))?;
@@ -40,7 +40,7 @@ impl Display for Launch {
         }
         let flags = [
             (self.flags.cooperative, "cooperative"),
-            (self.flags.programmatic, "programmatic"),
+            (self.flags.programmatic_dependent_launch, "programmatic_dependent_launch"),
             (self.flags.non_portable_cluster, "non_portable_cluster"),
         ];
         flags.into_iter().filter(|(is, _)| *is).try_for_each(|(_, name)| write!(f, " {name}"))

@@ -20,8 +20,8 @@ impl Parser<'_> {
                     signature = signature.constraint(constraint.left, constraint.op, constraint.right);
                     more
                 }
-                Err(mistake) => {
-                    self.recover(mistake, start, List::Constraints)?;
+                Err(error) => {
+                    self.recover(error, start, List::Constraints)?;
                     !matches!(self.tokens.peek().1, Token::At | Token::End)
                 }
             };
@@ -96,7 +96,7 @@ impl Parser<'_> {
             Token::Name(name) => {
                 self.tokens.next();
                 match DimOp::FUNCTIONS.into_iter().find(|op| op.sign() == name) {
-                    // without parentheses, the name is a symbol
+                    // without parentheses, the name is a variable
                     Some(op) if self.tokens.peek().1 == Token::Open => self.function(op, parentheses),
                     _ if name.ends_with(".shape") || name.ends_with(".strides") => Ok((self.extent_of(name)?, 0)),
                     _ => Ok((Dim::from(name), 0)),

@@ -50,7 +50,7 @@ impl Parser<'_> {
             let read = self.arg(0).and_then(|arg| self.separator(close).map(|()| arg));
             match read {
                 Ok(arg) => args.push(arg),
-                Err(mistake) => self.recover(mistake, start, List::Args)?,
+                Err(error) => self.recover(error, start, List::Args)?,
             }
         }
         Ok(args)

@@ -11,7 +11,7 @@ use crate::spec::parse_error::{ParseError, SyntaxError};
 use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
 
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic`, \
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
                     `non_portable_cluster` or the end";
 
 impl FromStr for Launch {
@@ -43,12 +43,12 @@ impl<'a> Parser<'a> {
     fn launched(&mut self) -> Parsed<(SignatureBuilder, Launch)> {
         let signature = match self.signature(true) {
             Ok(signature) => signature,
-            Err(mistake) => {
-                self.recover_at_launch(mistake)?;
+            Err(error) => {
+                self.recover_at_launch(error)?;
                 Signature::builder("")
             }
         };
-        if self.mistakes.is_empty() || self.tokens.peek().1 != Token::End {
+        if self.errors.is_empty() || self.tokens.peek().1 != Token::End {
             self.expect(Token::At)?;
             return Ok((signature, self.launch(ITEM)?));
         }
@@ -72,8 +72,8 @@ impl<'a> Parser<'a> {
             let start = self.tokens.mark();
             launch = match self.item(launch, &mut seen, expected) {
                 Ok(launch) => launch,
-                Err(mistake) => {
-                    self.recover_at_item(mistake, start)?;
+                Err(error) => {
+                    self.recover_at_item(error, start)?;
                     Launch::new("")
                 }
             };
@@ -97,13 +97,13 @@ impl<'a> Parser<'a> {
         seen.push(name);
         Ok(match name {
             "cooperative" => launch.cooperative(),
-            "programmatic" => launch.programmatic(),
+            "programmatic_dependent_launch" => launch.programmatic_dependent_launch(),
             "non_portable_cluster" => launch.non_portable_cluster(),
             "grid" => launch.grid(self.extents()?),
             "block" => launch.block(self.extents()?),
             "cluster" => launch.cluster(self.extents()?),
             "preferred_cluster" => launch.preferred_cluster(self.extents()?),
-            "shared" => launch.shared(self.dim(dims::OPERAND)?),
+            "shared" => launch.shared_memory(self.dim(dims::OPERAND)?),
             "priority" => launch.priority(self.small("a priority")?),
             _ => {
                 self.expect(Token::OpenList)?;

@@ -19,7 +19,7 @@ pub(super) struct Parser<'a> {
     /// The spans of the parsed parts.
     pub(super) spans: Spans,
     /// The errors after which parsing continued.
-    pub(super) mistakes: Vec<SyntaxError>,
+    pub(super) errors: Vec<SyntaxError>,
 }
 
 /// What a step has parsed, or the error at which it stopped.
@@ -27,7 +27,7 @@ pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, tokens: Tokens<'a>) -> Self {
-        Parser { tokens, text, in_result: false, spans: Spans::default(), mistakes: Vec::new() }
+        Parser { tokens, text, in_result: false, spans: Spans::default(), errors: Vec::new() }
     }
 
     /// Parses a standalone part of a signature, up to the end of the source.
@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
     pub(super) fn mismatch(&self, pos: Pos, expected: &str, found: impl fmt::Display, more: &str) -> SyntaxError {
         let mismatch = Box::new((expected.to_owned(), found.to_string()));
         // give each suggestion only once
-        let is_known = self.mistakes.iter().any(|mistake| mistake.mismatch.as_ref() == Some(&mismatch));
+        let is_known = self.errors.iter().any(|error| error.mismatch.as_ref() == Some(&mismatch));
         let (found, more) = (&mismatch.1, if is_known { "" } else { more });
         let mut error = self.error(pos, format!("expected {expected}, found {found}{more}"));
         error.mismatch = Some(mismatch);

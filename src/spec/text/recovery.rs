@@ -20,7 +20,7 @@ use crate::spec::parse_error::SyntaxError;
 use crate::spec::token::Token;
 
 /// The maximum number of reported errors per source. Each has a copy of its line, and a source may be one long line.
-const MAX_MISTAKES: usize = 32;
+const MAX_ERRORS: usize = 32;
 
 /// A comma-separated list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,10 +78,10 @@ const ANGLE: Token<'static> = Token::Compare(CompareOp::Gt);
 impl Parser<'_> {
     /// The result of parsing to the end of the source or, if there are errors, all of them.
     pub(super) fn finish<T>(self, read: Parsed<T>) -> Parsed<T> {
-        let mut mistakes = self.mistakes.into_iter();
-        match mistakes.next() {
+        let mut errors = self.errors.into_iter();
+        match errors.next() {
             None => read,
-            Some(first) => Err(SyntaxError { more: mistakes.chain(read.err()).collect(), ..first }),
+            Some(first) => Err(SyntaxError { more: errors.chain(read.err()).collect(), ..first }),
         }
     }
 
@@ -90,53 +90,53 @@ impl Parser<'_> {
     ///
     /// # Errors
     /// The error, if parsing can't continue.
-    pub(super) fn recover(&mut self, mistake: SyntaxError, start: usize, list: List) -> Parsed<()> {
-        let to = self.next_piece(&mistake, start, list);
-        self.go_on(mistake, to)
+    pub(super) fn recover(&mut self, error: SyntaxError, start: usize, list: List) -> Parsed<()> {
+        let to = self.next_piece(&error, start, list);
+        self.go_on(error, to)
     }
 
     /// Moves from an error after the parameters, in a part that begins at the token `start`, to the constraints.
     ///
     /// # Errors
     /// The error, if parsing can't continue.
-    pub(super) fn recover_at_where(&mut self, mistake: SyntaxError, start: usize) -> Parsed<()> {
-        let from = self.tokens.number_at(mistake.span.start);
+    pub(super) fn recover_at_where(&mut self, error: SyntaxError, start: usize) -> Parsed<()> {
+        let from = self.tokens.number_at(error.span.start);
         let mut words = self.outside(start).filter(|at| self.tokens.at(*at) == Token::Name("where"));
-        // a symbol may have that name too
+        // a variable may have that name too
         let to = words.next().filter(|at| *at >= from && self.piece_begins(at + 1, List::Constraints));
         let to = to.filter(|_| words.next().is_none());
         drop(words);
-        self.go_on(mistake, to)
+        self.go_on(error, to)
     }
 
     /// Moves from an error in a launch's item, which begins at the token `start`, to the next item.
     ///
     /// # Errors
     /// The error, if parsing can't continue.
-    pub(super) fn recover_at_item(&mut self, mistake: SyntaxError, start: usize) -> Parsed<()> {
-        let from = self.tokens.number_at(mistake.span.start).max(start + 1);
+    pub(super) fn recover_at_item(&mut self, error: SyntaxError, start: usize) -> Parsed<()> {
+        let from = self.tokens.number_at(error.span.start).max(start + 1);
         let to = self.outside(start).find(|at| *at >= from && self.item_begins(*at));
-        self.go_on(mistake, to)
+        self.go_on(error, to)
     }
 
     /// Moves from an error after which the rest of the signature can't be parsed to the `@` of its launch.
     ///
     /// # Errors
     /// The error, if parsing can't continue.
-    pub(super) fn recover_at_launch(&mut self, mistake: SyntaxError) -> Parsed<()> {
+    pub(super) fn recover_at_launch(&mut self, error: SyntaxError) -> Parsed<()> {
         let to = self.launch_sign().flatten();
-        self.go_on(mistake, to)
+        self.go_on(error, to)
     }
 
     /// Records the error and moves to a token.
-    fn go_on(&mut self, mistake: SyntaxError, to: Option<usize>) -> Parsed<()> {
+    fn go_on(&mut self, error: SyntaxError, to: Option<usize>) -> Parsed<()> {
         match to {
-            Some(to) if self.mistakes.len() + 1 < MAX_MISTAKES => {
-                self.mistakes.push(mistake);
+            Some(to) if self.errors.len() + 1 < MAX_ERRORS => {
+                self.errors.push(error);
                 self.tokens.go_to(to);
                 Ok(())
             }
-            _ => Err(mistake),
+            _ => Err(error),
         }
     }
 
@@ -153,13 +153,13 @@ impl Parser<'_> {
     }
 
     /// The first item of a list that can be parsed after an error, or the list's end.
-    fn next_piece(&self, mistake: &SyntaxError, start: usize, list: List) -> Option<usize> {
+    fn next_piece(&self, error: &SyntaxError, start: usize, list: List) -> Option<usize> {
         if !self.is_paired(start) {
             return None;
         }
-        let found = self.tokens.number_at(mistake.span.start);
+        let found = self.tokens.number_at(error.span.start);
         let mut end = self.end_of_piece(start, found, list)?;
-        let is_sure = found != end && !self.is_split(mistake, found) && !self.leaves_commas(start, end, list);
+        let is_sure = found != end && !self.is_split(error, found) && !self.leaves_commas(start, end, list);
         if found == end && list == List::Constraints && self.tokens.at(end) == Token::Comma {
             // the comma may be one operand too early; then the next item begins with that operand
             end = self.end_of_piece(end + 1, end + 1, list)?;
@@ -216,10 +216,10 @@ impl Parser<'_> {
 
     /// Whether an item's brackets end too early, so the rest of their contents follows them: `x: Tensor([n]),
     /// float32`, or a keyword such as `align=16`.
-    fn is_split(&self, mistake: &SyntaxError, found: usize) -> bool {
+    fn is_split(&self, error: &SyntaxError, found: usize) -> bool {
         match self.tokens.at(found) {
-            Token::Close | Token::CloseList => mistake.expected().is_some_and(|expected| expected.starts_with("`,`")),
-            Token::Equals => mistake.expected() == Some("`:`"),
+            Token::Close | Token::CloseList => error.expected().is_some_and(|expected| expected.starts_with("`,`")),
+            Token::Equals => error.expected() == Some("`:`"),
             _ => false,
         }
     }
@@ -268,7 +268,7 @@ impl Parser<'_> {
     }
 
     /// Whether an item of a launch begins at a token: one with a value, possibly misspelt, or a flag that isn't a
-    /// symbol in a dimension.
+    /// variable in a dimension.
     fn item_begins(&self, at: usize) -> bool {
         let (Token::Name(name), next) = (self.tokens.at(at), self.tokens.at(at + 1)) else { return false };
         if next == Token::Equals {

@@ -27,8 +27,8 @@ impl Parser<'_> {
         let start = self.tokens.mark();
         signature = match self.result(signature, launched) {
             Ok(signature) => signature,
-            Err(mistake) => {
-                self.recover_at_where(mistake, start)?;
+            Err(error) => {
+                self.recover_at_where(error, start)?;
                 Signature::builder("")
             }
         };
@@ -47,8 +47,8 @@ impl Parser<'_> {
             let start = self.tokens.mark();
             signature = match self.parameter(signature, &mut seen) {
                 Ok(signature) => signature,
-                Err(mistake) => {
-                    self.recover(mistake, start, List::Parameters)?;
+                Err(error) => {
+                    self.recover(error, start, List::Parameters)?;
                     Signature::builder("")
                 }
             };

@@ -369,9 +369,9 @@ fn errors_say_what_was_expected_and_found() {
 
 /// All errors of a source: the bytes of each in angle quotes, after what is expected there.
 fn all(error: &SyntaxError, text: &str) -> Vec<String> {
-    let shown = |mistake: &SyntaxError| {
-        let what = mistake.expected().unwrap_or(&mistake.message);
-        format!("{} {what}: \u{ab}{}\u{bb}", mistake.span.start, &text[mistake.span.clone()])
+    let shown = |error: &SyntaxError| {
+        let what = error.expected().unwrap_or(&error.message);
+        format!("{} {what}: \u{ab}{}\u{bb}", error.span.start, &text[error.span.clone()])
     };
     [error].into_iter().chain(error.more()).map(shown).collect()
 }
@@ -393,12 +393,12 @@ fn found(text: &str) -> Vec<String> {
 const NAME: &str = "a parameter's name, `*` or `)`";
 const ARG: &str =
     "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic`, \
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
                     `non_portable_cluster` or the end";
 const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 
 #[test]
-fn all_mistakes_come_at_once() {
+fn all_errors_come_at_once() {
     let cases: &[(&str, &[&str])] = &[
         ("f(x: fp16, y: int8, z: k32)", &["5 a type: \u{ab}fp16\u{bb}", "23 a type: \u{ab}k32\u{bb}"]),
         (
@@ -475,7 +475,7 @@ fn all_mistakes_come_at_once() {
         ),
         ("launch k grid=+ block=(1, 2] cluster=2", &["14 an integer, a name or `(`: \u{ab}+\u{bb}"]),
         (
-            "launch k grid=+ block=(1, -n) grid=1 cooperative programmatic=1 priority=5000000000",
+            "launch k grid=+ block=(1, -n) grid=1 cooperative programmatic_dependent_launch=1 priority=5000000000",
             &[
                 "14 an integer, a name or `(`: \u{ab}+\u{bb}",
                 "27 an integer after `-`: \u{ab}n\u{bb}",
@@ -489,7 +489,7 @@ fn all_mistakes_come_at_once() {
             &["15 the end: \u{ab},\u{bb}", &format!("29 {ITEM}: \u{ab}size\u{bb}")],
         ),
         (
-            "launch k args=[x y, int32(), 3 * n, z w, int33(x)] shared=1 grid block=+",
+            "launch k args=[x y, int32(), 3 * n, z w, int33(x)] shared_memory=1 grid block=+",
             &[
                 "17 `,` or `]`: \u{ab}y\u{bb}",
                 "26 an integer, a name or `(`: \u{ab})\u{bb}",
@@ -536,7 +536,7 @@ fn all_mistakes_come_at_once() {
 
 /// Text after an error may look like another error without being one.
 #[test]
-fn a_mistake_has_no_bogus_ones_behind_it() {
+fn a_error_has_no_bogus_ones_behind_it() {
     let texts = [
         // missing, superfluous or different brackets
         "f(x: Tensor([n], f32, y: k32, z)",
@@ -650,11 +650,11 @@ fn a_mistake_has_no_bogus_ones_behind_it() {
 
 const LAUNCHED: [&str; 2] = [
     "f(x: Tensor([m, n], float32, strides=[s, 1], device=\"cuda\"), a: float64, k: int32) where n % 4 == 0 \
-     @ launch gemm grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared=4 * n \
+     @ launch gemm grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared_memory=4 * n \
      args=[x, cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
      struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
      tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
-     priority=-3 cooperative programmatic non_portable_cluster",
+     priority=-3 cooperative programmatic_dependent_launch non_portable_cluster",
     "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, x.device_id]",
 ];
 
@@ -684,7 +684,7 @@ fn closing(words: &[&str], open: usize) -> usize {
 /// One typo gives at most one error: a missing, replaced, duplicated or extra token, two tokens swapped, or brackets
 /// missing or replaced.
 #[test]
-fn a_slip_of_the_hand_is_one_mistake() {
+fn a_slip_of_the_hand_is_one_error() {
     const OTHERS: [&str; 19] = [
         "(", ")", "[", "]", ",", ":", "=", "->", "*", "+", "<", "==", "@", "7", "n", "where", "Tensor", "int8",
         "\"cpu\"",
@@ -733,7 +733,7 @@ fn a_slip_of_the_hand_is_one_mistake() {
 
 /// The number of errors per source is bounded, as each has a copy of its line.
 #[test]
-fn mistakes_of_a_text_are_not_endless() {
+fn errors_of_a_text_are_not_endless() {
     let error = syntax(&format!("f({})", "x: k32, ".repeat(20_000)));
     assert_eq!(error.more().len(), 31);
     let launched = format!("f({}) @ launch k grid=+ block=+", "x: k32, ".repeat(40));
@@ -743,7 +743,7 @@ fn mistakes_of_a_text_are_not_endless() {
 }
 
 #[test]
-fn several_mistakes_are_shown_one_behind_the_other() {
+fn several_errors_are_shown_one_behind_the_other() {
     let error = syntax("f(a: int64,\n\tb int64, c: int8,\n  d e)");
     let second = "expected `:`, found `e`\n    d e)\n      ^";
     assert_eq!(error.to_string(), format!("expected `:`, found `int64`\n  \tb int64, c: int8,\n  \t  ^\n{second}"));
@@ -753,7 +753,7 @@ fn several_mistakes_are_shown_one_behind_the_other() {
 }
 
 #[test]
-fn the_caret_is_under_the_mistake() {
+fn the_caret_is_under_the_error() {
     let shown = syntax("f(a: int64,\n\tb int64)").to_string();
     assert_eq!(shown, "expected `:`, found `int64`\n  \tb int64)\n  \t  ^");
     assert_eq!(syntax("f(a: int64,\n\tb int64)").line, 2);
@@ -761,10 +761,10 @@ fn the_caret_is_under_the_mistake() {
 }
 
 #[test]
-fn mistakes_come_from_the_builder() {
+fn errors_come_from_the_builder() {
     let text = "f(a.b: int8, x: Tensor([-1], f32, align=3), x: Tensor([n], void, device=\"cuda:-1\"))";
-    let Err(ParseError::Mistakes(error)) = text.parse::<Signature>() else { panic!() };
-    let paths: Vec<_> = error.mistakes.iter().map(|m| m.path().to_string()).collect();
+    let Err(ParseError::Signature(error)) = text.parse::<Signature>() else { panic!() };
+    let paths: Vec<_> = error.errors.iter().map(|m| m.path().to_string()).collect();
     let expected = ["params[0].name", "params[2].name", "x.shape[0]", "x.align", "params[2].dtype", "params[2].device"];
     assert_eq!(paths, expected);
 }
@@ -852,16 +852,16 @@ fn no_text_panics() {
             Ok(()) => read += 1,
             Err(ParseError::Syntax(error)) => {
                 several += usize::from(!error.more().is_empty());
-                let mistakes: Vec<_> = [&error].into_iter().chain(error.more()).collect();
-                for mistake in &mistakes {
-                    assert!((1..=text.split('\n').count()).contains(&mistake.line), "{text}");
-                    assert!((1..=mistake.text.chars().count() + 1).contains(&mistake.column), "{text}");
-                    assert!(text.get(mistake.span.clone()).is_some(), "{text}");
-                    assert!(error.to_string().contains(&mistake.message), "{text}");
+                let errors: Vec<_> = [&error].into_iter().chain(error.more()).collect();
+                for error in &errors {
+                    assert!((1..=text.split('\n').count()).contains(&error.line), "{text}");
+                    assert!((1..=error.text.chars().count() + 1).contains(&error.column), "{text}");
+                    assert!(text.get(error.span.clone()).is_some(), "{text}");
+                    assert!(error.to_string().contains(&error.message), "{text}");
                 }
-                assert!(mistakes.is_sorted_by(|one, next| one.span.end <= next.span.start), "{text}");
+                assert!(errors.is_sorted_by(|one, next| one.span.end <= next.span.start), "{text}");
             }
-            Err(ParseError::Mistakes(error)) => assert!(!error.mistakes.is_empty()),
+            Err(ParseError::Signature(error)) => assert!(!error.errors.is_empty()),
         }
     }
     assert!(read > 100 && several > 100, "{read} {several}");

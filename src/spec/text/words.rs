@@ -41,7 +41,7 @@ pub(super) const ARG_FORMS: &[&str] = &["param", "cast", "scratch", "struct", "t
 /// Items with a value after `=`.
 pub(super) const VALUES: &[&str] = &["grid", "block", "cluster", "preferred_cluster", "shared", "args", "priority"];
 /// Items that consist of one word.
-pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic", "non_portable_cluster"];
+pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic_dependent_launch", "non_portable_cluster"];
 
 /// The bracket that must follow a type's name, or a name that is probably a misspelt one.
 pub(super) fn bracket_of(name: &str) -> Option<Token<'static>> {

@@ -26,7 +26,7 @@ impl<'a> Model<'a> {
         let Dim::Binary(op, x, y) = dim else {
             return match dim {
                 Dim::Const(number) => Some(*number),
-                Dim::Symbol(name) => self.value_of(name),
+                Dim::Var(name) => self.value_of(name),
                 _ => unreachable!("the model knows no {dim:?}"),
             };
         };
@@ -54,7 +54,7 @@ impl<'a> Model<'a> {
     fn solve(&self, dim: &Dim, symbol: &str, got: i64) -> Option<i64> {
         let (op, x, y) = match dim {
             Dim::Const(_) => return None,
-            Dim::Symbol(_) => return Some(got),
+            Dim::Var(_) => return Some(got),
             Dim::Binary(op, x, y) => (op, x, y),
             other => unreachable!("the model knows no {other:?}"),
         };
@@ -137,7 +137,7 @@ impl<'a> Model<'a> {
             Dim::Const(stride) if compared && *stride != got => {
                 self.refuse("ValueError", &what, &stride.to_string(), &got.to_string())
             }
-            Dim::Symbol(name) if compared || !self.symbols.contains_key(&name[..]) => {
+            Dim::Var(name) if compared || !self.symbols.contains_key(&name[..]) => {
                 self.matched(at, part, dim, got, true)
             }
             Dim::Binary(..) if compared => self.matched(at, part, dim, got, true),
@@ -165,7 +165,7 @@ impl<'a> Model<'a> {
             |model: &Self, expected: &str| model.refuse("ValueError", &deferred.what, expected, &got.to_string());
         let in_brackets = |text: String| if text.is_empty() { text } else { format!(" ({text})") };
         match (&self.unknown(dim)[..], dim) {
-            ([], Dim::Symbol(name)) => match self.symbols.get(&name[..]) {
+            ([], Dim::Var(name)) => match self.symbols.get(&name[..]) {
                 Some((value, from)) if *value != got => wrong(self, &format!("{value} ({name}, from {from})")),
                 _ => Ok(true),
             },
@@ -216,7 +216,7 @@ impl<'a> Model<'a> {
 fn names(dim: &Dim) -> Vec<&str> {
     match dim {
         Dim::Const(_) => Vec::new(),
-        Dim::Symbol(name) => vec![name],
+        Dim::Var(name) => vec![name],
         Dim::Binary(_, x, y) => {
             let mut all = names(x);
             let more = names(y).into_iter().filter(|name| !all.contains(name)).collect::<Vec<_>>();
@@ -231,7 +231,7 @@ fn names(dim: &Dim) -> Vec<&str> {
 fn count(dim: &Dim, symbol: &str) -> usize {
     match dim {
         Dim::Const(_) => 0,
-        Dim::Symbol(name) => (name == symbol).into(),
+        Dim::Var(name) => (name == symbol).into(),
         Dim::Binary(_, x, y) => count(x, symbol) + count(y, symbol),
         other => unreachable!("the model knows no {other:?}"),
     }

@@ -226,7 +226,7 @@ impl<'a> Model<'a> {
             let words = if tensor.device.kind().is_some_and(is_opaque) { 2 } else { 1 };
             self.words.extend(vec![None; words]);
         }
-        for name in self.signature.symbols() {
+        for name in self.signature.dim_vars() {
             let value = self.symbols.get(name).map_or(0, |(value, _)| *value as u64);
             self.words.push(Some(Noted::Word(value)));
         }

@@ -28,7 +28,7 @@ impl Model<'_> {
             return Ok(());
         }
         let mut names = Vec::new();
-        both.for_each_symbol(&mut |name| {
+        both.for_each_var(&mut |name| {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -92,7 +92,7 @@ impl Model<'_> {
             Some(size) if size >= 0 => Ok(size),
             Some(size) => {
                 let why = match dim {
-                    Dim::Symbol(name) => self.symbols.get(&name[..]).map(|(_, from)| format!("{name}, from {from}")),
+                    Dim::Var(name) => self.symbols.get(&name[..]).map(|(_, from)| format!("{name}, from {from}")),
                     _ => Some(format!("{dim}, {values}")),
                 };
                 let got = format!("{size} ({})", why.unwrap_or_default());

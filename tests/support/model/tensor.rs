@@ -113,7 +113,7 @@ impl<'a> Model<'a> {
                     self.stride(at, &format!(".strides[{d}]"), &dims[d], stride, compared)?;
                     found.push(match &dims[d] {
                         Dim::Const(expected) => *expected,
-                        Dim::Symbol(name) => self.symbols.get(&name[..]).map_or(stride, |(value, _)| *value),
+                        Dim::Var(name) => self.symbols.get(&name[..]).map_or(stride, |(value, _)| *value),
                         _ => stride,
                     });
                 }

@@ -9,7 +9,7 @@ use tvm_ffi_codegen::runtime::capi;
 use super::describe::{bytes, c_text, descriptor};
 use super::{Change, fallible, noted, with};
 
-/// The table of the runtime, as `EngineBuilder::foreign_runtime` takes it.
+/// The table of the runtime, as `EngineBuilder::external_runtime` takes it.
 pub fn symbols() -> Vec<(&'static str, *const u8)> {
     let own = |name: &str| WRAPPED.iter().find(|(known, _)| *known == name).map(|(_, address)| address());
     let all = capi::symbols().iter();

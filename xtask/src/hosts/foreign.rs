@@ -22,7 +22,7 @@ pub fn foreign() -> Result<Tests> {
     codegen(&pack.chain(imports.iter().flat_map(|import| ["--import", import])).collect::<Vec<_>>())?;
     let nested = at("nested.so");
     let signature = ["--signature", "check(n: int64)"];
-    codegen(&[&["wrap"], &signature[..], &["--link", &packed, "-o", &nested]].concat())?;
+    codegen(&[&["wrap"], &signature[..], &["--object", &packed, "-o", &nested]].concat())?;
     let kind = kind_library(&folder)?;
     let tree = python(&[&source("python/tree.py"), &nested, &kind]);
     expect(&mut tests, "a tree packed here, on upstream's loader", tree, "tree.txt")?;

@@ -157,7 +157,7 @@ fn emit_linked(folder: &Path, name: &str, backend: &str, options: &[&str], kerne
     let (library, signatures) = (folder.join(name), source("signatures.txt"));
     let (packed, kernels, output) = (text(&folder.join("bin.o")), text(kernels), text(&library));
     // archives have no linker, and other hosts load what the command line's own linker makes
-    let files = ["--link", &packed, "--link", &kernels, "--linker", "cc", "-o", &output];
+    let files = ["--object", &packed, "--object", &kernels, "--linker", "cc", "-o", &output];
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend], options, &files].concat())?;
     Ok(library)
 }

@@ -99,7 +99,7 @@ impl Hosts {
         let (packed, kernels, signatures) =
             (text(&objects.join("bin.o")), text(&self.kernels), source("signatures.txt"));
         let wrap = ["wrap", "--signatures", &signatures, "--backend", backend, "--target", TRIPLE];
-        let files = ["--link", &packed, "--link", &kernels, "-o", &text(library)];
+        let files = ["--object", &packed, "--object", &kernels, "-o", &text(library)];
         let command = with_llvm::command_line(&[&wrap[..], &runtime, &files].concat())?;
         command.env(&format!("CC_{TRIPLE}"), driver).run().map(|_| ())
     }

@@ -8,13 +8,13 @@
 
 use std::ptr::NonNull;
 
-use super::layout::{Body, DenseBody, Entry, NONE};
+use super::layout::{Body, DenseBody, KeyValue, NONE};
 use crate::container::block;
 
 /// An entry with its links.
 #[repr(C)]
 struct Item {
-    entry: Entry,
+    entry: KeyValue,
     prev: u64,
     next: u64,
 }
@@ -83,7 +83,7 @@ fn with_bits(bits: u32) -> DenseBody {
 ///
 /// # Safety
 /// The entries must be valid and their keys distinct.
-pub(super) unsafe fn build(capacity: u64, entries: &[(u64, *const Entry)]) -> DenseBody {
+pub(super) unsafe fn build(capacity: u64, entries: &[(u64, *const KeyValue)]) -> DenseBody {
     let mut body = empty(capacity);
     'larger: loop {
         let table = Dense(NonNull::from_mut(&mut body));
@@ -179,7 +179,7 @@ impl Dense {
         Ok(None)
     }
 
-    pub(super) unsafe fn entry(self, slot: u64) -> *mut Entry {
+    pub(super) unsafe fn entry(self, slot: u64) -> *mut KeyValue {
         // SAFETY: promised by the caller.
         unsafe { &raw mut (*self.item(slot)).entry }
     }
@@ -197,7 +197,7 @@ impl Dense {
     }
 
     /// Adds an entry whose key is not in the table. Returns the entry if it doesn't fit in a table of this size.
-    pub(super) unsafe fn insert(self, hash: u64, entry: Entry) -> Result<(), Entry> {
+    pub(super) unsafe fn insert(self, hash: u64, entry: KeyValue) -> Result<(), KeyValue> {
         // SAFETY: promised by the caller; each slot is written only if it is empty or its entry has been moved out.
         unsafe {
             let body = self.body();
@@ -340,7 +340,7 @@ impl Dense {
     }
 
     /// Removes and returns an entry.
-    pub(super) unsafe fn remove(self, slot: u64) -> Entry {
+    pub(super) unsafe fn remove(self, slot: u64) -> KeyValue {
         // SAFETY: promised by the caller; the entry is moved out once, and its slot then becomes empty or takes another
         // entry.
         unsafe {
@@ -388,8 +388,8 @@ impl Dense {
             let to = Dense(NonNull::from_mut(&mut copy));
             let (mut slot, count) = ((*own).head, (*own).body.size);
             for _ in 0..count {
-                let Item { entry: Entry { key, value }, prev, next } = &*self.item(slot);
-                let entry = Entry { key: key.clone(), value: value.clone() };
+                let Item { entry: KeyValue { key, value }, prev, next } = &*self.item(slot);
+                let entry = KeyValue { key: key.clone(), value: value.clone() };
                 to.item(slot).write(Item { entry, prev: *prev, next: *next });
                 *to.meta(slot) = *self.meta(slot);
                 slot = *next;

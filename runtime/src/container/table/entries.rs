@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use super::dense::{self, Dense};
-use super::layout::{Body, DenseBody, Entry, MAX_SMALL, NONE, SMALL};
+use super::layout::{Body, DenseBody, KeyValue, MAX_SMALL, NONE, SMALL};
 use crate::any::Any;
 use crate::container::block::{self, OldBlock};
 use crate::heap::ObjectRef;
 
 /// The position of an entry, valid until the next change of its table.
-pub(in crate::container) type Place = u64;
+pub(in crate::container) type Position = u64;
 
 /// The table in a map or dict.
 ///
@@ -45,9 +45,9 @@ impl Table {
     }
 
     /// The entry at a place in the small form.
-    unsafe fn small(self, place: Place) -> *mut Entry {
+    unsafe fn small(self, place: Position) -> *mut KeyValue {
         // SAFETY: promised by the caller.
-        unsafe { (*self.body()).data.cast::<Entry>().wrapping_add(place as usize) }
+        unsafe { (*self.body()).data.cast::<KeyValue>().wrapping_add(place as usize) }
     }
 
     fn dense(self) -> Dense {
@@ -72,7 +72,7 @@ impl Table {
         self,
         hash: impl FnOnce() -> Result<u64, E>,
         mut is_match: impl FnMut(&Any) -> Result<bool, E>,
-    ) -> Result<Option<Place>, E> {
+    ) -> Result<Option<Position>, E> {
         // SAFETY: promised by the caller.
         unsafe {
             let size = (*self.body()).size;
@@ -89,18 +89,18 @@ impl Table {
     }
 
     /// The entry at a place.
-    pub(in crate::container) unsafe fn entry<'a>(self, place: Place) -> &'a Entry {
+    pub(in crate::container) unsafe fn entry<'a>(self, place: Position) -> &'a KeyValue {
         // SAFETY: promised by the caller, which also chooses the lifetime.
         unsafe { &*self.entry_ptr(place) }
     }
 
-    unsafe fn entry_ptr(self, place: Place) -> *mut Entry {
+    unsafe fn entry_ptr(self, place: Position) -> *mut KeyValue {
         // SAFETY: promised by the caller.
         unsafe { if self.is_small() { self.small(place) } else { self.dense().entry(place) } }
     }
 
     /// The places of the first and the last entry in insertion order.
-    pub(in crate::container) unsafe fn ends(self) -> Option<(Place, Place)> {
+    pub(in crate::container) unsafe fn ends(self) -> Option<(Position, Position)> {
         // SAFETY: promised by the caller.
         unsafe {
             match (*self.body()).size {
@@ -112,7 +112,7 @@ impl Table {
     }
 
     /// The place of the next entry in insertion order.
-    pub(in crate::container) unsafe fn next(self, place: Place) -> Option<Place> {
+    pub(in crate::container) unsafe fn next(self, place: Position) -> Option<Position> {
         // SAFETY: promised by the caller.
         unsafe {
             match self.is_small() {
@@ -123,7 +123,7 @@ impl Table {
     }
 
     /// The place of the previous entry in insertion order.
-    pub(in crate::container) unsafe fn previous(self, place: Place) -> Option<Place> {
+    pub(in crate::container) unsafe fn previous(self, place: Position) -> Option<Position> {
         // SAFETY: promised by the caller.
         unsafe {
             match self.is_small() {
@@ -134,7 +134,7 @@ impl Table {
     }
 
     /// The places of all entries, in insertion order.
-    pub(in crate::container) unsafe fn places(self) -> impl Iterator<Item = Place> {
+    pub(in crate::container) unsafe fn places(self) -> impl Iterator<Item = Position> {
         // SAFETY: promised by the caller for as long as the iterator is used.
         let first = unsafe { self.ends() }.map(|(first, _)| first);
         // SAFETY: as above.
@@ -142,7 +142,7 @@ impl Table {
     }
 
     /// Sets the value of an entry and returns the old one. In the dense form the entry moves to the end.
-    pub(in crate::container) unsafe fn replace(self, place: Place, value: Any) -> Any {
+    pub(in crate::container) unsafe fn replace(self, place: Position, value: Any) -> Any {
         // SAFETY: promised by the caller.
         unsafe {
             if !self.is_small() {
@@ -154,7 +154,7 @@ impl Table {
 
     /// Adds an entry whose key is not in the table. `hash` is the key's hash if the table uses hashes. Returns the
     /// entry if the table must grow first.
-    pub(in crate::container) unsafe fn insert(self, hash: u64, entry: Entry) -> Result<(), Entry> {
+    pub(in crate::container) unsafe fn insert(self, hash: u64, entry: KeyValue) -> Result<(), KeyValue> {
         // SAFETY: promised by the caller; the place after the last entry is one of the slots.
         unsafe {
             if !self.is_small() {
@@ -181,8 +181,8 @@ impl Table {
         unsafe {
             let (size, slots) = ((*self.body()).size, (*self.body()).slots);
             if self.is_small() && slots & !SMALL < MAX_SMALL {
-                let bytes = MAX_SMALL as usize * size_of::<Entry>();
-                let data = block::allocate(bytes).unwrap_or_else(|| block::out_of_memory(bytes)).cast::<Entry>();
+                let bytes = MAX_SMALL as usize * size_of::<KeyValue>();
+                let data = block::allocate(bytes).unwrap_or_else(|| block::out_of_memory(bytes)).cast::<KeyValue>();
                 data.as_ptr().copy_from_nonoverlapping(self.small(0), size as usize);
                 let old = self.take_block();
                 let data = data.as_ptr().cast();
@@ -204,7 +204,7 @@ impl Table {
     }
 
     /// Removes and returns an entry.
-    pub(in crate::container) unsafe fn remove(self, place: Place) -> Entry {
+    pub(in crate::container) unsafe fn remove(self, place: Position) -> KeyValue {
         // SAFETY: promised by the caller; the entry is moved out once, and the entries after it move up.
         unsafe {
             if !self.is_small() {
@@ -219,7 +219,7 @@ impl Table {
     }
 
     /// Removes and returns all entries.
-    pub(in crate::container) unsafe fn clear(self) -> Vec<Entry> {
+    pub(in crate::container) unsafe fn clear(self) -> Vec<KeyValue> {
         // SAFETY: promised by the caller; the entries are moved out once.
         unsafe {
             let entries = self.take_entries().collect();
@@ -232,7 +232,7 @@ impl Table {
     }
 
     /// Moves all entries out. The table keeps its size, so the caller must make it forget them.
-    pub(super) unsafe fn take_entries(self) -> impl Iterator<Item = Entry> {
+    pub(super) unsafe fn take_entries(self) -> impl Iterator<Item = KeyValue> {
         // SAFETY: promised by the caller. The next place is read before an entry is moved out.
         let first = unsafe { self.ends() }.map(|(first, _)| first);
         let mut place = first;
@@ -269,8 +269,8 @@ impl Table {
                 return other.0.cast::<DenseBody>().write(self.dense().copy());
             }
             for place in 0..(*self.body()).size {
-                let Entry { key, value } = self.entry(place);
-                other.small(place).write(Entry { key: key.clone(), value: value.clone() });
+                let KeyValue { key, value } = self.entry(place);
+                other.small(place).write(KeyValue { key: key.clone(), value: value.clone() });
                 (*other.body()).size += 1;
             }
         }

@@ -34,7 +34,7 @@ pub(super) struct DenseBody {
 
 /// A key with its value.
 #[repr(C)]
-pub(in crate::container) struct Entry {
+pub(in crate::container) struct KeyValue {
     pub(in crate::container) key: Any,
     pub(in crate::container) value: Any,
 }
@@ -46,5 +46,5 @@ pub(super) const MAX_SMALL: u64 = 4;
 /// No slot.
 pub(super) const NONE: u64 = u64::MAX;
 
-const _: () = assert!(size_of::<Entry>() == 32 && offset_of!(Body, data_deleter) == 24);
+const _: () = assert!(size_of::<KeyValue>() == 32 && offset_of!(Body, data_deleter) == 24);
 const _: () = assert!(size_of::<DenseBody>() == 56 && offset_of!(DenseBody, head) == 40);

@@ -6,6 +6,6 @@ mod entries;
 mod layout;
 mod object;
 
-pub(super) use entries::{COPY_CAPACITY, Place, Table};
-pub(super) use layout::Entry;
+pub(super) use entries::{COPY_CAPACITY, Position, Table};
+pub(super) use layout::KeyValue;
 pub(super) use object::new_object;

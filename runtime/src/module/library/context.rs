@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use super::super::object::Module;
-use super::symbols::{Address, Symbols};
+use super::symbols::{Address, SymbolLookup};
 use crate::heap::{AsObject, WeakRef};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
@@ -23,7 +23,7 @@ pub(crate) fn register(name: &str, value: *mut c_void) {
 }
 
 /// Sets the library's variables that have the name of a context symbol.
-pub(super) fn fill_variables(library: &dyn Symbols) {
+pub(super) fn fill_variables(library: &dyn SymbolLookup) {
     let symbols = SYMBOLS.read().unwrap_or_else(PoisonError::into_inner);
     for (name, value) in &*symbols {
         if let Some(variable) = library.symbol(name) {
@@ -51,14 +51,14 @@ pub(super) struct Context {
     /// The module that the variable points at, unless it is this context's own.
     first: OnceLock<Module>,
     /// Dropped last: the variable is in the library.
-    _symbols: Arc<dyn Symbols>,
+    _symbols: Arc<dyn SymbolLookup>,
 }
 
 /// Maps the address of a variable to the context of the module that it points at.
 static FIRST: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());
 
 impl Context {
-    pub(super) fn new(symbols: Arc<dyn Symbols>) -> Self {
+    pub(super) fn new(symbols: Arc<dyn SymbolLookup>) -> Self {
         Self { module: OnceLock::new(), variable: OnceLock::new(), first: OnceLock::new(), _symbols: symbols }
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::super::load::load_from_bytes;
 use super::super::object::Module;
 use super::kind::NewModule;
-use super::symbols::{Address, Symbols};
+use super::symbols::{Address, SymbolLookup};
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::error::{Result, runtime_error, value_error};
 use crate::library_bin::{LibraryBin, Node};
 use crate::string::Bytes;
 
 /// Loads the tree at `start` and returns its root. `library` is the module for the library's own node in the tree.
-pub(super) fn load(start: Address, symbols: &Arc<dyn Symbols>, library: &NewModule) -> Result<Module> {
+pub(super) fn load(start: Address, symbols: &Arc<dyn SymbolLookup>, library: &NewModule) -> Result<Module> {
     // SAFETY: by the header, the symbol is a blob that begins with its length. `symbols` keeps the library open.
     let bin = unsafe { LibraryBin::from_ptr(start.as_ptr()) };
     let bin = bin.map_err(|error| value_error(&format!("{LIBRARY_BIN} is broken: {error}")))?;

@@ -7,7 +7,7 @@ use super::super::implementation::ModuleImpl;
 use super::super::object::Module;
 use super::super::property::PropertyMask;
 use super::context::Context;
-use super::symbols::{Address, Symbols};
+use super::symbols::{Address, SymbolLookup};
 use crate::abi::TVMFFISafeCallType;
 use crate::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 use crate::error::{Result, runtime_error};
@@ -31,7 +31,7 @@ impl NewModule {
 }
 
 /// Makes the module of the library that has these symbols.
-pub(super) fn library_module(symbols: Arc<dyn Symbols>) -> NewModule {
+pub(super) fn library_module(symbols: Arc<dyn SymbolLookup>) -> NewModule {
     let variable = symbols.symbol(LIBRARY_CTX);
     let context = Arc::new(Context::new(symbols.clone()));
     let module = Module::from_impl(LibraryModule { context: context.clone(), symbols });
@@ -41,7 +41,7 @@ pub(super) fn library_module(symbols: Arc<dyn Symbols>) -> NewModule {
 
 struct LibraryModule {
     context: Arc<Context>,
-    symbols: Arc<dyn Symbols>,
+    symbols: Arc<dyn SymbolLookup>,
 }
 
 impl LibraryModule {

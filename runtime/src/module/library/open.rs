@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::object::Module;
 use super::kind::library_module;
-use super::symbols::Symbols;
+use super::symbols::SymbolLookup;
 use super::{context, dynamic, embedded};
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::error::Result;
@@ -15,7 +15,7 @@ pub(in crate::module) fn open(path: &str) -> Result<Module> {
 }
 
 /// The module of a library: the root of its embedded module tree, or the library's own module if it has no tree.
-pub(super) fn load(symbols: Arc<dyn Symbols>) -> Result<Module> {
+pub(super) fn load(symbols: Arc<dyn SymbolLookup>) -> Result<Module> {
     context::fill_variables(&*symbols);
     let library = library_module(symbols.clone());
     match symbols.symbol(LIBRARY_BIN) {

@@ -25,7 +25,7 @@ impl Address {
 }
 
 /// The symbols of a library. The library stays open while this value lives, and afterwards too unless it may be closed.
-pub(super) trait Symbols: Send + Sync {
+pub(super) trait SymbolLookup: Send + Sync {
     /// The address of a symbol.
     fn symbol(&self, name: &str) -> Option<Address>;
 

@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use super::super::object::Module;
 use super::open::load;
-use super::symbols::{Address, Symbols};
+use super::symbols::{Address, SymbolLookup};
 use crate::abi::symbol::FUNCTION;
 use crate::error::{Result, runtime_error};
 
@@ -32,7 +32,7 @@ struct SystemLibrary {
     prefix: String,
 }
 
-impl Symbols for SystemLibrary {
+impl SymbolLookup for SystemLibrary {
     fn symbol(&self, name: &str) -> Option<Address> {
         registered(&format!("{}{name}", self.prefix)).or_else(|| registered(name))
     }

@@ -14,18 +14,18 @@ pub(in crate::reflect) fn parse(text: &AnyView<'_>) -> Result<Any> {
         return Err(type_mismatch("ffi.String", text.type_index()));
     };
     let mut parser = Parser { text, pos: 0, line: 1, line_start: 0 };
-    parser.document().map_err(|mistake| parser.error(mistake))
+    parser.document().map_err(|reason| parser.error(reason))
 }
 
 /// The message for an error at the parser's position.
-type Mistake = &'static str;
+type Reason = &'static str;
 
-const EXPECTING_VALUE: Mistake = "Expecting value";
-const EXPECTING_NAME: Mistake = "Expecting property name enclosed in double quotes";
-const EXPECTING_COMMA: Mistake = "Expecting ',' delimiter";
-const SYNTAX_ERROR: Mistake = "Syntax error near";
-const INVALID_SURROGATES: Mistake = "Invalid surrogate pair of \\uXXXX escapes";
-const INVALID_UNICODE: Mistake = "Invalid \\uXXXX escape";
+const EXPECTING_VALUE: Reason = "Expecting value";
+const EXPECTING_NAME: Reason = "Expecting property name enclosed in double quotes";
+const EXPECTING_COMMA: Reason = "Expecting ',' delimiter";
+const SYNTAX_ERROR: Reason = "Syntax error near";
+const INVALID_SURROGATES: Reason = "Invalid surrogate pair of \\uXXXX escapes";
+const INVALID_UNICODE: Reason = "Invalid \\uXXXX escape";
 
 struct Parser<'a> {
     text: &'a [u8],
@@ -35,16 +35,16 @@ struct Parser<'a> {
 }
 
 /// An array or object that is being parsed.
-enum Frame {
+enum OpenContainer {
     Array(Vec<Any>),
     Object(Vec<(Any, Any)>, Any),
 }
 
 impl Parser<'_> {
     #[cold]
-    fn error(&self, mistake: Mistake) -> Error {
+    fn error(&self, reason: Reason) -> Error {
         let column = self.pos.saturating_sub(self.line_start) + 1;
-        value_error(&format!("{mistake}: line {} column {column} (char {})", self.line, self.pos))
+        value_error(&format!("{reason}: line {} column {column} (char {})", self.line, self.pos))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -72,8 +72,8 @@ impl Parser<'_> {
         found
     }
 
-    fn document(&mut self) -> Result<Any, Mistake> {
-        let mut stack: Vec<Frame> = Vec::new();
+    fn document(&mut self) -> Result<Any, Reason> {
+        let mut stack: Vec<OpenContainer> = Vec::new();
         loop {
             let Some(mut value) = self.value_or_open(&mut stack)? else { continue };
             // Add the value to the innermost open array or object, which may end after it.
@@ -84,22 +84,22 @@ impl Parser<'_> {
                 let next = self.peek_token();
                 self.pos += usize::from(next.is_some());
                 value = match (frame, next) {
-                    (Frame::Array(values), Some(b',')) => {
+                    (OpenContainer::Array(values), Some(b',')) => {
                         values.push(value);
                         self.peek_token().ok_or(SYNTAX_ERROR)?;
                         break;
                     }
-                    (Frame::Array(values), Some(b']')) => {
+                    (OpenContainer::Array(values), Some(b']')) => {
                         values.push(value);
                         Array::from(std::mem::take(values)).into()
                     }
-                    (Frame::Object(entries, name), Some(b',')) => {
+                    (OpenContainer::Object(entries, name), Some(b',')) => {
                         entries.push((std::mem::take(name), value));
                         self.peek_token().ok_or(SYNTAX_ERROR)?;
                         *name = self.name()?;
                         break;
                     }
-                    (Frame::Object(entries, name), Some(b'}')) => {
+                    (OpenContainer::Object(entries, name), Some(b'}')) => {
                         entries.push((std::mem::take(name), value));
                         // This can't fail: names are strings, and comparing their contents raises no errors.
                         Map::try_from_entries(std::mem::take(entries)).map_err(|_| SYNTAX_ERROR)?.into()
@@ -115,7 +115,7 @@ impl Parser<'_> {
     }
 
     /// Parses the next value. For a nonempty array or object, opens a frame and returns `None`.
-    fn value_or_open(&mut self, stack: &mut Vec<Frame>) -> Result<Option<Any>, Mistake> {
+    fn value_or_open(&mut self, stack: &mut Vec<OpenContainer>) -> Result<Option<Any>, Reason> {
         let value = match self.peek_token().ok_or(EXPECTING_VALUE)? {
             b'{' => {
                 self.pos += 1;
@@ -126,7 +126,7 @@ impl Parser<'_> {
                     }
                     _ => {
                         let name = self.name()?;
-                        stack.push(Frame::Object(Vec::new(), name));
+                        stack.push(OpenContainer::Object(Vec::new(), name));
                         return Ok(None);
                     }
                 }
@@ -139,7 +139,7 @@ impl Parser<'_> {
                         <Array>::default().into()
                     }
                     _ => {
-                        stack.push(Frame::Array(Vec::new()));
+                        stack.push(OpenContainer::Array(Vec::new()));
                         return Ok(None);
                     }
                 }
@@ -155,7 +155,7 @@ impl Parser<'_> {
     }
 
     /// Parses the name of an entry, and the colon after it.
-    fn name(&mut self) -> Result<Any, Mistake> {
+    fn name(&mut self) -> Result<Any, Reason> {
         if self.peek() != Some(b'"') {
             return Err(EXPECTING_NAME);
         }
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn number(&mut self) -> Result<Any, Mistake> {
+    fn number(&mut self) -> Result<Any, Reason> {
         let start = self.pos;
         if self.take(b"-Infinity") {
             return Ok(f64::NEG_INFINITY.into());
@@ -195,7 +195,7 @@ impl Parser<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<Any, Mistake> {
+    fn string(&mut self) -> Result<Any, Reason> {
         let start = self.pos;
         self.pos += 1;
         let mut out = Vec::new();
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 
     /// Parses the part of an escape sequence after the backslash.
-    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Mistake> {
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Reason> {
         let byte = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => byte,
             Some(b'b') => 8,
@@ -241,11 +241,11 @@ impl Parser<'_> {
     }
 
     /// Parses an escaped code point from its `u` on: one or two UTF-16 code units of four hexadecimal digits.
-    fn unicode(&mut self, out: &mut Vec<u8>) -> Result<(), Mistake> {
+    fn unicode(&mut self, out: &mut Vec<u8>) -> Result<(), Reason> {
         let mut place = self.pos;
-        let wrong = |parser: &mut Self, place, mistake| {
+        let wrong = |parser: &mut Self, place, reason| {
             parser.pos = place;
-            Err(mistake)
+            Err(reason)
         };
         self.pos += 1;
         let Some(first) = self.four_digits() else { return wrong(self, place, INVALID_UNICODE) };

@@ -37,7 +37,7 @@ struct Writer {
 }
 
 /// An array, list or map that is being written.
-struct Frame {
+struct OpenContainer {
     rest: Rest,
     is_first: bool,
     /// This frame's list, if it is one. Its address is in `open_lists`.
@@ -94,7 +94,7 @@ impl Writer {
     }
 
     /// Writes a value, or starts one that contains others.
-    fn begin(&mut self, value: &Any, stack: &mut Vec<Frame>) -> Result<()> {
+    fn begin(&mut self, value: &Any, stack: &mut Vec<OpenContainer>) -> Result<()> {
         let (rest, list) = match value.type_index() {
             TypeIndex::NONE => return self.literal("null"),
             TypeIndex::BOOL => return self.literal(if value.cast()? { "true" } else { "false" }),
@@ -116,7 +116,7 @@ impl Writer {
         };
         self.out.push(if matches!(rest, Rest::Values(_)) { b'[' } else { b'{' });
         self.total += self.indent;
-        stack.push(Frame { rest, is_first: true, list });
+        stack.push(OpenContainer { rest, is_first: true, list });
         Ok(())
     }
 

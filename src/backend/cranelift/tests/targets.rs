@@ -119,7 +119,7 @@ fn lines_are_in_the_objects_of_every_format_but_coff() {
             let module = module_of("f", FuncSig::new([Type::I64], Some(Type::I64)), |b| {
                 b.module().endianness = triple.endianness().unwrap();
                 let (file, function) = ("model.dsl".to_owned(), "outer".to_owned());
-                let location = b.module().locations.push(SourceLocation { file, line: 7, function });
+                let location = b.module().locations.push(LocationData { file, line: 7, function });
                 b.set_location(Some(location).filter(|_| located));
                 let sum = b.binary_imm(BinaryOp::Add, b.param(0), 1);
                 b.ret(Some(sum));

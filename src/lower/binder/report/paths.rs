@@ -1,4 +1,4 @@
-//! The directives of [`report`](super) that print paths, and symbols with values and paths.
+//! The directives of [`report`](super) that print paths, and variables with values and paths.
 
 use super::printer::Printer;
 use crate::ir::{Emitter, Type, Val};
@@ -32,8 +32,8 @@ const fn at(directive: Directive, offset: i32) -> Piece<'static> {
     Piece::Value(directive, offset as u32 / 8)
 }
 
-/// The operands of a symbol's inner template.
-mod symbol {
+/// The operands of a variable's inner template.
+mod var {
     pub const NAME: u32 = 0;
     pub const VALUE: u32 = 1;
     pub const ORIGIN: u32 = 2;
@@ -45,12 +45,12 @@ mod key {
     pub const TEXT: u32 = 1;
 }
 
-const SYMBOL: Piece<'static> = Piece::Value(Directive::String, symbol::NAME);
+const VAR: Piece<'static> = Piece::Value(Directive::String, var::NAME);
 
 impl<'c> Printer<'c, '_> {
-    /// The directives for symbols and steps.
-    pub(super) fn symbols_and_steps(&self, byte: Val<'c>) {
-        self.on_either(byte, [Directive::Bindings, Directive::Unknown], |unknown| self.symbols(unknown));
+    /// The directives for variables and steps.
+    pub(super) fn vars_and_steps(&self, byte: Val<'c>) {
+        self.on_either(byte, [Directive::Bindings, Directive::Unknown], |unknown| self.vars(unknown));
         if self.has(Capability::Elements) {
             self.on_known_directive(byte, Directive::Steps, || self.steps());
         }
@@ -147,25 +147,24 @@ impl<'c> Printer<'c, '_> {
         self.enter(self.own_template(&[name, Piece::Text("[\""), text, Piece::Text("\"]")]), operands);
     }
 
-    /// Prints the next bound symbol of the expression with its template (the next unbound one if `unknown` is 1). Then
+    /// Prints the next bound variable of the expression with its template (the next unbound one if `unknown` is 1). Then
     /// returns for the following one, if any: `m = 3 from x.shape[0], n = 4 from y.shape[1]`, or `k, m and n`.
-    fn symbols(&self, unknown: Val<'c>) {
+    fn vars(&self, unknown: Val<'c>) {
         let bound = unknown.is(0);
         let expr = self.field_ptr(Field::Expr);
         let start = self.index.get();
         let terms = expr.read(field!(ExprDescriptor, terms));
-        // the next symbol, and the number of symbols from it on
+        // the next variable, and the number of variables from it on
         let (next, count) = (self.c.var(Type::I64), self.c.var(Type::I64));
         let zero = self.c.i64(0);
         next.set(zero);
         count.set(zero);
         self.c.for_up(terms, |index| {
-            let symbol = expr
+            let var = expr
                 .nth_descriptor::<TermDescriptor>(index)
-                .read(field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
+                .read(field!(TermDescriptor, var).behind::<ExprDescriptor>());
             self.c.when(
-                (!(self.binding(symbol).load(Type::Ptr, offset!(Binding, path.name)).is_not(0) ^ bound))
-                    & index.ge(start),
+                (!(self.binding(var).load(Type::Ptr, offset!(Binding, path.name)).is_not(0) ^ bound)) & index.ge(start),
                 || {
                     let (before, known) = (count.get(), next.get());
                     next.set(before.is(0).select(index, known));
@@ -181,29 +180,28 @@ impl<'c> Printer<'c, '_> {
             self.at.advance(-1);
             let term = expr.nth_descriptor::<TermDescriptor>(next);
             let name = self.pool_text(term, field!(TermDescriptor, name).behind::<ExprDescriptor>());
-            let symbol = term.read(field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
-            let binding = self.binding(symbol);
+            let var = term.read(field!(TermDescriptor, var).behind::<ExprDescriptor>());
+            let binding = self.binding(var);
             let value = binding.load(Type::I64, offset!(Binding, value));
             let origin = binding + offset!(Binding, path);
             let operands = self.operands();
-            for (word, value) in [(symbol::NAME, name), (symbol::VALUE, value), (symbol::ORIGIN, origin)] {
+            for (word, value) in [(var::NAME, name), (var::VALUE, value), (var::ORIGIN, origin)] {
                 operands.store(8 * word as i32, value);
             }
-            self.enter(self.symbol_template(bound, start.is(0), count), operands);
+            self.enter(self.var_template(bound, start.is(0), count), operands);
         });
         self.index.set(zero);
     }
 
-    /// The template of a symbol, including the separator before it.
-    fn symbol_template(&self, bound: Val<'c>, is_first: Val<'c>, count: Val<'c>) -> Val<'c> {
+    /// The template of a variable, including the separator before it.
+    fn var_template(&self, bound: Val<'c>, is_first: Val<'c>, count: Val<'c>) -> Val<'c> {
         let (comma, and) = (Piece::Text(", "), Piece::Text(" and "));
         let (value, origin) =
-            (Piece::Value(Directive::Number, symbol::VALUE), Piece::Value(Directive::DimPath, symbol::ORIGIN));
-        let bound_template =
-            self.own_template(&[comma, SYMBOL, Piece::Text(" = "), value, Piece::Text(" from "), origin]);
-        let (name, last) = (self.own_template(&[comma, SYMBOL]), self.own_template(&[and, SYMBOL]));
+            (Piece::Value(Directive::Number, var::VALUE), Piece::Value(Directive::DimPath, var::ORIGIN));
+        let bound_template = self.own_template(&[comma, VAR, Piece::Text(" = "), value, Piece::Text(" from "), origin]);
+        let (name, last) = (self.own_template(&[comma, VAR]), self.own_template(&[and, VAR]));
         let template = bound.select(bound_template, count.is(1).select(last, name));
-        // the first symbol has no separator
+        // the first variable has no separator
         is_first.select(bound.select(bound_template + TEXT_LEN, name + TEXT_LEN), template)
     }
 }

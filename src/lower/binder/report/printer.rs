@@ -7,12 +7,12 @@ use crate::lower::binder::helper::ARGUMENT;
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{Capabilities, CapabilityBit, Directive, Field, MAX_STRINGS, Piece, SHARED_TEXT, TEXT};
 
-/// The max number of C strings, including the error's kind; further ones are omitted. Only lists of symbols get long.
+/// The max number of C strings, including the error's kind; further ones are omitted. Only lists of variables get long.
 pub(super) const CAPACITY: usize = 1 + 160;
 const _: () = assert!(CAPACITY > 2 * MAX_STRINGS);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 pub(super) const CELL: usize = 24;
-/// Max nesting of templates: symbols, their paths, steps.
+/// Max nesting of templates: variables, their paths, steps.
 pub(super) const DEPTH: usize = 4;
 /// Bytes of a frame, which saves the outer template's position and context while an inner one is read.
 pub(super) const FRAME: i64 = 16;
@@ -36,7 +36,7 @@ pub(super) struct Printer<'c, 't> {
     pub(super) next: Var<'c>,
     /// The end of the remaining room for numbers. It is filled from the end.
     pub(super) free: Var<'c>,
-    /// The next symbol of a list, the next step of a path.
+    /// The next variable of a list, the next step of a path.
     pub(super) index: Var<'c>,
     pub(super) step: Var<'c>,
     /// The number of the next subject of a long signature; `None` if there are no long signatures.
@@ -103,7 +103,7 @@ impl<'c> Printer<'c, '_> {
             self.on_known_directive(byte, Directive::Unless, || self.unless());
         }
         self.values(byte);
-        self.symbols_and_steps(byte);
+        self.vars_and_steps(byte);
         self.fields(byte);
         self.leave();
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::Library;
 
-use super::symbols::{Address, Symbols};
+use super::symbols::{Address, SymbolLookup};
 use crate::abi::symbol::FUNCTION;
 use crate::error::{Error, Result, runtime_error};
 #[cfg(not(windows))]
@@ -57,7 +57,7 @@ impl Drop for DynamicLibrary {
     }
 }
 
-impl Symbols for DynamicLibrary {
+impl SymbolLookup for DynamicLibrary {
     fn symbol(&self, name: &str) -> Option<Address> {
         self.joined("", name)
     }
@@ -129,7 +129,7 @@ impl DynamicLibrary {
 }
 
 /// Opens a library.
-pub(super) fn open(path: &str) -> Result<impl Symbols + 'static> {
+pub(super) fn open(path: &str) -> Result<impl SymbolLookup + 'static> {
     let library = DynamicLibrary::new(open_library(path)?);
     #[cfg(not(windows))]
     if !is_exported() {

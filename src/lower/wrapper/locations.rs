@@ -1,42 +1,48 @@
-//! The source locations (`Place`s) added to the errors of a wrapper.
+//! The source locations (`SourceLocation`s) added to the errors of a wrapper.
 
 use crate::ir::{BinaryOp, ConvertOp, DataRef, FunctionBuilder, MemFlags, Type, Value};
 use crate::lower::abi::ANY_SIZE;
 use crate::lower::protocol::{Field, SizedText, field};
 use crate::lower::trace;
-use crate::lower::unit::Pool;
-use crate::spec::{Part, Place, Signature};
+use crate::lower::unit::ModulePool;
+use crate::spec::{Part, Signature, SourceLocation};
 
 /// Appends the place of a part of the signature to the backtrace of the error raised with `code`; does nothing if the
-/// part has no place.
-pub(super) fn append(b: &mut FunctionBuilder<'_>, pool: &mut Pool, signature: &Signature, part: Part, code: Value) {
+/// part has no location.
+pub(super) fn append(
+    b: &mut FunctionBuilder<'_>,
+    pool: &mut ModulePool,
+    signature: &Signature,
+    part: Part,
+    code: Value,
+) {
     if let Some([line, wrapper]) = texts(b, pool, signature, part) {
         trace::append_texts(b, line, wrapper, code);
     }
 }
 
 /// The arguments of [`append_texts`](trace::append_texts) for a part of the signature, in the current wrapper; `None`
-/// if the part has no place.
+/// if the part has no location.
 pub(super) fn texts(
     b: &mut FunctionBuilder<'_>,
-    pool: &mut Pool,
+    pool: &mut ModulePool,
     signature: &Signature,
     part: Part,
 ) -> Option<[[Value; 2]; 2]> {
-    let place = signature.place(part)?;
+    let location = signature.location(part)?;
     let func = b.func_ref();
     let wrapper = trace::end_of_line(&b.module().functions[func].name);
-    Some([line(place), wrapper].map(|text| trace::text(b, pool, &text)))
+    Some([line(location), wrapper].map(|text| trace::text(b, pool, &text)))
 }
 
-fn line(place: &Place) -> String {
-    trace::line(&place.file, place.line, &place.function)
+fn line(location: &SourceLocation) -> String {
+    trace::line(&location.file, location.line, &location.function)
 }
 
-/// The places of a signature, indexed by the numbers that `bind` assigns to the subjects of its checks: the passed
+/// The locations of a signature, indexed by the numbers that `bind` assigns to the subjects of its checks: the passed
 /// parameters, the constraints, the result. The call itself has number -1 and comes last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlaceTable {
+pub(super) struct LocationTable {
     /// The data that contains the table.
     data: DataRef,
     /// The offset and the length of the end of the wrapper's line.
@@ -49,10 +55,10 @@ pub(super) struct PlaceTable {
     number: i32,
 }
 
-impl PlaceTable {
-    /// Writes the table of a signature into the pool; `None` if the signature has no place.
-    pub(super) fn new(pool: &mut Pool, signature: &Signature, wrapper: &str) -> Option<Self> {
-        if !signature.has_places() {
+impl LocationTable {
+    /// Writes the table of a signature into the pool; `None` if the signature has no location.
+    pub(super) fn new(pool: &mut ModulePool, signature: &Signature, wrapper: &str) -> Option<Self> {
+        if !signature.has_locations() {
             return None;
         }
         let passed = signature.params().iter().enumerate().filter(|(_, param)| param.is_passed());
@@ -62,15 +68,15 @@ impl PlaceTable {
         let parts: Vec<_> = passed.into_iter().chain(constraints).chain([Part::Result, Part::Signature]).collect();
         let mut bytes = Vec::new();
         for part in &parts {
-            // a part without a place has an empty string, which adds nothing to the backtrace
-            let line = signature.place(*part).map_or_else(String::new, line);
+            // a part without a location has an empty string, which adds nothing to the backtrace
+            let line = signature.location(*part).map_or_else(String::new, line);
             let text = SizedText { text: pool.constants.text(&line), len: line.len() as u32 };
             bytes.extend(pool.constants.encoded(&text));
         }
         let offset = pool.constants.descriptor(&bytes);
         let wrapper = trace::end_of_line(wrapper);
         let wrapper = (pool.constants.text(&wrapper), wrapper.len());
-        Some(PlaceTable { data: pool.data, wrapper, offset, last: parts.len() as i64 - 1, number })
+        Some(LocationTable { data: pool.data, wrapper, offset, last: parts.len() as i64 - 1, number })
     }
 
     /// Appends the place of the subject that failed its check to the backtrace of the error that `bind` has raised with

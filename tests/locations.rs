@@ -1,4 +1,4 @@
-//! Places of signatures: where errors end that wrappers raise, in a process, in a library, and in a module of the
+//! Locations of signatures: where errors end that wrappers raise, in a process, in a library, and in a module of the
 //! caller's.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use object::{Object, ObjectSymbol};
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_codegen::runtime::{Function, Tensor, capi};
-use tvm_ffi_codegen::spec::{CompareOp, Part, Place};
+use tvm_ffi_codegen::spec::{CompareOp, Part, SourceLocation};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, ScalarType, Signature, TensorType, dim, embed};
 
 use crate::support::{host_linker, sig};
@@ -17,32 +17,33 @@ use crate::support::{host_linker, sig};
 /// `inner(x: Tensor([n], float32), k: int8) where n % 2 == 0`, whose parameters and constraint are of lines of their
 /// own.
 fn inner() -> Signature {
-    let builder = Signature::builder("inner").at("model.dsl", 1, "inner");
-    let builder = builder.param("x", TensorType::new(["n"], DLDataType::FLOAT32)).at("model.dsl", 2, "inner");
+    let builder = Signature::builder("inner").location("model.dsl", 1, "inner");
+    let builder = builder.param("x", TensorType::new(["n"], DLDataType::FLOAT32)).location("model.dsl", 2, "inner");
     let builder = builder.param("k", ScalarType::Int8);
-    builder.constraint(dim("n") % 2, CompareOp::Eq, 0).at("model.dsl", 3, "inner").build().unwrap()
+    builder.constraint(dim("n") % 2, CompareOp::Eq, 0).location("model.dsl", 3, "inner").build().unwrap()
 }
 
 /// The function raises where `k` is 7: an error of the kernel's own line.
 fn kernel() -> Kernel {
     Kernel::body(|b| {
-        b.at("model.dsl", 4, "inner");
+        b.set_location("model.dsl", 4, "inner");
         b.if_(b.arg("k").eq(7), || b.raise("mylang.Error", "seven", &[]));
     })
 }
 
 /// Calls `inner` with its own arguments, from another line.
 fn outer() -> (Signature, Kernel) {
-    let signature = sig("outer(x: Any, k: int64)").with_place(Part::Signature, Place::new("model.dsl", 10, "outer"));
+    let signature =
+        sig("outer(x: Any, k: int64)").with_location(Part::Signature, SourceLocation::new("model.dsl", 10, "outer"));
     let kernel = Kernel::body(|b| {
-        b.at("model.dsl", 12, "outer");
+        b.set_location("model.dsl", 12, "outer");
         b.call_symbol("inner", (b.param(0), b.param(1))).run();
     });
     (signature.unwrap(), kernel)
 }
 
 /// The lines of the DSL in which the error of a call ends, with their functions.
-fn places(function: &Function, x: Option<usize>, k: i64) -> Vec<(u32, String)> {
+fn locations(function: &Function, x: Option<usize>, k: i64) -> Vec<(u32, String)> {
     let tensor = x.map(|size| Tensor::from_slice(&vec![0f32; size], &[size as i64]).unwrap());
     let error = match &tensor {
         Some(tensor) => function.call((tensor, k)),
@@ -61,10 +62,10 @@ const CALLS: [(Option<usize>, i64, u32); 4] = [(None, 0, 2), (Some(2), 300, 1), 
 
 fn check(inner: &Function, outer: Option<&Function>) {
     for (x, k, line) in CALLS {
-        assert_eq!(places(inner, x, k), [(line, "inner".to_owned())], "{x:?}, {k}");
+        assert_eq!(locations(inner, x, k), [(line, "inner".to_owned())], "{x:?}, {k}");
         if let Some(outer) = outer {
             let both = [(line, "inner".to_owned()), (12, "outer".to_owned())];
-            assert_eq!(places(outer, x, k), both, "{x:?}, {k}");
+            assert_eq!(locations(outer, x, k), both, "{x:?}, {k}");
         }
     }
     assert!(inner.call((1,)).unwrap_err().backtrace().ends_with("  File \"model.dsl\", line 1, in inner\n"));
@@ -74,7 +75,7 @@ fn check(inner: &Function, outer: Option<&Function>) {
 }
 
 #[test]
-fn an_error_in_a_process_ends_in_its_place() {
+fn an_error_in_a_process_ends_in_its_location() {
     for &backend in Backend::ALL {
         let engine = Engine::builder().backend(backend).build().unwrap();
         let (inner, (outer, calls)) = (inner(), outer());
@@ -88,7 +89,7 @@ fn an_error_in_a_process_ends_in_its_place() {
 /// In a library, where a frame of a wrapper is one, too: backtraces leave out the names of its parts.
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
-fn an_error_of_a_library_ends_in_its_place() {
+fn an_error_of_a_library_ends_in_its_location() {
     assert!(!capi::symbols().is_empty());
     for &backend in Backend::ALL {
         let (dir, (outer, calls)) = (tempfile::tempdir().unwrap(), outer());
@@ -125,7 +126,7 @@ fn an_error_of_a_library_ends_in_its_place() {
 }
 
 #[test]
-fn an_error_in_a_module_of_the_callers_ends_in_its_place() {
+fn an_error_in_a_module_of_the_callers_ends_in_its_location() {
     let mut builder = JITBuilder::new(cranelift_module::default_libcall_names()).unwrap();
     builder.symbols(embed::runtime_symbols());
     let mut module = JITModule::new(builder);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::path::Path;
 use super::span::Spans;
 
-/// The problem of a [`Mistake`].
+/// The problem of a [`PartError`].
 pub(super) struct Problem {
     text: String,
     /// The expected value and the actual one.
@@ -35,16 +35,16 @@ impl<T: Into<String>> From<T> for Problem {
 
 /// One error in a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
+pub struct PartError {
     path: Path,
     problem: String,
     mismatch: Option<(String, String)>,
     span: Option<Range<usize>>,
 }
 
-impl Mistake {
+impl PartError {
     pub(super) fn new(path: Path, problem: Problem) -> Self {
-        Mistake { path, problem: problem.text, mismatch: problem.mismatch, span: None }
+        PartError { path, problem: problem.text, mismatch: problem.mismatch, span: None }
     }
 
     /// The part of the signature that is wrong: `x`, `x.shape[1]`, `where[0]`, ...
@@ -79,7 +79,7 @@ impl Mistake {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for PartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.problem)
     }
@@ -92,15 +92,15 @@ pub struct SignatureError {
     /// The signature's name, as given.
     pub name: String,
     /// At least one error, in order of appearance.
-    pub mistakes: Vec<Mistake>,
+    pub errors: Vec<PartError>,
 }
 
 impl fmt::Display for SignatureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.mistakes.len() == 1 { "" } else { "s" };
-        write!(f, "signature `{}` has {} mistake{plural}", self.name.escape_debug(), self.mistakes.len())?;
-        for mistake in &self.mistakes {
-            write!(f, "\n  {mistake}")?;
+        let plural = if self.errors.len() == 1 { "" } else { "s" };
+        write!(f, "signature `{}` has {} error{plural}", self.name.escape_debug(), self.errors.len())?;
+        for error in &self.errors {
+            write!(f, "\n  {error}")?;
         }
         Ok(())
     }

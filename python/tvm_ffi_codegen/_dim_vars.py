@@ -1,4 +1,4 @@
-"""Values of a signature's symbols: sizes are matched and expressions computed as wrappers do it (docs/contract.md, C10.9 to C10.15).
+"""Values of a signature's dim_vars: sizes are matched and expressions computed as wrappers do it (docs/contract.md, C10.9 to C10.15).
 
 The numbers may be any that know Python's operators, such as PyTorch's ``SymInt``.
 """
@@ -64,8 +64,8 @@ def show(dim: Dim) -> str:
     return f"{x} {sign} {y}"
 
 
-class Symbols:
-    """The symbols of one call. :meth:`match` takes the sizes in the order of the parameters, then :meth:`settle` what was deferred."""
+class DimVars:
+    """The dim_vars of one call. :meth:`match` takes the sizes in the order of the parameters, then :meth:`settle` what was deferred."""
 
     def __init__(self, numbers: Numbers, values: dict[str, Any]) -> None:
         self._numbers = numbers
@@ -74,7 +74,7 @@ class Symbols:
         self._deferred: list[tuple[Dim, Any, str, bool]] = []
 
     def compute(self, dim: Dim) -> Any:
-        """The value of a dimension; None where one of its symbols has none."""
+        """The value of a dimension; None where one of its dim_vars has none."""
         if isinstance(dim, int):
             return dim
         if isinstance(dim, str):
@@ -107,7 +107,7 @@ class Symbols:
         raise ValueError(f"`{sign}` is no operation of this version's dimensions")
 
     def match(self, dim: Dim, size: Any, path: str, *, is_stride: bool = False, may_defer: bool = True) -> None:
-        """Compares a size or stride with the dimension that the signature states, or computes a symbol's value from it.
+        """Compares a size or stride with the dimension that the signature states, or computes a dimension variable's value from it.
         """
         if not self._decide(dim, size, path, is_stride) and may_defer:
             self._deferred.append((dim, size, path, is_stride))
@@ -149,7 +149,7 @@ class Symbols:
         return None
 
     def settle(self) -> None:
-        """Retries deferred dimensions for as long as symbols get values."""
+        """Retries deferred dimensions for as long as dim_vars get values."""
         while True:
             rest = [of for of in self._deferred if not self._decide(*of)]
             if len(rest) == len(self._deferred):

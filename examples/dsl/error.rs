@@ -1,26 +1,26 @@
-//! Mistakes in a program, as its author reads them.
+//! Errors in a program, as its author reads them.
 
 use std::fmt;
 
 use super::syntax::Place;
 
-/// A mistake, with the line that has it.
+/// An error, with the line that has it.
 #[derive(Debug)]
-pub struct Mistake {
+pub struct PartError {
     file: String,
     place: Place,
     problem: String,
     line: String,
 }
 
-impl Mistake {
+impl PartError {
     pub fn new(file: &str, text: &str, place: Place, problem: String) -> Self {
         let line = text.lines().nth(place.line as usize - 1).unwrap_or_default().to_owned();
-        Mistake { file: file.to_owned(), place, problem, line }
+        PartError { file: file.to_owned(), place, problem, line }
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for PartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { line, column } = self.place;
         let caret = column as usize + 1;
@@ -28,4 +28,4 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for PartError {}

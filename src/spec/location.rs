@@ -7,10 +7,10 @@ use std::hash::{Hash, Hasher};
 /// 7, in forward`.
 ///
 /// It is the last line of the backtrace of an error that a wrapper raises for the part
-/// ([`SignatureBuilder::at`](super::SignatureBuilder::at)).
+/// ([`SignatureBuilder::location`](super::SignatureBuilder::location)).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as your compiler names it. Python shows the source line if it finds a file with this name.
     pub file: String,
     /// The line, counted from 1.
@@ -19,13 +19,13 @@ pub struct Place {
     pub function: String,
 }
 
-impl Place {
-    /// Creates a place from a file, a line and a function.
+impl SourceLocation {
+    /// Creates a location from a file, a line and a function.
     pub fn new(file: impl Into<String>, line: u32, function: impl Into<String>) -> Self {
-        Place { file: file.into(), line, function: function.into() }
+        SourceLocation { file: file.into(), line, function: function.into() }
     }
 
-    /// Why a backtrace can't show the place, if it can't.
+    /// Why a backtrace can't show the location, if it can't.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let unusable = |text: &String| text.is_empty() || text.contains(['"', '\n', '\0']);
         [&self.file, &self.function]
@@ -36,20 +36,20 @@ impl Place {
 }
 
 /// The line as a backtrace shows it.
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "File \"{}\", line {}, in {}", self.file, self.line, self.function)
     }
 }
 
-/// The place of a part of a signature, if it has one. Any two origins compare equal, so the places don't affect
+/// The location of a part of a signature, if it has one. Any two origins compare equal, so the locations don't affect
 /// whether signatures are equal.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Origin(pub Option<Box<Place>>);
+pub(super) struct Origin(pub Option<Box<SourceLocation>>);
 
-impl From<Place> for Origin {
-    fn from(place: Place) -> Self {
-        Origin(Some(Box::new(place)))
+impl From<SourceLocation> for Origin {
+    fn from(location: SourceLocation) -> Self {
+        Origin(Some(Box::new(location)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks constraints and symbols.
+//! Checks constraints and variables.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,17 +14,17 @@ impl Checker<'_> {
             let at = Way::to(Part::Constraint(i));
             self.dim(at, &constraint.left);
             self.dim(at, &constraint.right);
-            let mut symbols = 0;
-            constraint.left.for_each_symbol(&mut |_| symbols += 1);
-            constraint.right.for_each_symbol(&mut |_| symbols += 1);
-            if symbols == 0 {
-                self.mistake(at, format!("expected a symbol in `{constraint}`, which no call can change"));
+            let mut vars = 0;
+            constraint.left.for_each_var(&mut |_| vars += 1);
+            constraint.right.for_each_var(&mut |_| vars += 1);
+            if vars == 0 {
+                self.error(at, format!("expected a dimension variable in `{constraint}`, which no call can change"));
             }
         }
     }
 
-    /// Checks that the value of every symbol can be determined: some dimension must be the symbol itself, or be
-    /// solvable for it once the other symbols are known.
+    /// Checks that the value of every variable can be determined: some dimension must be the variable itself, or be
+    /// solvable for it once the other variables are known.
     pub(super) fn determined(&mut self) {
         let signature = self.signature;
         let mut dims = Vec::new();
@@ -32,11 +32,11 @@ impl Checker<'_> {
             param.ty.for_each_dim(&mut |dim| dims.push(dim));
         }
         let mut known: HashSet<&str> = self.params.keys().copied().collect();
-        // per dimension, the number of its unknown symbols; per unknown symbol, the dimensions that contain it
+        // per dimension, the number of its unknown variables; per unknown variable, the dimensions that contain it
         let mut unknown = vec![0; dims.len()];
         let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
         for (d, dim) in dims.iter().enumerate() {
-            dim.for_each_symbol(&mut |name| {
+            dim.for_each_var(&mut |name| {
                 if !known.contains(name) {
                     unknown[d] += 1;
                     occurrences.entry(name).or_default().push(d);
@@ -46,7 +46,7 @@ impl Checker<'_> {
         let mut solvable: Vec<usize> = (0..dims.len()).filter(|d| unknown[*d] == 1).collect();
         while let Some(d) = solvable.pop() {
             let mut last = None;
-            dims[d].for_each_symbol(&mut |name| last = Some(name).filter(|name| !known.contains(name)).or(last));
+            dims[d].for_each_var(&mut |name| last = Some(name).filter(|name| !known.contains(name)).or(last));
             if let Some(name) = last
                 && dims[d].solved_for(name, Dim::Const(0)).is_some()
             {
@@ -66,17 +66,17 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a symbol without a value at its first occurrence.
-    fn undetermined(&mut self, symbol: &str) {
+    /// Reports a variable without a value at its first occurrence.
+    fn undetermined(&mut self, var: &str) {
         let problem = format!(
-            "nothing says the value of `{symbol}`: expected a dimension that is it alone, or that can be solved for it"
+            "nothing says the value of `{var}`: expected a dimension that is it alone, or that can be solved for it"
         );
         let signature = self.signature;
         let mut first = |at: Way<'_>, dim: &Dim| {
             let mut is_here = false;
-            dim.for_each_symbol(&mut |name| is_here |= name == symbol);
+            dim.for_each_var(&mut |name| is_here |= name == var);
             if is_here {
-                self.mistake(at, problem.as_str());
+                self.error(at, problem.as_str());
             }
             is_here
         };
