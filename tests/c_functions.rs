@@ -77,7 +77,7 @@ fn an_unregistered_global_is_told_of_the_function_in_the_source() {
 fn what_can_be_no_c_function_is_refused() {
     let lower = |text: &str, kernel: &Kernel| {
         let (signature, kernel) = (Cow::Owned(text.parse().unwrap()), Ok(Cow::Borrowed(kernel)));
-        let function = RecipeFunction { signature, kernel, doc: None, is_c: true };
+        let function = RecipeFunction { signature, kernel, is_c: true };
         let errors = Recipe { functions: vec![function], ..Recipe::default() }.lower().unwrap_err();
         assert_eq!(errors.len(), 1, "{errors:?}");
         errors[0].to_string()

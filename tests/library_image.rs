@@ -60,7 +60,7 @@ fn a_library_in_memory_is_as_one_in_a_file() {
         let said = Kernel::body(|b| b.ret_value(b.call_import("said", ()).returns(tvm_ffi_codegen::ParamType::Str)));
         let functions = LibraryBuilder::new()
             .backend(backend)
-            .documented(&sig("scale(n: int64) -> int64"), &Kernel::symbol("scale"), "n times a factor")
+            .function(&sig("scale(n: int64) -> int64").with_doc("n times a factor"), &Kernel::symbol("scale"))
             .function(&sig("counted(n: int64) -> int64"), &counted)
             .function(&sig("said() -> str"), &said)
             .register_global("scale", &global)

@@ -67,7 +67,10 @@ fn wrappers_link_with_the_runtime_left_open() {
     let folder = tempfile::tempdir().unwrap();
     compile(folder.path(), "twice.o", "long long twice(long long n) { return 2 * n; }");
     let signature: Signature = "twice(n: int64) -> int64".parse().unwrap();
-    let object = LibraryBuilder::new().documented(&signature, &Kernel::symbol("twice"), "Doubles.").emit().unwrap();
+    let object = LibraryBuilder::new()
+        .function(&signature.clone().with_doc("Doubles."), &Kernel::symbol("twice"))
+        .emit()
+        .unwrap();
     for (number, link) in LINKS.iter().enumerate() {
         let output = folder.path().join(format!("twice{number}.so"));
         let linker = host_linker().object(object.as_bytes()).file(folder.path().join("twice.o"));
@@ -272,8 +275,9 @@ fn libraries_of_other_machines_are_read() {
     let signature: Signature = "f(n: int64)".parse().unwrap();
     for target in ["aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
         let target: Triple = target.parse().unwrap();
-        let object =
-            LibraryBuilder::new().target(target.clone()).documented(&signature, &Kernel::check_only(), "Checks.");
+        let object = LibraryBuilder::new()
+            .target(target.clone())
+            .function(&signature.clone().with_doc("Checks."), &Kernel::check_only());
         let mut bin = PackBuilder::new();
         let (library, module) = (bin.library(), bin.module("kind", Payload::Bytes(b"payload".to_vec())));
         bin.import(library, module).write_object(&target, path("bin.o")).unwrap();

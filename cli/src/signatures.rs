@@ -19,7 +19,7 @@ pub struct Functions {
     #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
     signature: Option<String>,
     /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION]
-    /// [status] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a signature is
+    /// [returns=KIND] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a signature is
     /// its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
@@ -29,10 +29,10 @@ pub struct Functions {
     /// How kernels are called, unless their lines say it: flat, dltensor, memref or packed
     #[arg(long, default_value_t)]
     convention: Convention,
-    /// Kernels return a status, an int32_t that is 0 for success. A scalar that the signature returns they write
-    /// through a last parameter
-    #[arg(long)]
-    status: bool,
+    /// What kernels return, unless their lines say it: nothing, value, or status, an int32_t that is 0 for success.
+    /// With a status, the kernel writes a scalar result through a last parameter
+    #[arg(long, value_name = "KIND")]
+    returns: Option<KernelReturn>,
     /// The function's documentation
     #[arg(long, value_name = "TEXT")]
     doc: Option<String>,
@@ -88,8 +88,6 @@ pub struct Function {
     pub signature: Signature,
     /// The kernel that it wraps.
     pub kernel: Kernel,
-    /// Its documentation.
-    pub doc: Option<String>,
 }
 
 impl Functions {
@@ -99,7 +97,7 @@ impl Functions {
         if let Some(name) = &self.prepare {
             let signature = parse(&format!("{name}(device: device)"))?;
             let kernel = Kernel::prepare(functions.iter().map(|function| &function.kernel));
-            functions.push(Function { signature, kernel, doc: None });
+            functions.push(Function { signature, kernel });
         }
         Ok(functions)
     }
@@ -120,12 +118,16 @@ impl Functions {
             }
             (Some(launch), None) => launched(&signature, launch, &images),
             (None, kernel) => {
-                let (convention, status) = (self.convention, self.status);
-                kernel_of(kernel.as_deref().map(|symbol| NativeKernel { symbol, convention, status, args: None }))
+                let (convention, returns) = (self.convention, self.returns);
+                kernel_of(kernel.as_deref().map(|symbol| NativeKernel { symbol, convention, returns, args: None }))
                     .map_err(CliError::Usage)?
             }
         };
-        Ok(vec![Function { kernel, signature, doc: self.doc.clone() }])
+        let signature = match &self.doc {
+            Some(doc) => signature.with_doc(doc),
+            None => signature,
+        };
+        Ok(vec![Function { kernel, signature }])
     }
 
     fn of_file(&self, text: &str, path: &str, images: &[Image]) -> Result<Vec<Function>, CliError> {
@@ -146,8 +148,11 @@ impl Functions {
                     None => kernel_of(kernel).map_err(|problem| CliError::at(format!("{path}:{number}"), problem))?,
                 };
                 let lines = std::mem::take(&mut doc);
-                let doc = (!lines.is_empty()).then(|| lines.join("\n"));
-                functions.push(Function { kernel, signature, doc });
+                let signature = match lines.is_empty() {
+                    true => signature,
+                    false => signature.with_doc(lines.join("\n")),
+                };
+                functions.push(Function { kernel, signature });
             }
         }
         Ok(functions)
@@ -163,7 +168,7 @@ impl Functions {
         }
     }
 
-    /// `SYMBOL [CONVENTION] [status] [args=[...]]`.
+    /// `SYMBOL [CONVENTION] [returns=KIND] [args=[...]]`.
     fn kernel<'a>(&self, text: &'a str) -> Option<NativeKernel<'a>> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
         let (text, args) = match text.split_once(" args=") {
@@ -172,14 +177,14 @@ impl Functions {
         };
         let mut words = text.split_whitespace();
         let symbol = words.next().filter(|symbol| symbol.chars().all(plain))?;
-        let (mut convention, mut status) = (self.convention, self.status);
+        let (mut convention, mut returns) = (self.convention, self.returns);
         for word in words {
-            match word {
-                "status" => status = true,
-                _ => convention = word.parse().ok()?,
+            match word.strip_prefix("returns=") {
+                Some(kind) => returns = Some(kind.parse().ok()?),
+                None => convention = word.parse().ok()?,
             }
         }
-        Some(NativeKernel { symbol, convention, status, args })
+        Some(NativeKernel { symbol, convention, returns, args })
     }
 }
 
@@ -209,13 +214,14 @@ fn parse_launched(text: &str, place: TextLocation<'_>) -> Result<(Signature, Opt
 struct NativeKernel<'a> {
     symbol: &'a str,
     convention: Convention,
-    status: bool,
+    /// What the kernel returns, if stated.
+    returns: Option<KernelReturn>,
     /// The C parameters, if stated: `[x, int32(n)]`.
     args: Option<&'a str>,
 }
 
 fn kernel_of(kernel: Option<NativeKernel<'_>>) -> Result<Kernel, String> {
-    let Some(NativeKernel { symbol, convention, status, args }) = kernel else { return Ok(Kernel::check_only()) };
+    let Some(NativeKernel { symbol, convention, returns, args }) = kernel else { return Ok(Kernel::check_only()) };
     let mut kernel = Kernel::symbol(symbol).convention(convention);
     if let Some(args) = args {
         let wrong = |error: &dyn Display| format!("the args of kernel `{symbol}`: {error}");
@@ -223,5 +229,8 @@ fn kernel_of(kernel: Option<NativeKernel<'_>>) -> Result<Kernel, String> {
         let list = list.ok_or_else(|| wrong(&"expected a list in brackets, `[x, int32(n)]`"))?;
         kernel = kernel.args(KernelArg::list(list).map_err(|error| wrong(&error))?);
     }
-    Ok(if status { kernel.returns(KernelReturn::Status) } else { kernel })
+    Ok(match returns {
+        Some(returns) => kernel.returns(returns),
+        None => kernel,
+    })
 }

@@ -40,7 +40,7 @@ pub struct Wrap {
     carries_modules: bool,
     /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
     #[arg(long, value_name = "FILE")]
-    link: Vec<PathBuf>,
+    object: Vec<PathBuf>,
     /// The runtime to link a shared library against (for Windows: its import library, its DLL, or the program that it
     /// is in); unless given, its symbols stay undefined for the host to define, or on Windows are those of tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
@@ -112,7 +112,7 @@ impl OutputKind {
 impl Wrap {
     pub fn run(&self, format: MessageFormat) -> Result<(), CliError> {
         let kind = OutputKind::of(&self.output)?;
-        if kind == OutputKind::Object && !self.link.is_empty() {
+        if kind == OutputKind::Object && !self.object.is_empty() {
             return Err(CliError::Usage("--object is for archives and shared libraries, not for an object".to_owned()));
         }
         let object = self.object(format)?;
@@ -137,10 +137,7 @@ impl Wrap {
             }
         }
         for function in self.functions.read()? {
-            builder = match &function.doc {
-                Some(doc) => builder.documented(&function.signature, &function.kernel, doc),
-                None => builder.function(&function.signature, &function.kernel),
-            };
+            builder = builder.function(&function.signature, &function.kernel);
         }
         let bar = Bar::new(format);
         builder.emit_with_progress(&|progress| bar.note(progress)).map_err(failure)
@@ -149,7 +146,7 @@ impl Wrap {
     /// Whether a linked file contains the modules of the system library.
     fn links_modules(&self, prefix: &str) -> Result<bool, CliError> {
         let symbol = format!("{prefix}{LIBRARY_BIN}");
-        for path in &self.link {
+        for path in &self.object {
             if defines_symbol(path, &symbol).map_err(failure)? {
                 return Ok(true);
             }
@@ -161,13 +158,13 @@ impl Wrap {
         // name the object after the archive, so you can trace members after merging several archives
         let name = Path::new(self.output.file_name().unwrap_or_default()).with_extension("o").display().to_string();
         let mut inputs = vec![ArchiveInput::Object { name, bytes: object.into_bytes() }];
-        inputs.extend(self.link.iter().cloned().map(ArchiveInput::File));
+        inputs.extend(self.object.iter().cloned().map(ArchiveInput::File));
         write_archive(&self.target, &inputs, &self.output).map_err(failure)
     }
 
     fn library(&self, object: ObjectFile) -> Result<(), CliError> {
         let mut linker = Linker::new(self.target.clone()).object(object.into_bytes());
-        for path in &self.link {
+        for path in &self.object {
             linker = linker.file(path);
         }
         for symbol in &self.allow_undefined {

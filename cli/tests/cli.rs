@@ -93,7 +93,7 @@ const SIGNATURES: &str = "# kernels
 add_one(x: Tensor([n], float32), y: Tensor([n], float32)) @ add_kernel
 
 check(n: int32, s: str = \"a@b\")
-give(x: Tensor([n], float32)) @ give_kernel dltensor status
+give(x: Tensor([n], float32)) @ give_kernel dltensor returns=status
 ";
 
 #[test]
@@ -128,7 +128,7 @@ fn c_parameters_stand_behind_kernels() {
     let place = Workdir::new();
     place.write(
         "s.txt",
-        "narrow(x: Tensor([n], float32)) @ narrow_kernel status args=[x, int32(x.shape[0]), x.device_id]\n",
+        "narrow(x: Tensor([n], float32)) @ narrow_kernel returns=status args=[x, int32(x.shape[0]), x.device_id]\n",
     );
     place.ok(&["wrap", "--signatures", "s.txt", "-o", "s.o"]);
     let seen = place.inspect("s.o");

@@ -71,14 +71,9 @@ impl Call {
     fn of(convention: Option<String>, returns: Option<String>, args: Option<String>) -> Result<Self> {
         let convention =
             convention.map(|name| name.parse().map_err(|error| bad_value("convention", error))).transpose()?;
-        let returns = returns.map(|name| match name.as_str() {
-            "nothing" => Ok(KernelReturn::Nothing),
-            "status" => Ok(KernelReturn::Status),
-            "value" => Ok(KernelReturn::Value),
-            _ => Err(bad_value("returns", format!("expected nothing, status or value, got `{name}`"))),
-        });
+        let returns = returns.map(|name| name.parse().map_err(|error| bad_value("returns", error))).transpose()?;
         let args = args.map(|args| KernelArg::list(&args).map_err(failure));
-        Ok(Call { convention, returns: returns.transpose()?, args: args.transpose()? })
+        Ok(Call { convention, returns, args: args.transpose()? })
     }
 
     /// The calling convention that the signature implies.

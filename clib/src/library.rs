@@ -101,11 +101,12 @@ fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder>
         let (signature, kernel): (Obj<SignatureObject>, Obj<KernelObject>) =
             ((*signature).clone().cast()?, (*kernel).clone().cast()?);
         let doc: Option<String> = (*doc).clone().cast()?;
-        let (signature, kernel) = (&signature.signature, kernel.kernel());
-        library = match doc {
-            Some(doc) => library.documented(signature, &kernel, doc),
-            None => library.function(signature, &kernel),
+        let (signature, kernel) = (signature.signature.clone(), kernel.kernel());
+        let signature = match doc {
+            Some(doc) => signature.with_doc(doc),
+            None => signature,
         };
+        library = library.function(&signature, &kernel);
     }
     Ok(library)
 }

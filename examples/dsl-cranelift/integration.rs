@@ -24,7 +24,7 @@ fn add(module: &mut impl Module, program: &Program, mut library: Wrappers) -> Re
         let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
         let id = cranelift::declare_kernel(module, Linkage::Local, &signature, &native)?;
         codegen::define(module, kernel, id, native.parameters(&signature)?.iter().map(|p| p.key()), &outside)?;
-        library = library.documented(&signature, native, &kernel.doc);
+        library = library.function(&signature.with_doc(&kernel.doc), native);
     }
     Ok(library.add_to(module)?)
 }

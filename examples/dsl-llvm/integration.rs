@@ -24,7 +24,7 @@ fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Wrappers<'ct
         let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
         let function = llvm::declare_kernel(module, Some(Linkage::Internal), &signature, &native)?;
         codegen::define(module, kernel, function, native.parameters(&signature)?.iter().map(|p| p.key()), &outside)?;
-        library = library.documented(&signature, native, &kernel.doc);
+        library = library.function(&signature.with_doc(&kernel.doc), native);
     }
     Ok(library.add_to(module)?)
 }

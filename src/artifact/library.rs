@@ -159,19 +159,10 @@ impl LibraryBuilder {
         self
     }
 
-    /// Adds a function.
-    pub fn function(self, signature: &Signature, kernel: &Kernel) -> Self {
-        self.add(signature, kernel, None)
-    }
-
-    /// Adds a function with a doc, which hosts show.
-    pub fn documented(self, signature: &Signature, kernel: &Kernel, doc: impl Into<String>) -> Self {
-        self.add(signature, kernel, Some(doc.into()))
-    }
-
-    fn add(mut self, signature: &Signature, kernel: &Kernel, doc: Option<String>) -> Self {
+    /// Adds a function. Hosts show the signature's [documentation](Signature::doc).
+    pub fn function(mut self, signature: &Signature, kernel: &Kernel) -> Self {
         let (signature, kernel) = (Cow::Owned(signature.clone()), Ok(Cow::Owned(kernel.clone())));
-        self.recipe.functions.push(RecipeFunction { signature, kernel, doc: doc.map(Cow::Owned), is_c: false });
+        self.recipe.functions.push(RecipeFunction { signature, kernel, is_c: false });
         self
     }
 
@@ -214,11 +205,10 @@ impl LibraryBuilder {
         ]
     }
 
-    /// The functions with their kernels and docs.
-    pub(super) fn cached_functions(&self) -> impl Iterator<Item = (&Signature, &Kernel, Option<&str>)> {
-        self.recipe.functions.iter().filter_map(|RecipeFunction { signature, kernel, doc, .. }| {
-            Some((&**signature, kernel.as_deref().ok()?, doc.as_deref()))
-        })
+    /// The functions with their kernels.
+    pub(super) fn cached_functions(&self) -> impl Iterator<Item = (&Signature, &Kernel)> {
+        let functions = self.recipe.functions.iter();
+        functions.filter_map(|RecipeFunction { signature, kernel, .. }| Some((&**signature, kernel.as_deref().ok()?)))
     }
 
     /// Emits the object file. A library without functions contains only its context.

@@ -40,12 +40,12 @@ impl Loaded {
                 let at = address(&destructor).ok_or_else(|| undefined("a destructor"))?;
                 symbols.destructors.push(at.expose_provenance());
             }
-            for Wrapper { id, signature, doc, launches } in functions {
+            for Wrapper { id, signature, launches } in functions {
                 let at = address(&id).filter(|at| !at.is_null()).ok_or_else(|| undefined(&signature.symbol()))?;
                 // SAFETY: lowering exports wrappers with the prototype of `TVMFFISafeCallType` (tvm/ffi/c_api.h), and
                 // the address is not null.
                 let id = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(at) };
-                wrappers.push(Wrapper { id, signature, doc, launches });
+                wrappers.push(Wrapper { id, signature, launches });
             }
         }
         // if the runtime doesn't accept the function, launches on the CPU use one thread
@@ -63,10 +63,9 @@ impl Loaded {
     /// The kernels fulfil their signatures.
     #[cfg(not(feature = "external-runtime"))]
     pub(super) unsafe fn into_module(self) -> tvm_ffi_runtime::Module {
-        let function = |Wrapper { id, signature, doc, launches }: Wrapper<_>| crate::engine::ModuleFunction {
+        let function = |Wrapper { id, signature, launches }: Wrapper<_>| crate::engine::ModuleFunction {
             safe_call: id,
             signature,
-            doc,
             launches,
         };
         // SAFETY: the caller promises the same, and this is the only owner of the code.

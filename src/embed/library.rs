@@ -30,7 +30,7 @@ use crate::spec::Signature;
 /// let double: Signature = "double(n: int64) -> int64".parse()?;
 /// let kernel = Kernel::body(|b| b.ret(b.arg("n") * 2)); // or a function of the module
 /// let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
-/// let added = Wrappers::in_process().documented(&double, kernel, "2n").add_to(&mut module)?;
+/// let added = Wrappers::in_process().function(&double, kernel).add_to(&mut module)?;
 /// // SAFETY: the body reads no memory.
 /// let module = unsafe { cranelift::finish(module, [added], ())? };
 /// let double = module.get_function("double")?.ok_or("no function")?;
@@ -53,7 +53,6 @@ pub struct Wrappers<T> {
 struct Wanted<T> {
     signature: Signature,
     target: T,
-    doc: Option<String>,
     /// Whether it is a C function instead of a wrapper.
     is_c: bool,
 }
@@ -75,8 +74,6 @@ pub(super) struct Wrapper<F> {
     pub(super) id: F,
     pub(super) signature: Signature,
     #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be made there
-    pub(super) doc: Option<String>,
-    #[cfg_attr(feature = "external-runtime", allow(dead_code))]
     pub(super) launches: Vec<LaunchDescription>,
 }
 
@@ -160,18 +157,9 @@ impl<T> Wrappers<T> {
         self
     }
 
-    /// Adds a function.
-    pub fn function(self, signature: &Signature, target: impl Into<T>) -> Self {
-        self.add(signature, target.into(), None)
-    }
-
-    /// Adds a function with a doc for hosts to show.
-    pub fn documented(self, signature: &Signature, target: impl Into<T>, doc: impl Into<String>) -> Self {
-        self.add(signature, target.into(), Some(doc.into()))
-    }
-
-    fn add(mut self, signature: &Signature, target: T, doc: Option<String>) -> Self {
-        self.functions.push(Wanted { signature: signature.clone(), target, doc, is_c: false });
+    /// Adds a function. Hosts show the signature's [documentation](Signature::doc).
+    pub fn function(mut self, signature: &Signature, target: impl Into<T>) -> Self {
+        self.functions.push(Wanted { signature: signature.clone(), target: target.into(), is_c: false });
         self
     }
 
@@ -195,7 +183,7 @@ impl<T> Wrappers<T> {
     where
         T: From<Kernel>,
     {
-        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), doc: None, is_c: true });
+        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), is_c: true });
         self
     }
 
@@ -258,12 +246,11 @@ impl<T> Wrappers<T> {
         target: &Triple,
         mut kernel: impl FnMut(&Signature, String, &T) -> Result<Kernel, LowerError>,
     ) -> Result<LoweredWrappers, EmbedError> {
-        let mut function = |Wanted { signature, target, doc, is_c }: &'_ Wanted<T>| {
+        let mut function = |Wanted { signature, target, is_c }: &'_ Wanted<T>| {
             let kernel = kernel(signature, import_name(signature), target);
             let kernel =
                 kernel.and_then(|kernel| kernel.check_linked_elsewhere(signature).map(|()| Cow::Owned(kernel)));
-            let (signature, doc) = (Cow::Owned(signature.clone()), doc.clone().map(Cow::Owned));
-            RecipeFunction { signature, kernel, doc, is_c: *is_c }
+            RecipeFunction { signature: Cow::Owned(signature.clone()), kernel, is_c: *is_c }
         };
         let recipe = Recipe {
             target: target.clone(),
@@ -292,7 +279,6 @@ impl<T> Wrappers<T> {
         let wrapper = |(wanted, (id, lowered)): (&Wanted<T>, (F, LoweredFunction))| Wrapper {
             id,
             signature: wanted.signature.clone(),
-            doc: wanted.doc.clone(),
             launches: lowered.launches,
         };
         let wanted = self.functions.iter().filter(|wanted| !wanted.is_c);

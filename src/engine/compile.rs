@@ -202,7 +202,7 @@ impl Engine {
         let safe_call = self.safe_call(&wrappers.code, signature)?;
         #[cfg(not(feature = "external-runtime"))]
         if wrappers.needs_module {
-            let module = self.module_of(wrappers, &[(signature, None)])?;
+            let module = self.module_of(wrappers, [signature].into_iter())?;
             let function = module.get_function(signature.name());
             return function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()));
         }
@@ -213,9 +213,21 @@ impl Engine {
 
     /// Compiles wrappers into one module of kind `jit`, which imports what the engine's modules
     /// [import](EngineBuilder::import). Its code can call functions of these modules, and of modules that the caller
-    /// lets it import. The module exposes the functions' [metadata](crate::lower::metadata). With the feature
+    /// lets it import. The module exposes the functions' docs and [metadata](crate::lower::metadata). With the feature
     /// `external-runtime` this function doesn't exist, since an external runtime's modules are C++ objects; use
     /// [`compile_code`](Self::compile_code) or [`compile`](Self::compile) instead.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
+    ///
+    /// let double = "double(n: int64) -> int64".parse::<Signature>()?.with_doc("2n");
+    /// let kernel = Kernel::body(|b| b.ret(b.arg("n") * 2));
+    /// // SAFETY: the body reads no memory.
+    /// let module = unsafe { Engine::new()?.compile_module([(&double, &kernel)])? };
+    /// assert_eq!(module.function_doc("double", false)?.as_deref(), Some("2n"));
+    /// assert!(module.function_metadata("double", false)?.is_some_and(|text| text.contains("int64")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Safety
     /// As [`compile`](Self::compile), for each kernel.
@@ -228,59 +240,27 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<runtime::Module, EngineError> {
-        let wrappers = wrappers.into_iter().map(|(signature, kernel)| (signature, kernel, None));
-        // SAFETY: the caller gives the same guarantees.
-        unsafe { self.compile_documented(wrappers) }
-    }
-
-    /// As [`compile_module`](Self::compile_module), for functions with docs, which hosts can show.
-    ///
-    /// ```
-    /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
-    ///
-    /// let double: Signature = "double(n: int64) -> int64".parse()?;
-    /// let kernel = Kernel::body(|b| b.ret(b.arg("n") * 2));
-    /// // SAFETY: the body reads no memory.
-    /// let module = unsafe { Engine::new()?.compile_documented([(&double, &kernel, Some("2n"))])? };
-    /// assert_eq!(module.function_doc("double", false)?.as_deref(), Some("2n"));
-    /// assert!(module.function_metadata("double", false)?.is_some_and(|text| text.contains("int64")));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Safety
-    /// As [`compile`](Self::compile), for each kernel.
-    ///
-    /// # Errors
-    /// Those of [`compile_module`](Self::compile_module).
-    #[cfg(not(feature = "external-runtime"))]
-    pub unsafe fn compile_documented<'a>(
-        &self,
-        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel, Option<&'a str>)>,
-    ) -> Result<runtime::Module, EngineError> {
         let all: Vec<_> = wrappers.into_iter().collect();
-        let wrappers = self.wrappers(all.iter().map(|&(signature, kernel, _)| (signature, kernel)))?;
-        let documented: Vec<_> = all.iter().map(|&(signature, _, doc)| (signature, doc)).collect();
-        self.module_of(wrappers, &documented)
+        let wrappers = self.wrappers(all.iter().copied())?;
+        self.module_of(wrappers, all.iter().map(|(signature, _)| *signature))
     }
 
-    /// Creates the module that owns the code of wrappers, which may have docs.
+    /// Creates the module that owns the code of wrappers.
     #[cfg(not(feature = "external-runtime"))]
-    fn module_of(
+    fn module_of<'s>(
         &self,
         wrappers: Wrappers,
-        documented: &[(&Signature, Option<&str>)],
+        signatures: impl Iterator<Item = &'s Signature> + Clone,
     ) -> Result<runtime::Module, EngineError> {
-        let function = |(&(signature, doc), lowered): (&(&Signature, Option<&str>), &LoweredFunction)| {
+        let function = |(signature, lowered): (&Signature, &LoweredFunction)| {
             let safe_call = self.safe_call(&wrappers.code, signature)?;
-            let (signature, doc, launches) = (signature.clone(), doc.map(str::to_owned), lowered.launches.clone());
-            Ok(ModuleFunction { safe_call, signature, doc, launches })
+            Ok(ModuleFunction { safe_call, signature: signature.clone(), launches: lowered.launches.clone() })
         };
-        let functions = documented.iter().zip(&wrappers.functions).map(function);
+        let functions = signatures.clone().zip(&wrappers.functions).map(function);
         let functions: Vec<_> = functions.collect::<Result<_, EngineError>>()?;
         // SAFETY: the caller that had the code compiled has guaranteed that it may be called, and nothing else owns the
         // code yet.
         let module = unsafe { jit_module::module(Arc::clone(&wrappers.code), functions) };
-        let signatures = documented.iter().map(|(signature, _)| *signature);
         self.keep(&wrappers, Some(module.as_object().downgrade()), signatures);
         self.importing(module)
     }

@@ -20,8 +20,6 @@ const KIND: &str = "jit";
 pub(crate) struct ModuleFunction {
     pub(crate) safe_call: TVMFFISafeCallType,
     pub(crate) signature: Signature,
-    /// The documentation that hosts show.
-    pub(crate) doc: Option<String>,
     pub(crate) launches: Vec<LaunchDescription>,
 }
 
@@ -81,7 +79,7 @@ impl ModuleImpl for JitModule {
     }
 
     fn function_doc(&self, name: &str) -> runtime::Result<Option<String>> {
-        Ok(self.0.functions.get(name).and_then(|function| function.doc.clone()))
+        Ok(self.0.functions.get(name).and_then(|function| function.signature.doc().map(str::to_owned)))
     }
 
     fn function_names(&self) -> Option<Vec<String>> {

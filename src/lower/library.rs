@@ -79,14 +79,14 @@ impl Carried {
     }
 
     /// Adds the data of a wrapper: its metadata, unless the library has none, and its doc, if any.
-    pub(super) fn add(&mut self, unit: &mut Unit, wrapper: FuncRef, signature: &Signature, doc: Option<&str>) {
+    pub(super) fn add(&mut self, unit: &mut Unit, wrapper: FuncRef, signature: &Signature) {
         self.exported.push(wrapper);
         if self.metadata {
             let metadata = metadata_with(signature, &unit.launches.described);
             let symbol = metadata_symbol(unit, signature.name());
             self.returns_text(&mut unit.module, symbol, &metadata);
         }
-        if let Some(doc) = doc {
+        if let Some(doc) = signature.doc() {
             let symbol = doc_symbol(unit, signature.name());
             self.returns_text(&mut unit.module, symbol, doc);
         }

@@ -54,8 +54,6 @@ pub struct RecipeFunction<'a> {
     pub signature: Cow<'a, Signature>,
     /// Its kernel, or the error that explains why it has none.
     pub kernel: Result<Cow<'a, Kernel>, LowerError>,
-    /// Its documentation, which hosts display.
-    pub doc: Option<Cow<'a, str>>,
     /// Whether it is a C function instead of a wrapper, created from a [body](Kernel::body). Native code calls it in
     /// the same way as a kernel of convention `flat`. It is exported under the signature's own name, returns a status,
     /// and writes a scalar to its last parameter: `int32_t name(const char* s, size_t s_size, double* result)`. It
@@ -143,7 +141,7 @@ impl<'a> Recipe<'a> {
     /// Adds a wrapper, exported as [`Signature::symbol`].
     pub fn function(mut self, signature: &'a Signature, kernel: &'a Kernel) -> Self {
         let (signature, kernel) = (Cow::Borrowed(signature), Ok(Cow::Borrowed(kernel)));
-        self.functions.push(RecipeFunction { signature, kernel, doc: None, is_c: false });
+        self.functions.push(RecipeFunction { signature, kernel, is_c: false });
         self
     }
 
@@ -211,7 +209,7 @@ impl<'a> Recipe<'a> {
 
 impl RecipeFunction<'_> {
     fn lower(&self, lowering: &mut Lowering, carried: Option<&mut Carried>) -> Result<LoweredFunction, LowerError> {
-        let RecipeFunction { signature, kernel, doc, is_c } = self;
+        let RecipeFunction { signature, kernel, is_c } = self;
         let kernel = kernel.as_deref().map_err(LowerError::clone)?;
         if carried.is_some() && !is_c {
             Carried::check(&lowering.unit, signature, kernel)?;
@@ -224,7 +222,7 @@ impl RecipeFunction<'_> {
         let functions = &lowering.unit.module.functions;
         let (symbol, parts) = (functions[func].name.clone(), first..functions.len());
         if let Some(carried) = carried.filter(|_| !is_c) {
-            carried.add(&mut lowering.unit, func, signature, doc.as_deref());
+            carried.add(&mut lowering.unit, func, signature);
         }
         let launches = std::mem::take(&mut lowering.unit.launches.described);
         Ok(LoweredFunction { name: signature.name().to_owned(), symbol, launches, parts })

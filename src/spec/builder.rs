@@ -3,7 +3,7 @@
 use super::check::Checker;
 use super::dim::{CompareOp, Constraint, Dim};
 use super::error::{PartError, SignatureError};
-use super::location::{Origin, SourceLocation};
+use super::location::{Aside, Origin, SourceLocation};
 use super::param::{DefaultValue, Param, ParamType};
 use super::path::Part;
 use super::policy::DTypePolicy;
@@ -33,6 +33,7 @@ impl SignatureBuilder {
             dtype_policy: DTypePolicy::EXACT,
             origin: Origin::default(),
             ret_origin: Origin::default(),
+            doc: Aside::default(),
         };
         SignatureBuilder { signature, last: Part::Signature, spans: Spans::default() }
     }
@@ -111,6 +112,22 @@ impl SignatureBuilder {
         self
     }
 
+    /// Sets the function's documentation, which libraries carry and hosts show. It affects neither the signature's text
+    /// form nor its equality.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{ScalarType, Signature};
+    ///
+    /// let double = Signature::builder("double").param("n", ScalarType::Int64).returns(ScalarType::Int64).doc("2n").build()?;
+    /// assert_eq!(double.doc(), Some("2n"));
+    /// assert_eq!(double, "double(n: int64) -> int64".parse().unwrap());
+    /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
+    /// ```
+    pub fn doc(mut self, text: impl Into<String>) -> Self {
+        self.signature = self.signature.with_doc(text);
+        self
+    }
+
     /// Sets which dtypes tensors may have instead of the stated ones. By default there are none.
     pub fn dtype_policy(mut self, policy: DTypePolicy) -> Self {
         self.signature.dtype_policy = policy;
@@ -151,6 +168,21 @@ impl Signature {
     /// ```
     pub fn builder(name: impl Into<String>) -> SignatureBuilder {
         SignatureBuilder::new(name.into())
+    }
+
+    /// Sets the function's documentation; see [`SignatureBuilder::doc`].
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::Signature;
+    ///
+    /// let double = "double(n: int64) -> int64".parse::<Signature>()?.with_doc("2n");
+    /// assert_eq!(double.doc(), Some("2n"));
+    /// # Ok::<(), tvm_ffi_codegen::ParseError>(())
+    /// ```
+    #[must_use]
+    pub fn with_doc(mut self, text: impl Into<String>) -> Self {
+        self.doc = text.into().into();
+        self
     }
 
     /// Makes an interface for values that aren't arguments. Its parameters are integers with the names of the

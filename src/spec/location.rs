@@ -42,25 +42,34 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// The location of a part of a signature, if it has one. Any two origins compare equal, so the locations don't affect
-/// whether signatures are equal.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Origin(pub Option<Box<SourceLocation>>);
+/// Optional information beside a signature. Any two values compare equal, so the information doesn't affect whether
+/// signatures are equal.
+#[derive(Clone, Debug)]
+pub(super) struct Aside<T>(pub Option<Box<T>>);
 
-impl From<SourceLocation> for Origin {
-    fn from(location: SourceLocation) -> Self {
-        Origin(Some(Box::new(location)))
+/// The location of a part of a signature.
+pub(super) type Origin = Aside<SourceLocation>;
+
+impl<T> Default for Aside<T> {
+    fn default() -> Self {
+        Aside(None)
     }
 }
 
-impl PartialEq for Origin {
+impl<T> From<T> for Aside<T> {
+    fn from(value: T) -> Self {
+        Aside(Some(Box::new(value)))
+    }
+}
+
+impl<T> PartialEq for Aside<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Origin {}
+impl<T> Eq for Aside<T> {}
 
-impl Hash for Origin {
+impl<T> Hash for Aside<T> {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }

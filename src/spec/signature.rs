@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::dim::{Constraint, Dim};
-use super::location::{Origin, SourceLocation};
+use super::location::{Aside, Origin, SourceLocation};
 use super::param::{Param, ParamType};
 use super::path::Part;
 use super::policy::DTypePolicy;
@@ -24,6 +24,8 @@ pub struct Signature {
     /// The locations of the signature itself and of its result.
     pub(super) origin: Origin,
     pub(super) ret_origin: Origin,
+    /// The function's documentation.
+    pub(super) doc: Aside<String>,
 }
 
 impl Signature {
@@ -43,6 +45,13 @@ impl Signature {
     /// The function's name; its symbol is `__tvm_ffi_<name>`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The function's documentation, which libraries carry and hosts show; see [`SignatureBuilder::doc`].
+    ///
+    /// [`SignatureBuilder::doc`]: super::SignatureBuilder::doc
+    pub fn doc(&self) -> Option<&str> {
+        self.doc.0.as_deref().map(String::as_str)
     }
 
     /// The exported symbol, by the convention of `tvm/ffi/function.h`.

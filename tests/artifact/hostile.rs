@@ -43,7 +43,7 @@ fn set_section_headers(file: &mut Vec<u8>, headers: &[[u8; 64]]) {
 fn elf(doc: &str) -> Vec<u8> {
     let target = "x86_64-unknown-linux-gnu".parse().unwrap();
     let library = LibraryBuilder::new().target(target);
-    library.documented(&sig("f(n: int64)"), &Kernel::check_only(), doc).emit().unwrap().into_bytes()
+    library.function(&sig("f(n: int64)").with_doc(doc), &Kernel::check_only()).emit().unwrap().into_bytes()
 }
 
 /// What `inspect` returns and how long it takes; a file that it can't be done with in a minute fails.

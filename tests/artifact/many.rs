@@ -40,7 +40,7 @@ fn an_object_is_the_same_whatever_the_threads() {
     let wrappers = wrappers();
     for &backend in Backend::ALL {
         let library = wrappers.iter().fold(LibraryBuilder::new().backend(backend), |library, (signature, kernel)| {
-            library.documented(signature, kernel, "a doc")
+            library.function(&signature.clone().with_doc("a doc"), kernel)
         });
         let on = |threads| library.clone().threads(NonZeroUsize::new(threads).unwrap()).emit().unwrap();
         let one = on(1);

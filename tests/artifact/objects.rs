@@ -52,7 +52,8 @@ fn two_objects_and_a_c_object_are_one_library() {
         let (one, one_body) = add("one", 1.0);
         let (two, two_body) = add("two", 2.0);
         let square = sig("square(x: float64) -> float64");
-        let library = LibraryBuilder::new().backend(first).documented(&one, &one_body, "Adds \"one\".\n\0");
+        let library =
+            LibraryBuilder::new().backend(first).function(&one.clone().with_doc("Adds \"one\".\n\0"), &one_body);
         library.emit().unwrap().write(path("one.o")).unwrap();
         let library = LibraryBuilder::new().backend(second).function(&two, &two_body);
         library.function(&square, &Kernel::symbol("c_square")).emit().unwrap().write(path("two.o")).unwrap();
@@ -91,7 +92,7 @@ fn system_libraries_register_at_start_up() {
         let (one, body) = add("one", 1.0);
         let (two, _) = add("two", 2.0);
         let library = LibraryBuilder::new().backend(backend).system_library(prefix).carries_modules();
-        let library = library.documented(&one, &body, "Doc.").function(&two, &Kernel::check_only());
+        let library = library.function(&one.clone().with_doc("Doc."), &body).function(&two, &Kernel::check_only());
         library.emit().unwrap().write(path(&format!("{prefix}.o"))).unwrap();
         let mut bin = PackBuilder::new();
         bin.library();
@@ -135,7 +136,8 @@ fn system_libraries_register_at_start_up() {
 #[test]
 fn metadata_may_be_left_out() {
     for &backend in Backend::ALL {
-        let library = LibraryBuilder::new().backend(backend).documented(&sig("f()"), &Kernel::check_only(), "A doc.");
+        let library =
+            LibraryBuilder::new().backend(backend).function(&sig("f()").with_doc("A doc."), &Kernel::check_only());
         let symbols = |library: LibraryBuilder| -> Vec<String> {
             let object = library.emit().unwrap();
             let file = object::File::parse(object.as_bytes()).unwrap();

@@ -38,7 +38,7 @@ fn library(backend: Backend, target: &str) -> LibraryBuilder {
     LibraryBuilder::new()
         .target(target.parse().unwrap())
         .backend(backend)
-        .documented(&sig("zero(y: Tensor([n], float32))"), &zero, "Fills with zeros.")
+        .function(&sig("zero(y: Tensor([n], float32))").with_doc("Fills with zeros."), &zero)
         .function(&sig("name(s: str) -> str"), &Kernel::symbol("my_name"))
         .function(&sig("check(x: Tensor([n, 4], int8), k: int64 = 3)"), &Kernel::check_only())
 }

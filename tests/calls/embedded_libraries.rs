@@ -23,7 +23,7 @@ fn link(library: Wrappers, name: &str, path: &Path) {
         b.ret(text.size());
     });
     let signature = sig(&format!("{name}(n: int64) -> int64"));
-    library.documented(&signature, kernel, "the number of digits").add_to(&mut module).unwrap();
+    library.function(&signature.with_doc("the number of digits"), kernel).add_to(&mut module).unwrap();
     Linker::new(Triple::host()).object(module.finish().emit().unwrap()).link(path).unwrap();
 }
 

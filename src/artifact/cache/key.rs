@@ -95,8 +95,11 @@ impl CacheKeyBuilder {
         for (name, value) in library.cached_options() {
             self = self.part(name, value);
         }
-        for (signature, kernel, doc) in library.cached_functions() {
-            self = self.signature(signature).kernel(signature.name(), kernel)?.part("doc", format!("{doc:?}"));
+        for (signature, kernel) in library.cached_functions() {
+            self = self
+                .signature(signature)
+                .kernel(signature.name(), kernel)?
+                .part("doc", format!("{:?}", signature.doc()));
         }
         Ok(self)
     }

@@ -64,7 +64,7 @@ fn wrappers_of_a_module_share_helpers() {
             .chain(&others)
             .cloned()
             .zip(ids.into_iter().chain(more))
-            .map(|(signature, id)| library::Wrapper { id, signature, doc: None, launches: Vec::new() })
+            .map(|(signature, id)| library::Wrapper { id, signature, launches: Vec::new() })
             .collect(),
         destructors: Vec::new(),
         callers: Default::default(),
@@ -157,8 +157,8 @@ fn a_finished_module_has_imports_metadata_and_docs_and_gives_its_state_up() {
         b.call_global("embed.counts", ()).run();
         b.ret(b.call_import("imported", (b.arg("n"),)).returns(crate::ScalarType::Int64).value());
     };
-    let signature = sig("f(n: int64) -> int64");
-    let added = Wrappers::in_process().documented(&signature, Kernel::body(body), "what it does").add_to(&mut module);
+    let signature = sig("f(n: int64) -> int64").with_doc("what it does");
+    let added = Wrappers::in_process().function(&signature, Kernel::body(body)).add_to(&mut module);
     // SAFETY: the body reads no memory.
     let module = unsafe { finish(module, [added.unwrap()], ()) }.unwrap();
     assert_eq!(module.function_doc("f", false).unwrap().as_deref(), Some("what it does"));
@@ -186,7 +186,7 @@ fn object_with(library: Wrappers) -> Vec<u8> {
     let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
     let mut module = ObjectModule::new(ObjectBuilder::new(isa, "mine", default_libcall_names()).unwrap());
     let kernel = triple(&mut module);
-    library.documented(&sig("three(n: int64) -> int64"), kernel, "3n").add_to(&mut module).unwrap();
+    library.function(&sig("three(n: int64) -> int64").with_doc("3n"), kernel).add_to(&mut module).unwrap();
     module.finish().emit().unwrap()
 }
 

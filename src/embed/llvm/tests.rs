@@ -181,7 +181,7 @@ fn a_finished_module_outlives_its_context() {
         let context = Context::create();
         let module = context.create_module("mine");
         let kernel = triple(&context, &module);
-        let added = Wrappers::in_process().documented(&signature, kernel, "3n").add_to(&module).unwrap();
+        let added = Wrappers::in_process().function(&signature.clone().with_doc("3n"), kernel).add_to(&module).unwrap();
         optimise(&module, &machine);
         // the helpers are imports: the functions of the module are wrappers and their parts
         let text = module.print_to_string().to_string();
@@ -234,7 +234,8 @@ fn a_module_of_the_callers_own_loader_gives_its_state_up() {
         b.ret(b.call_import("imported", (count,)).returns(ScalarType::Int64).value());
     });
     let signature: Signature = "f() -> int64".parse().unwrap();
-    let added = Wrappers::in_process().documented(&signature, kernel, "what it does").add_to(&module).unwrap();
+    let added =
+        Wrappers::in_process().function(&signature.clone().with_doc("what it does"), kernel).add_to(&module).unwrap();
     let engine = module.create_jit_execution_engine(inkwell::OptimizationLevel::Default).unwrap();
     for (name, address) in crate::embed::runtime_symbols() {
         if let Some(function) = module.get_function(name) {
@@ -280,7 +281,7 @@ fn an_object_has_what_a_library_has() {
         b.call_global("somebody.calls", ()).run();
         b.ret(b.arg("n") * 3);
     });
-    Wrappers::system("mine_").documented(&signature, kernel.clone(), "3n").add_to(&module).unwrap();
+    Wrappers::system("mine_").function(&signature.clone().with_doc("3n"), kernel.clone()).add_to(&module).unwrap();
     // another library in the same module, with lists of its own
     Wrappers::system("other_").function(&signature, kernel).add_to(&module).unwrap();
     optimise(&module, &machine);

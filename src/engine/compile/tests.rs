@@ -119,7 +119,7 @@ fn code_with_state_belongs_to_a_module_that_it_knows() {
         let (f, g) = (signature("f"), signature("g"));
         let made = wrappers(&engine, &with_state(&["f", "g"]));
         assert!(made.needs_module);
-        let module = engine.module_of(made, &[(&f, None), (&g, None)]).unwrap();
+        let module = engine.module_of(made, [&f, &g].into_iter()).unwrap();
         assert_eq!((module.kind(), module.function_names()), ("jit", Some(vec!["f".to_owned(), "g".to_owned()])));
         let handle = module.as_object().as_ptr().addr();
         let run = module.get_function("f").unwrap().unwrap();
@@ -144,7 +144,7 @@ fn code_with_state_belongs_to_a_module_that_it_knows() {
 fn modules_import_what_the_engine_says() {
     let engine = engine(Backend::default()).import(helper(7)).import(helper(1000)).build().unwrap();
     let f = signature("f");
-    let module = engine.module_of(wrappers(&engine, &with_state(&["f"])), &[(&f, None)]).unwrap();
+    let module = engine.module_of(wrappers(&engine, &with_state(&["f"])), [&f].into_iter()).unwrap();
     let run = module.get_function("f").unwrap().unwrap();
     run.call(()).unwrap();
     assert_eq!(int(run.call(()).unwrap()), 7);
@@ -253,7 +253,7 @@ fn who_calls_code_with_state_keeps_its_module() {
     TOLD.take();
     let engine = engine(Backend::default()).import(helper(3)).build().unwrap();
     let g = signature("g");
-    let module = engine.module_of(wrappers(&engine, &with_state(&["g"])), &[(&g, None)]).unwrap();
+    let module = engine.module_of(wrappers(&engine, &with_state(&["g"])), [&g].into_iter()).unwrap();
     let handle = module.as_object().as_ptr().addr();
     let code = engine.load(&caller("f", "g")).unwrap();
     drop(module);

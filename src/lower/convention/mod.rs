@@ -25,6 +25,28 @@ pub enum KernelReturn {
     Value,
 }
 
+impl KernelReturn {
+    const ALL: &[KernelReturn] = &[KernelReturn::Nothing, KernelReturn::Status, KernelReturn::Value];
+
+    /// The name, as the command line and the Python package have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelReturn::Nothing => "nothing",
+            KernelReturn::Status => "status",
+            KernelReturn::Value => "value",
+        }
+    }
+}
+
+impl FromStr for KernelReturn {
+    type Err = UnknownName;
+
+    /// Parses [`KernelReturn::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Self::ALL, Self::name)
+    }
+}
+
 /// The calling convention of a native kernel (`docs/contract.md`, C11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
