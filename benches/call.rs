@@ -1,4 +1,4 @@
-//! What a call costs, successful and failing, through the packed ABI.
+//! The cost of a call through the packed ABI, successful and failing.
 //!
 //! `cargo bench --bench call` prints criterion's figures and then a table of medians.
 
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     // SAFETY: no kernel at all, and a body that stays within `0..n`, the shape that both tensors have.
     let (check, add_one) =
         unsafe { (engine.compile(&signature, &Kernel::check_only())?, engine.compile(&signature, &add_one_body())?) };
-    // SAFETY: it looks at nothing.
+    // SAFETY: it accesses no memory.
     let empty = unsafe { Function::from_code(empty, ()) };
 
     let tensor = |n: i64| Tensor::zeros(&[n], DLDataType::FLOAT32, DLDevice::CPU);

@@ -15,10 +15,10 @@ use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, Signature};
 
 /// The number of processes for a median.
 const PROCESSES: usize = 20;
-/// Compilations of a process after which one more counts as warm.
+/// Compilations in a process before another one counts as warm.
 const WARM: usize = 50;
 
-/// Tells a child process its backend, and when it was started, in nanoseconds since 1970.
+/// The environment variable that gives a child process its backend and its start time, in nanoseconds since 1970.
 const CHILD: &str = "TVM_FFI_CODEGEN_COLD_START";
 
 /// The stages that a child process measures, in order.
@@ -36,7 +36,7 @@ const STAGES: [&str; 10] = [
 ];
 /// The stages up to the first call.
 const START: std::ops::Range<usize> = 0..4;
-/// The stages of [`START`] that belong to this library, and not to the system's loader.
+/// The stages of [`START`] that belong to this library, not to the system's loader.
 const OURS: std::ops::Range<usize> = 1..4;
 const SECOND: usize = 4;
 const WARM_COMPILATION: usize = 5;
@@ -110,7 +110,7 @@ fn child(order: &str, main: u128) -> Result<()> {
     Ok(())
 }
 
-/// The nanoseconds from the start to the end of a program that does nothing; `None` if the system has no such program.
+/// The nanoseconds from the start to the end of a program that does nothing. `None` if the system has no such program.
 fn nothing() -> Option<f64> {
     let start = Instant::now();
     let status = Command::new("true").status().ok()?;
@@ -130,7 +130,7 @@ fn measure(backend: Backend) -> Result<Vec<f64>> {
     if stages.len() == STAGES.len() { Ok(stages) } else { Err(format!("expected {STAGES:?}, got {text}").into()) }
 }
 
-/// A median and the least value, in milliseconds.
+/// A median and the minimum, in milliseconds.
 #[derive(Clone, Copy)]
 struct Summary {
     median: f64,
@@ -147,7 +147,7 @@ impl Summary {
         }
     }
 
-    /// Differences of medians and of minimums: each stage of a process may be disturbed separately.
+    /// Differences of medians and of minimums. Each stage of a process may be disturbed separately.
     fn beyond(self, other: Self) -> Self {
         Summary { median: self.median - other.median, least: self.least - other.least }
     }
@@ -161,7 +161,7 @@ impl std::fmt::Display for Summary {
 
 fn parent() -> Result<()> {
     let processes = if support::is_smoke() { 1 } else { PROCESSES };
-    // taken in turns: the machine's speed changes
+    // alternate the backends, since the machine's speed changes
     let mut runs = vec![Vec::new(); Backend::ALL.len()];
     let mut nothings = Vec::new();
     for _ in 0..processes {

@@ -1,4 +1,4 @@
-//! Time from a signature to a callable pointer, with a warm engine, and where it goes.
+//! The time from a signature to a callable pointer, with a warm engine, split into stages.
 //!
 //! `cargo bench --bench compile` prints criterion's figures and then a table of medians.
 
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A body that calls ten global functions with both tensors, and owns what they return.
+/// A body that calls ten global functions with both tensors, and owns their results.
 fn ten_calls(located: bool) -> Kernel {
     Kernel::body(move |b| {
         for i in 0..10 {
@@ -79,14 +79,14 @@ fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kern
     Ok(())
 }
 
-/// The kernels whose code comes along in different forms.
+/// The kernels, with their code in different forms.
 const FORMS: [&str; 3] = ["address", "object", "LLVM IR"];
 
 fn form_name(backend: Backend, form: &str) -> String {
     format!("{backend}/{form}")
 }
 
-/// The object of a C compiler for the signature, with a table and a call of libm.
+/// A C compiler's object for the signature, with a table and a call of libm.
 fn c_object() -> Result<Arc<[u8]>> {
     const SOURCE: &str = "#include <math.h>\n#include <stdint.h>\n\
         static const float table[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n\
@@ -101,7 +101,7 @@ fn c_object() -> Result<Arc<[u8]>> {
     Ok(std::fs::read(folder.path().join("kernel.o"))?.into())
 }
 
-/// The whole for a native kernel: one that is there, and one whose code is loaded with it.
+/// The whole compilation with a native kernel: at an address, and with code that is loaded along with the wrapper.
 fn native_code(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
     let object = c_object()?;
     for &backend in Backend::ALL {
@@ -125,7 +125,7 @@ fn native_code(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
     Ok(())
 }
 
-/// A wrapper of a native kernel, and one that launches a kernel of the same signature.
+/// A wrapper that calls a native kernel, and one that launches a kernel with the same signature.
 const LAUNCHES: [&str; 2] = ["address", "launch"];
 
 fn launch_name(backend: Backend, kind: &str) -> String {
@@ -161,7 +161,7 @@ fn growth_name(shared: bool, count: usize) -> String {
     format!("{symbols}/{count} tensors")
 }
 
-/// The whole for many tensors.
+/// The whole compilation for many tensors.
 fn growth(criterion: &mut Criterion, samples: &Samples, shared: bool) -> Result<()> {
     let engine = Engine::new()?;
     let kernel = native_kernel();
@@ -176,7 +176,7 @@ fn growth(criterion: &mut Criterion, samples: &Samples, shared: bool) -> Result<
     Ok(())
 }
 
-/// Stands in for the runtime helpers; nothing here is called.
+/// Replaces the runtime helpers; nothing calls it here.
 extern "C" fn report() -> i32 {
     -1
 }
@@ -200,7 +200,7 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     samples.each(criterion, &format!("{name}/lower"), lowered);
     let mut modules = Vec::new();
     samples.each(criterion, &format!("{name}/verify"), || {
-        // copies are made in bulk, and so hardly ever within the time that counts
+        // copies are made in bulk, and so hardly ever within the measured time
         if modules.is_empty() {
             modules = vec![module.clone(); 4096];
         }

@@ -1,9 +1,9 @@
 //! Wrappers in the caller's modules, compared with the engine: `cargo bench --bench embed --features llvm22-1`.
 //!
-//! The kernel is an address, so only the wrapper is compiled. Times run from the signature to a function of the runtime:
-//! the module, the wrapper in it, the caller's passes (LLVM's `default<O2>`), code generation, linking. One-time
-//! preparation is done before. *Before* is the time when each `add_wrapper` added its own copy of the runtime helpers to
-//! the module, which the caller's passes and code generator then processed.
+//! The kernel is an address, so only the wrapper is compiled. Times run from the signature to a function of the
+//! runtime: the module, the wrapper in it, the caller's passes (LLVM's `default<O2>`), code generation, linking.
+//! One-time preparation is not included. In the *before* rows each `add_wrapper` adds its own copy of the runtime
+//! helpers to the module, as it once did. The caller's passes and code generator then process all of them.
 
 #[cfg(all(feature = "cranelift", not(feature = "external-runtime")))]
 #[path = "embed/cranelift.rs"]
@@ -20,7 +20,7 @@ use tvm_ffi_codegen::{Backend, Engine, Kernel, Signature};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The signatures: plain tensors, and one whose `bind` has more parts.
+/// The signatures: plain tensors, and one that needs more of `bind`.
 const SIGNATURES: [(&str, &str); 2] = [
     ("two vectors", "NAME(x: Tensor([n], float32), y: Tensor([n], float32))"),
     ("many kinds", "NAME(x: Tensor([m, n + 1], float16), xs: Array[str], d: Map[str, int64], o: Optional[device])"),
@@ -59,7 +59,7 @@ fn median<T>(runs: usize, mut run: impl FnMut() -> Result<T>) -> Result<f64> {
     Ok(times[times.len() / 2])
 }
 
-/// The engine's times for a signature: of one kernel alone, and of each of many that are compiled one by one.
+/// The engine's times for a signature: for a single kernel, and for each of many kernels compiled one after the other.
 fn engine(backend: Backend, text: &str, runs: usize) -> Result<(f64, f64)> {
     let engine = Engine::builder().backend(backend).build()?;
     let (signature, kernel) = (signature(text, "f")?, kernel());
@@ -72,7 +72,7 @@ fn engine(backend: Backend, text: &str, runs: usize) -> Result<(f64, f64)> {
     Ok((one, each))
 }
 
-/// A row of the table: microseconds, and how many times the engine's.
+/// A row of the table: microseconds, and the ratio to the engine's time.
 fn row(name: &str, one: f64, each: Option<f64>, engine: f64) {
     let each = each.map_or("-".to_owned(), |each| format!("{each:.0}"));
     println!("| {name} | {one:.0} | {:.2} | {each} |", one / engine);

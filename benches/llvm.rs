@@ -1,11 +1,11 @@
 //! The LLVM backend compared with clang and Cranelift: `cargo bench --bench llvm --features llvm22-1`.
 //!
-//! An argument, such as `LLVM/Speed/two`, limits it to what has that in its name.
+//! An argument, such as `LLVM/Speed/two`, runs only the measurements with that in their name.
 //!
 //! 1. The latency from a signature to a callable function, for a wrapper and for a body.
-//! 2. The same for 1 to 64 tensors, by tensor.
-//! 3. A body `y[i] = a * x[i] + b` against the same loop in C by `clang -O3` of the same version, both called through a
-//!    wrapper, so that what differs is the loop. `CLANG` names the compiler.
+//! 2. The same for 1 to 64 tensors, per tensor.
+//! 3. A body `y[i] = a * x[i] + b` compared with the same loop in C, compiled with `clang -O3` of the same version.
+//!    Both are called through a wrapper, so only the loop differs. `CLANG` names the compiler.
 
 mod support;
 
@@ -16,7 +16,7 @@ use std::time::Instant;
 use tvm_ffi_codegen::runtime::{Function, Tensor};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, OptLevel, ScalarType, Signature, TensorType};
 
-/// Whether a measurement is wanted.
+/// True if the arguments select this measurement.
 fn wanted(name: &str) -> bool {
     std::env::args().skip(1).find(|arg| !arg.starts_with("--")).is_none_or(|filter| name.contains(&filter))
 }
@@ -75,7 +75,7 @@ fn latency() -> Result<(), Box<dyn Error>> {
                 let mut times = Vec::new();
                 for _ in 0..220 {
                     let start = Instant::now();
-                    // SAFETY: the kernel has this prototype and touches nothing; the body stays within `0..n`.
+                    // SAFETY: the kernel has this prototype and accesses no memory; the body stays within `0..n`.
                     let function = unsafe { engine.compile(&signature, kernel)? };
                     times.push(start.elapsed().as_secs_f64() * 1e6);
                     drop(black_box(function));
@@ -139,8 +139,8 @@ fn against_clang() -> Result<(), Box<dyn Error>> {
     let address = unsafe { *loaded.get::<*const std::ffi::c_void>(b"axpb")? };
 
     let signature = axpb()?;
-    // Several copies of each, taking turns: where code lies, and what the branch predictor saw before, is worth a few
-    // nanoseconds to either.
+    // Several copies of each, in alternation: the address of code and the state of the branch predictor can be worth a
+    // few nanoseconds.
     let mut copies = Vec::new();
     for _ in 0..6 {
         let engine = Engine::builder().backend(Backend::Llvm).build()?;

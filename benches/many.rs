@@ -1,11 +1,11 @@
 //! Many different wrappers in one object: `cargo bench --bench many`, with `--features llvm22-1` for LLVM too.
 //!
-//! For each backend and each number of wrappers, it prints microseconds per wrapper: of `LibraryBuilder::emit` on one
-//! thread and on all threads, and of its stages on one thread. The times are CPU time of the calling thread. On an idle
-//! machine they equal wall-clock time.
+//! It prints microseconds per wrapper, for each backend and each number of wrappers. `LibraryBuilder::emit` is measured
+//! on one thread and on all threads, and its stages on one thread. The times are CPU time of the calling thread. On an
+//! idle machine they equal wall-clock time.
 //!
-//! An argument, such as `Cranelift/1000`, limits it to what has that in its name; `--test` runs each once, with few
-//! wrappers.
+//! An argument, such as `Cranelift/1000`, runs only the measurements with that in their name. `--test` runs each once,
+//! with few wrappers.
 
 mod support;
 
@@ -17,20 +17,20 @@ use support::Result;
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::{Backend, Kernel, Signature};
 
-/// How many wrappers.
+/// The numbers of wrappers.
 const COUNTS: [usize; 3] = [100, 1_000, 10_000];
-/// Compiled wrappers for one median, at the least.
+/// Minimum number of compiled wrappers per median.
 const WRAPPERS: usize = 3_000;
 const DTYPES: [&str; 6] = ["float32", "float64", "int32", "int8", "bfloat16", "uint16"];
 const SCALARS: [&str; 5] = ["int64", "float64", "bool", "int32", "handle"];
 
-/// A signature with names and sizes of its own. Its shape repeats every 100 signatures, so each count has the same mix.
+/// A signature with its own names and sizes. Its shape repeats every 100 signatures, so each count has the same mix.
 fn signature(i: usize) -> Result<Signature> {
     let kind = i % 100;
     let body = (kind % 4 == 1).then(|| "y: Tensor([n], float32)".to_owned());
     let tensors = (0..1 + kind % 3).map(|t| {
         let mut dims: Vec<String> = (0..(kind / 4 + t) % 5).map(|d| format!("n{d}")).collect();
-        // two in three have a size that is theirs alone
+        // two in three have a size of their own
         if !kind.is_multiple_of(3) {
             dims.push((i + 1).to_string());
         }
@@ -53,16 +53,15 @@ fn kernel(i: usize) -> Kernel {
     }
 }
 
-/// How long this thread has run so far, in seconds. Where the system tells, the time that others took the CPU for is
-/// not in it.
+/// The CPU time of this thread so far, in seconds. Falls back to wall-clock time if the system doesn't report it.
 fn now(start: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     nanoseconds.map_or_else(|| start.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
 }
 
-/// Microseconds for each wrapper: the mean that this thread runs, which others don't disturb but which is told in steps
-/// of the system's clock, and the median that pass.
+/// Microseconds per wrapper: the mean CPU time of this thread, and the median wall-clock time. Other threads don't
+/// disturb the CPU time, but its resolution is the system's clock tick.
 fn both<T>(count: usize, mut run: impl FnMut() -> Result<T>) -> Result<(f64, f64)> {
     let origin = Instant::now();
     let runs = if support::is_smoke() { 1 } else { WRAPPERS.div_ceil(count).max(3) };
@@ -78,7 +77,7 @@ fn both<T>(count: usize, mut run: impl FnMut() -> Result<T>) -> Result<(f64, f64
     Ok((time * 1e6 / (runs * count) as f64, passed[runs / 2]))
 }
 
-/// The first of [`both`].
+/// The CPU time of [`both`].
 fn each<T>(count: usize, run: impl FnMut() -> Result<T>) -> Result<f64> {
     Ok(both(count, run)?.0)
 }
@@ -123,7 +122,7 @@ fn measure(backend: Backend, count: usize) -> Result<()> {
     stages(backend, &wrappers)
 }
 
-/// What `emit` does, step by step.
+/// The stages of `emit`, one by one.
 fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
     use tvm_ffi_codegen::{ir, lower};
     let count = wrappers.len();

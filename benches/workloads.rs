@@ -1,7 +1,7 @@
-//! The four signatures on which generators are compared, in process: compiling, a successful and a failing call.
+//! The four signatures for comparing generators, in process: compilation, a successful call and a failing one.
 //!
-//! `cargo bench --bench workloads` prints criterion's figures and then a table of medians, for each backend that the
-//! features have.
+//! `cargo bench --bench workloads` prints criterion's figures and then a table of medians, for each backend in the
+//! build.
 
 mod support;
 #[path = "support/workloads.rs"]
@@ -47,7 +47,7 @@ fn measure(
     workload: Workload,
 ) -> Result<()> {
     let (signature, kernel) = (workload.signature()?, workload.kernel());
-    // SAFETY: the bodies touch no memory.
+    // SAFETY: the bodies access no memory.
     let compile = || unsafe { engine.compile(&signature, &kernel) };
     let function = compile()?;
     samples.each(criterion, &name(ROWS[0], backend, workload), compile);
@@ -58,14 +58,14 @@ fn measure(
     match workload {
         Workload::GemmSig => args.extend([raw(&1.5f64), raw(&true)]),
         Workload::Scalars => {
-            // SAFETY: the function makes nothing of the pointer.
+            // SAFETY: the function doesn't follow the pointer.
             let pointer = unsafe { AnyView::from_opaque_ptr(std::ptr::null_mut()) };
             args.extend([raw(&1i64), raw(&2.5f64), raw(&true), raw(&pointer)])
         }
         Workload::AddOne | Workload::Wide => {}
     }
     samples.batch(criterion, &name(ROWS[1], backend, workload), || call(&function, &args));
-    // the last tensor has another dtype, or a number stands for the handle
+    // the last tensor has another dtype, or the handle is a number
     let mut wrong = args.clone();
     let other = Tensor::zeros(
         &[2; 4][..tensors.last().map_or(1, |tensor| tensor.shape().len())],

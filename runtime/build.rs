@@ -1,5 +1,5 @@
-//! The tests load libraries that use this crate's symbols, so their executable has to export them. For Windows it does
-//! so by itself.
+//! Exports this crate's symbols from the test executables, for the libraries that the tests load. On Windows this needs
+//! no option.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

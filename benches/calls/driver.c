@@ -1,5 +1,5 @@
 // Calls of TVM FFI functions written by an expert in C, and the loops that run them and generated code. `calls N` runs
-// the function `CALLS_RUN` with N calls; xtask counts the instructions between two N.
+// the function `CALLS_RUN` with N calls. xtask subtracts the instructions of two runs with different N.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

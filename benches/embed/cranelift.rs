@@ -13,7 +13,7 @@ use super::{Result, SIGNATURES, engine, heading, kernel, many, median, row, sign
 
 const RUNS: usize = 200;
 
-/// As `add_wrapper` was: each wrapper with helpers of its own, compiled for the module's target.
+/// The former `add_wrapper`: each wrapper has its own helpers, compiled for the module's target.
 fn add_before(module: &mut JITModule, text: &str, name: &str) -> Result<*const u8> {
     let signature = signature(text, name)?;
     let verified = ir::verify(lower(&signature, &kernel(), RuntimeHelpers::Define)?)?;
@@ -32,7 +32,7 @@ pub fn table() -> Result<()> {
         row("engine", alone, Some(each), alone);
 
         let free = |module: JITModule| {
-            // SAFETY: no code has an address of it.
+            // SAFETY: no code keeps an address in it.
             unsafe { module.free_memory() }
         };
         let before = median(RUNS / 4, || {

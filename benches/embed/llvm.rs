@@ -29,7 +29,7 @@ fn optimise(module: &Module<'_>, machine: &TargetMachine) -> Result<()> {
     Ok(module.run_passes("default<O2>", machine, PassBuilderOptions::create()).map_err(|e| e.to_string())?)
 }
 
-/// Makes cold code what it was: the caller's passes work on it, for its size.
+/// Restores the former treatment of cold code: the caller's passes optimise it for size.
 fn as_before(context: &Context, module: &Module<'_>) {
     let here = AttributeLoc::Function;
     let kind = Attribute::get_named_enum_kind_id;
@@ -49,7 +49,7 @@ pub fn table() -> Result<()> {
         heading(Backend::Llvm, what);
         row("engine", alone, Some(each), alone);
 
-        // the time to an object, which is not even loaded
+        // the time to an object, without loading it
         let before = median(RUNS / 3, || {
             let context = Context::create();
             let module = context.create_module("mine");

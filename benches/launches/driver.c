@@ -1,5 +1,5 @@
-// Launchers written by an expert in C, with the checks of generated code and without, compared with a generated
-// function. `launches WHICH N` launches N times; xtask counts the instructions between two N.
+// Launchers written by an expert in C, with and without the checks of generated code, compared with a generated
+// function. `launches WHICH N` launches N times. xtask subtracts the instructions of two runs with different N.
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ static __attribute__((noinline, cold)) int32_t refuse(const char* kind, const ch
   return -1;
 }
 
-// What the first launch on a device does.
+// The work of the first launch on a device.
 static __attribute__((noinline, cold)) int32_t first_use(int32_t device) {
   CUresult (*find)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   CUresult (*get_kernel)(CUkernel*, CUlibrary, const char*);

@@ -11,7 +11,7 @@ use tvm_ffi_codegen::{Backend, Kernel};
 const ADD: &str = r#"add(x: Tensor([n], float32, device="cuda"), y: Tensor([n], float32, device="cuda"), z: Tensor([n], float32, device="cuda"))
                      @ launch add grid=ceil_div(n, 128) block=128"#;
 
-/// A kernel that no one runs.
+/// A kernel that never runs.
 const PTX: &str = "
 .version 8.0
 .target sm_80

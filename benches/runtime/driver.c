@@ -1,8 +1,9 @@
-// What the C functions of a runtime cost: `driver LIBRARY FOLDER COPIES BATCHES [OPERATION]`.
+// The cost of a runtime's C functions: `driver LIBRARY FOLDER COPIES BATCHES [OPERATION]`.
 //
-// Opens the runtime's library, and prints a line for each operation: its name, a tab, and the nanoseconds that it took in the quickest
-// of all batches; with OPERATION that one alone, for a profile. FOLDER has COPIES libraries of `library.c`, `0.so` and so on, each of which is loaded for the first time once.
-// The library is opened globally, since libraries that it loads look for its symbols.
+// Opens the runtime's library, and prints a line for each operation: its name, a tab, and the nanoseconds in the
+// fastest of all batches. With OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of
+// `library.c`: `0.so` and so on. Each is loaded for the first time once. The runtime's library is opened globally,
+// since the libraries that it loads look for its symbols.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +61,7 @@ static TVMFFIAny of_text(const char* text) {
   return any;
 }
 
-// A view of a C string, which callees copy.
+// A view of a C string. Callees copy it.
 static TVMFFIAny of_c_text(const char* text) {
   TVMFFIAny any = {.type_index = kTVMFFIRawStr};
   any.v_c_str = text;
@@ -319,7 +320,7 @@ OP(op_type_index) {
   TVMFFIByteArray key = bytes("bench.Type");
   TIMES { TypeGetOrAllocIndex(&key, -1, 1, 0, 0, kTVMFFIObject); }
 }
-// A pure function: each call has an argument that the compiler doesn't know.
+// A pure function: the compiler doesn't know the argument of each call.
 static void infos(long n, int32_t index) {
   TIMES {
     __asm__ volatile("" : "+r"(index));
@@ -515,7 +516,7 @@ static double time_of(void (*run)(long), long n) {
   return now() - start;
 }
 
-// Nanoseconds of one operation, in the quickest batch. The program ends where the operation leaves an error.
+// Nanoseconds of one operation, in the fastest batch. The program ends if the operation leaves an error.
 static double quickest(const char* name, void (*run)(long), int batches) {
   long n = 1;
   TVMFFIObjectHandle raised = NULL;
@@ -532,8 +533,8 @@ static double quickest(const char* name, void (*run)(long), int batches) {
   return best;
 }
 
-// The first loads of libraries that nothing has opened before. They stay loaded, as a program's do: one that closes a library before it
-// opens the next finds the memory of the first.
+// The first loads of libraries that weren't opened before. They stay loaded, as a program's do. A program that closes
+// one before it opens the next would reuse the first one's memory.
 static double first_load(const char* folder, int copies) {
   double best = 1e18;
   TVMFFIAny* all = calloc(copies, sizeof *all);

@@ -1,4 +1,4 @@
-// The library that `driver.c` loads: a function of the packed convention, and the variable that a loader fills.
+// The library that `driver.c` loads: a function of the packed convention, and the variable that a loader sets.
 
 #include <tvm/ffi/c_api.h>
 

@@ -1,4 +1,4 @@
-//! What both benchmarks use: criterion measures, and the same samples give a table of medians in the end.
+//! Shared by the benchmarks: criterion measures, and the same samples give a table of medians at the end.
 
 #![allow(dead_code)] // each benchmark uses its part of this
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use criterion::Criterion;
 use tvm_ffi_codegen::{DLDataType, Kernel, Signature, SignatureError, TensorType};
 
-/// Anything that may go wrong in a benchmark.
+/// The result of a benchmark, with an error of any type.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// `add_one(x: Tensor([n], float32), y: Tensor([n], float32))`
@@ -29,10 +29,11 @@ pub fn add_one_body() -> Kernel {
     })
 }
 
-/// How many tensors the signatures have that show how things grow.
+/// The numbers of tensors in the signatures that show growth.
 pub const COUNTS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// So many tensors of four dimensions, whose symbols are the same ones, or each its own.
+/// A signature with `count` tensors of four dimensions. With `shared`, all have the same symbols; otherwise each has
+/// its own.
 pub fn tensors_signature(count: usize, shared: bool) -> std::result::Result<Signature, SignatureError> {
     (0..count)
         .fold(Signature::builder("tensors"), |builder, i| {
@@ -60,7 +61,7 @@ pub fn counts_heading(of: &str) -> String {
 pub struct Samples(RefCell<BTreeMap<String, Vec<f64>>>);
 
 impl Samples {
-    /// Measures each run alone; what `f` gives is dropped outside of the time.
+    /// Measures each run alone. The result of `f` is dropped outside of the measured time.
     pub fn each<T>(&self, criterion: &mut Criterion, name: &str, mut f: impl FnMut() -> T) {
         criterion.bench_function(name, |bencher| {
             bencher.iter_custom(|iterations| {
@@ -78,7 +79,7 @@ impl Samples {
         });
     }
 
-    /// Measures runs together, for what is too short to be measured alone.
+    /// Measures many runs together, if one is too short to measure.
     pub fn batch<T>(&self, criterion: &mut Criterion, name: &str, mut f: impl FnMut() -> T) {
         criterion.bench_function(name, |bencher| {
             bencher.iter_custom(|iterations| {
@@ -87,7 +88,7 @@ impl Samples {
                     black_box(f());
                 }
                 let time = start.elapsed();
-                // criterion's warm-up begins with single runs, which measure the clock
+                // criterion's warm-up begins with single runs, which only measure the clock
                 if iterations >= 100 {
                     self.add(name, time.as_nanos() as f64 / iterations as f64);
                 }
@@ -108,7 +109,7 @@ impl Samples {
     }
 }
 
-/// Whether this run only checks that everything runs (`cargo bench -- --test`).
+/// True if this run only checks that everything runs (`cargo bench -- --test`).
 pub fn is_smoke() -> bool {
     std::env::args().any(|arg| arg == "--test" || arg == "--list")
 }

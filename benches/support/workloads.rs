@@ -1,9 +1,9 @@
-//! The four signatures on which generators of wrappers are compared. Bodies are empty, so that only the wrapper counts.
+//! The four signatures for comparing generators of wrappers. Bodies are empty, so only the wrapper counts.
 
 use tvm_ffi_codegen::spec::ParseError;
 use tvm_ffi_codegen::{Kernel, ScalarType, Signature};
 
-/// One of them.
+/// One of the signatures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Workload {
@@ -13,12 +13,12 @@ pub enum Workload {
     GemmSig,
     /// Four scalars, and a result.
     Scalars,
-    /// Sixteen tensors of four dimensions, all of one shape.
+    /// Sixteen tensors of four dimensions, all of the same shape.
     Wide,
 }
 
 impl Workload {
-    /// Its text, read anew.
+    /// The signature, parsed from its text.
     pub fn signature(self) -> Result<Signature, ParseError> {
         match self {
             Workload::AddOne => "add_one(x: Tensor([n], float32), y: Tensor([n], float32))".parse(),
@@ -33,7 +33,7 @@ impl Workload {
         }
     }
 
-    /// Nothing, or `a + int64(b) + c`.
+    /// An empty body, or `a + int64(b) + c`.
     pub fn kernel(self) -> Kernel {
         match self {
             Workload::Scalars => Kernel::body(|b| {

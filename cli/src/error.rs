@@ -1,4 +1,4 @@
-//! Errors, as the command line reports them.
+//! Errors as the command line reports them.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -14,14 +14,14 @@ use tvm_ffi_codegen::diagnostic::Diagnostic;
 /// How errors are written to stderr.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, ValueEnum)]
 pub enum MessageFormat {
-    /// For people.
+    /// Text, for people.
     #[default]
     Text,
     /// A JSON object in one line, for programs.
     Json,
 }
 
-/// Why the command failed.
+/// The reason why the command failed.
 #[derive(Debug)]
 pub enum CliError {
     /// The arguments are invalid.
@@ -40,12 +40,12 @@ pub struct Failure {
     diagnostic: Diagnostic,
 }
 
-/// Where a signature's text comes from.
+/// The source of a signature's text.
 #[derive(Clone, Copy, Debug)]
 pub enum TextLocation<'a> {
-    /// In the arguments: the user knows where.
+    /// In the arguments, so messages need no location.
     Argument,
-    /// It is all of stdin.
+    /// All of stdin.
     Stdin,
     /// In a line of a file.
     File {

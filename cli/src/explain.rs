@@ -10,32 +10,33 @@ use crate::error::{CliError, failure};
 use crate::io::write_text;
 use crate::signatures::{Images, launched, read_launched};
 
-/// Shows what becomes of a signature at each stage, compiled for this machine
+/// Shows a signature at each stage of its compilation for this machine
 #[derive(Args)]
 pub struct Explain {
-    /// The signature, maybe with the launch of its kernel: `SIGNATURE @ launch ENTRY ...`; `-` reads it from stdin
+    /// The signature, optionally followed by its kernel's launch: `SIGNATURE @ launch ENTRY ...`; `-` reads it from
+    /// stdin
     #[arg(long, value_name = "TEXT")]
     signature: String,
-    /// The symbol of the C function to call; unless given, the wrapper only checks, or calls one of the function's own
-    /// name where one is needed
+    /// The symbol of the C function to call; by default the wrapper only checks, or calls the function's own name for a
+    /// stage that needs a kernel
     #[arg(long, value_name = "SYMBOL")]
     kernel: Option<String>,
     /// How the kernel is called: flat, dltensor, memref or packed
     #[arg(long)]
     convention: Option<Convention>,
     /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; html is a page with all of
-    /// them side by side. Unless given, all of the backend's, and a launch's
+    /// them side by side. By default, all stages of the backend, and the launch if there is one
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
-    /// cranelift or llvm; unless given, the one that has the stage
+    /// cranelift or llvm; by default the one that has the stage
     #[arg(long)]
     backend: Option<Backend>,
-    /// How much to optimise: none, speed or full
+    /// The optimisation level: none, speed or full
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt_level: OptLevel,
     #[command(flatten)]
     images: Images,
-    /// The file to write; unless given, or for `-`, stdout
+    /// The file to write; by default, or for `-`, stdout
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
 }

@@ -11,8 +11,8 @@ use tvm_ffi_codegen::lower::{ImageDescription, LaunchDescription};
 use crate::error::{CliError, failure};
 use crate::io::print;
 
-/// Shows what an object or library holds, of any target: functions with signatures and docs, import tree, needed
-/// symbols. Nothing of it is run
+/// Shows the contents of an object or library of any target: functions with signatures and docs, import tree, needed
+/// symbols. It runs no code of the file
 #[derive(Args)]
 pub struct Inspect {
     /// The object or library

@@ -33,7 +33,7 @@ compile_error!(
 #[derive(Parser)]
 #[command(name = "tvm-ffi-codegen", version)]
 struct Cli {
-    /// How errors are written to stderr: as text, or as a JSON object in a line
+    /// How errors are written to stderr: as text, or as a JSON object in one line
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     message_format: MessageFormat,
     #[command(subcommand)]

@@ -12,17 +12,17 @@ use crate::error::{CliError, MessageFormat, failure};
 use crate::io::{copy_to_stdout, is_stream, read_stdin};
 use crate::progress::Bar;
 
-/// Packs modules into an object, for a library to carry: `__tvm_ffi__library_bin`
+/// Packs modules into an object that a library carries: `__tvm_ffi__library_bin`
 ///
-/// Each --import is a module of a kind whose bytes are those of a file of any size; a loader of that kind
-/// (`ffi.Module.load_from_bytes.KIND`) gets them when the library is loaded; TVM FFI itself brings none. The library
-/// imports all of them, unless they say otherwise:
+/// Each --import is a module: a kind, and a file of any size with its bytes. When the library is loaded, a loader of
+/// that kind (`ffi.Module.load_from_bytes.KIND`) gets the bytes. TVM FFI itself has no such loaders. The library
+/// imports all modules, unless you name other importers:
 ///
 ///     --import weights=model.bin                      imported by the library
 ///     --import all:net=net.bin --import w@all=w.bin   `w.bin` is imported by `net.bin`, which is named `all`
 ///     --import b:net=b.bin --import w@_lib,b=w.bin    `w.bin` is imported by both the library (`_lib`) and `b`
 ///
-/// Kernels for GPUs need no module: `wrap --image k.cubin` with a launch behind the signature.
+/// Kernels for GPUs need no module: use `wrap --image k.cubin` with a launch after the signature.
 ///
 /// Link the object with others: `tvm-ffi-codegen wrap ... --object bin.o -o out.so`.
 #[derive(Args)]
@@ -31,8 +31,8 @@ pub struct Pack {
     /// A module: `[NAME:]KIND[@IMPORTER,...]=FILE`. FILE `-` is stdin
     #[arg(long = "import", value_name = "IMPORT", required = true)]
     imports: Vec<Import>,
-    /// The name of the module that is the root, which is what loading the library gives, and which imports the library;
-    /// unless given, the library
+    /// The name of the root module, which you get when you load the library, and which imports the library; by default
+    /// the library itself is the root
     #[arg(long, value_name = "NAME")]
     root: Option<String>,
     /// The target's triple
@@ -123,7 +123,7 @@ impl Pack {
         if !is_stream(&self.output) {
             return write(&self.output);
         }
-        // write through a file, as the object may be larger than memory
+        // write through a file, since the object may be larger than memory
         let folder = tempfile::tempdir().map_err(|error| CliError::at("temporary folder", error))?;
         let path = folder.path().join("packed.o");
         write(&path)?;

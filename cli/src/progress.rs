@@ -16,8 +16,8 @@ const DELAY: Duration = Duration::from_millis(500);
 /// The bar's redraw interval while no progress is reported.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A progress bar, shown from some time after the start of the work until it is dropped. It is never shown if stderr is
-/// no terminal, or if errors are written for programs.
+/// A progress bar. It appears some time after the start of the work, and disappears when dropped. It never appears if
+/// stderr isn't a terminal, or if errors are written for programs.
 pub struct Bar {
     bar: ProgressBar,
     /// The step that the bar shows, and its total.

@@ -1,4 +1,4 @@
-//! Signatures, and their kernels, from the command line or a file.
+//! Signatures and their kernels, from the command line or a file.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -11,25 +11,25 @@ use tvm_ffi_codegen::{Convention, DLDeviceType, Kernel, KernelReturn, ParseError
 use crate::error::{CliError, TextLocation};
 use crate::io::{read_bytes, read_text};
 
-/// Where the functions come from.
+/// The source of the functions.
 #[derive(Args)]
 pub struct Functions {
-    /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))', maybe with the
-    /// launch of its kernel behind it: `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
+    /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))', optionally
+    /// followed by its kernel's launch: `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
     #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
     signature: Option<String>,
-    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION]
-    /// [returns=KIND] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a signature is
-    /// its documentation. `-` is stdin
+    /// A file of signatures, one a line, each optionally followed by its kernel: `SIGNATURE @ SYMBOL [CONVENTION]
+    /// [returns=KIND] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a signature
+    /// is its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
-    /// The symbol of the C function to call once the arguments are checked. Without it the wrapper only checks them
+    /// The symbol of the C function to call after the checks. Without it the wrapper only checks its arguments
     #[arg(long, value_name = "SYMBOL")]
     kernel: Option<String>,
-    /// How kernels are called, unless their lines say it: flat, dltensor, memref or packed
+    /// How kernels are called, unless their lines state it: flat, dltensor, memref or packed
     #[arg(long, default_value_t)]
     convention: Convention,
-    /// What kernels return, unless their lines say it: nothing, value, or status, an int32_t that is 0 for success.
+    /// What kernels return, unless their lines state it: nothing, value, or status, an int32_t that is 0 for success.
     /// With a status, the kernel writes a scalar result through a last parameter
     #[arg(long, value_name = "KIND")]
     returns: Option<KernelReturn>,
@@ -38,17 +38,16 @@ pub struct Functions {
     doc: Option<String>,
     #[command(flatten)]
     images: Images,
-    /// Adds a function of that name, `NAME(device: device)`, which does what the first launches on a device do
-    /// otherwise
+    /// Adds a function of that name, `NAME(device: device)`, which does the one-time work of first launches on a device
     #[arg(long, value_name = "NAME", requires = "image")]
     prepare: Option<String>,
 }
 
-/// The images that have the kernels of launches.
+/// The images with the kernels of launches.
 #[derive(Args)]
 pub struct Images {
     /// An image of device code for launches: a cubin, fatbin, PTX, or AMD code objects. Each launch gets the images
-    /// that have its kernel
+    /// that contain its kernel
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
 }
@@ -62,7 +61,7 @@ impl Images {
     }
 }
 
-/// The kernel for a launch: in one of the images, or, if no tensor is on a device, a C function that is linked in.
+/// The kernel of a launch: in one of the images, or, if no tensor is on a device, a C function that is linked in.
 pub fn launched(signature: &Signature, launch: Launch, images: &[Image]) -> Kernel {
     let is_on_cpu = |param: &Param| match &param.ty {
         ParamType::Tensor(tensor) => tensor.device.kind() == Some(DLDeviceType::CPU),
@@ -91,7 +90,7 @@ pub struct Function {
 }
 
 impl Functions {
-    /// Reads all of them; there is at least one.
+    /// Reads all of them, at least one.
     pub fn read(&self) -> Result<Vec<Function>, CliError> {
         let mut functions = self.stated()?;
         if let Some(name) = &self.prepare {

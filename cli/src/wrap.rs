@@ -13,53 +13,52 @@ use crate::io::{is_stream, print_bytes};
 use crate::progress::Bar;
 use crate::signatures::Functions;
 
-/// Makes checked functions around kernels: an object, an archive or a shared library, as the output's extension says
+/// Makes checked functions around kernels: an object, an archive or a shared library, chosen by the output's extension
 #[derive(Args)]
 pub struct Wrap {
     #[command(flatten)]
     functions: Functions,
-    /// cranelift or llvm, as far as this build has them
+    /// cranelift or llvm, if this build has it
     #[arg(long, default_value_t, hide_default_value = true)]
     backend: BackendName,
     /// The target's triple
     #[arg(long, value_name = "TRIPLE", default_value_t = HOST)]
     target: Triple,
-    /// The least CPU that the code has to run on, by the backend's name; unless given, any of the architecture
+    /// The minimum CPU that the code runs on, by the backend's name; by default any of the architecture
     #[arg(long, value_name = "NAME")]
     cpu: Option<String>,
-    /// How much to optimise: none, speed or full
+    /// The optimisation level: none, speed or full
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt_level: OptLevel,
-    /// Makes a system library of that prefix, which registers its functions when the program that it is linked into
-    /// starts
+    /// Makes a system library with that prefix: its functions are registered when the program that contains it starts
     #[arg(long, value_name = "PREFIX")]
     system_lib: Option<String>,
-    /// The program has modules of the system library, too, made by `pack --system-lib PREFIX`: they are registered with
-    /// the functions. Unless given, that is so where a --object file has them
+    /// The program also has modules of the system library, from `pack --system-lib PREFIX`: they are registered with
+    /// the functions. By default, true if a --object file has them
     #[arg(long, requires = "system_lib")]
     carries_modules: bool,
-    /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
+    /// An object, archive or library to link, or to put into the archive: kernels, or an output of `pack`
     #[arg(long, value_name = "FILE")]
     object: Vec<PathBuf>,
-    /// The runtime to link a shared library against (for Windows: its import library, its DLL, or the program that it
-    /// is in); unless given, its symbols stay undefined for the host to define, or on Windows are those of tvm_ffi.dll
+    /// The runtime to link a shared library against (for Windows: its import library, its DLL, or the program that
+    /// contains it); by default its symbols stay undefined for the host to define, or on Windows come from tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,
-    /// A symbol that may stay undefined in a shared library, as the program that loads it defines it; with `*` at its
-    /// end, all that begin so
+    /// A symbol that may stay undefined in a shared library, because the program that loads it defines it; with `*` at
+    /// its end, all symbols with that prefix
     #[arg(long, value_name = "SYMBOL")]
     allow_undefined: Vec<String>,
-    /// The linker of a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for
-    /// Linux, a linker of its own; unless given, its own where this build has it and it links for the target
+    /// The linker of a shared library: `cc`, the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for
+    /// Linux, the built-in `wild`; by default `wild`, if this build has it and it links for the target
     #[arg(long, value_enum)]
     linker: Option<LinkerName>,
-    /// The file to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is
-    /// an object on stdout
+    /// The file to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-`
+    /// writes an object to stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
-/// A backend, the default one unless named.
+/// A backend; by default the build's default one.
 #[derive(Clone, Copy, Default)]
 struct BackendName(Backend);
 
@@ -143,7 +142,7 @@ impl Wrap {
         builder.emit_with_progress(&|progress| bar.note(progress)).map_err(failure)
     }
 
-    /// Whether a linked file contains the modules of the system library.
+    /// True if a linked file contains the modules of the system library.
     fn links_modules(&self, prefix: &str) -> Result<bool, CliError> {
         let symbol = format!("{prefix}{LIBRARY_BIN}");
         for path in &self.object {

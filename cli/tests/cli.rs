@@ -1,4 +1,4 @@
-//! The command line from the outside: what it writes, says and returns.
+//! The command line from the outside: its output, messages and exit codes.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use object::{Architecture, File, Object, ObjectSymbol};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder in which commands run.
+/// A directory in which commands run.
 struct Workdir(TempDir);
 
 impl Workdir {
@@ -40,8 +40,8 @@ impl Workdir {
         command
     }
 
-    /// Runs a command to its end. Wine fails to start a program once in a while (`STATUS_DLL_INIT_FAILED`): the program
-    /// has done nothing by then, and is started again.
+    /// Runs a command to its end. Wine sometimes fails to start a program (`STATUS_DLL_INIT_FAILED`). The program has
+    /// done nothing then, so it is started again.
     fn run_with(&self, args: &[&str], input: &str) -> Output {
         const NOT_STARTED: i32 = 0xC000_0142_u32 as i32;
         for _ in 0..3 {
@@ -58,7 +58,7 @@ impl Workdir {
         panic!("{args:?}: not started in three tries");
     }
 
-    /// Runs what has to succeed, and gives its output.
+    /// Runs a command that must succeed, and returns its output.
     fn ok(&self, args: &[&str]) -> String {
         let output = self.run_with(args, "");
         assert!(output.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -66,7 +66,7 @@ impl Workdir {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs what has to fail, and gives its code and what it says.
+    /// Runs a command that must fail, and returns its exit code and its message.
     fn err(&self, args: &[&str]) -> (i32, String) {
         let output = self.run_with(args, "");
         assert!(output.stdout.is_empty());
@@ -149,7 +149,7 @@ fn launches_stand_behind_signatures() {
     let seen = place.inspect("add.o");
     let names: Vec<_> = seen["functions"].as_array().unwrap().iter().map(|function| &function["name"]).collect();
     assert_eq!(names, ["add", "prepare"]);
-    // images are found without the kernel's toolkit, and so is the driver
+    // the images are found without the kernel's toolkit, and so is the driver
     let needed = seen["needed_symbols"].as_array().unwrap();
     assert!(needed.iter().all(|name| !name.as_str().unwrap().starts_with("cu")), "{needed:?}");
     place.write("s.txt", format!("{add}\nscale(x: Tensor([n], float32, device=\"cuda\"), f: float64) @ launch scale grid=n args=[x, float32(f)]"));
@@ -275,7 +275,7 @@ fn a_library_has_wrappers_kernels_and_modules() {
     );
 }
 
-/// A kernel that nobody has linked is told of when the library is made, and not when it is loaded.
+/// A kernel that isn't linked is reported when the library is made, not when it is loaded.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_undefined_kernel_is_an_error_unless_it_is_allowed() {
@@ -307,7 +307,7 @@ fn a_system_library_registers_the_modules_that_are_there() {
     wrap(&["-o", "plain.o"]);
     wrap(&["--carries-modules", "-o", "with.o"]);
     assert_eq!((asks("plain.o"), asks("with.o")), (false, true));
-    // an archive that is put into another brings its members
+    // an archive that is put into another one brings its members
     wrap(&["--object", "bin.o", "-o", "one.a"]);
     wrap(&["--object", "another.o", "-o", "none.a"]);
     wrap(&["--object", "one.a", "-o", "two.a"]);
@@ -399,7 +399,7 @@ fn errors_are_values_where_json_is_asked_for() {
     assert_eq!(error["kind"], "CodegenError");
 }
 
-/// Each error of grammar is one of the error's errors, in the line and column of the file.
+/// Each grammar error is listed, with its line and column in the file.
 #[test]
 fn errors_of_grammar_are_listed() {
     let place = Workdir::new();
@@ -484,7 +484,7 @@ fn help_and_version_succeed_and_a_closed_pipe_is_quiet() {
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Where stdout or stderr is full or closed, the exit code is that of the failure, and not that of a panic.
+/// If stdout or stderr is full or closed, the exit code is that of the failure, not of a panic.
 #[cfg(target_os = "linux")]
 #[test]
 fn full_and_closed_outputs_leave_the_exit_code() {
@@ -498,7 +498,7 @@ fn full_and_closed_outputs_leave_the_exit_code() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.starts_with("tvm-ffi-codegen: error: stdout: No space left"), "{said}");
     for (args, code) in [(&["frob"][..], 2), (&["inspect", "missing.o"], 1), (&["--version"], 0)] {
-        // pipes that nobody reads any more
+        // pipes without a reader
         let ends = [std::io::pipe().unwrap(), std::io::pipe().unwrap()];
         let [stdout, stderr] = ends.map(|(_, writer)| writer);
         let status = place.command(args).stdout(stdout).stderr(stderr).status().unwrap();
@@ -522,7 +522,7 @@ fn a_linker_that_writes_nothing_is_named() {
     assert_eq!(place.files(), before);
 }
 
-/// A compiler that is asked which one it is takes as long as a small link.
+/// Asking a compiler for its version takes as long as a small link.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn the_compilers_driver_runs_once() {
@@ -536,7 +536,7 @@ fn the_compilers_driver_runs_once() {
     assert!(calls.contains(" -shared "), "{calls}");
 }
 
-/// Waits until something is so, but not for ever.
+/// Waits until a condition holds, with a time limit.
 #[cfg(target_os = "linux")]
 fn wait_until(mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
@@ -556,13 +556,13 @@ fn a_signal_that_ends_it_leaves_no_temporary_file() {
         assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
     };
     let is_writing = || place.files().iter().any(|name| name.starts_with(".tvm-ffi-"));
-    // an output that is copied from a file: long, and nearly all of it is a hole
+    // an output copied from a file: long, and nearly all of it is a hole
     let payload = fs::File::create(place.path("huge")).unwrap();
     payload.set_len(16 << 30).unwrap();
     place.write("bin.o", "what was there");
     let before = place.files();
     for (signal, number) in [("-TERM", 15), ("-INT", 2), ("-HUP", 1)] {
-        // signals that whoever started this test ignores, as `nohup` does, are not ignored here
+        // signals that the parent process ignores, as `nohup` does, are not ignored here
         let mut command = Command::new("env");
         command.arg("--default-signal=TERM,INT,HUP").arg(env!("CARGO_BIN_EXE_tvm-ffi-codegen"));
         command.args(["pack", "--import", "k=huge", "-o", "bin.o"]).current_dir(place.0.path());
@@ -576,7 +576,7 @@ fn a_signal_that_ends_it_leaves_no_temporary_file() {
     drop(payload);
     fs::remove_file(place.path("huge")).unwrap();
 
-    // an output that a linker writes into a folder
+    // an output that a linker writes into a directory
     let script =
         "#!/bin/sh\ncase \"$*\" in *-shared*) echo $$ > linker.tmp; mv linker.tmp linker.pid; exec sleep 60;; esac\n";
     place.write("slow", script);
@@ -600,7 +600,7 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
     let script = format!("trap '' HUP; exec {program} wrap --signatures - -o f.o");
     let mut command = Command::new("sh");
     let mut child = command.args(["-c", &script]).current_dir(place.0.path()).stdin(Stdio::piped()).spawn().unwrap();
-    // it is the program, and no longer the shell, and it reads
+    // it is the program by now, not the shell, and it reads
     let state = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap_or_default();
     wait_until(|| state("cmdline").starts_with(program) && state("status").contains("Threads:\t2"));
     assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
@@ -609,7 +609,7 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
     assert_eq!(place.files(), ["f.o"]);
 }
 
-/// A command in a pseudo terminal, which is its stdin, stdout and stderr.
+/// A command with a pseudo terminal as its stdin, stdout and stderr.
 #[cfg(target_os = "linux")]
 fn in_terminal(place: &Workdir, args: &[&str]) -> std::process::Child {
     let words = [&[env!("CARGO_BIN_EXE_tvm-ffi-codegen")], args].concat().join(" ");
@@ -618,7 +618,7 @@ fn in_terminal(place: &Workdir, args: &[&str]) -> std::process::Child {
     command.env("TERM", "xterm").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Signatures whose wrappers take longer than a bar waits for.
+/// Signatures with wrappers that take longer than the bar's delay.
 #[cfg(target_os = "linux")]
 fn many_signatures(place: &Workdir) {
     let tensors = (0..4).map(|i| format!("x{i}: Tensor([n, m], float32)")).collect::<Vec<_>>().join(", ");
@@ -636,11 +636,11 @@ fn long_work_shows_a_bar_on_a_terminal_and_takes_it_away() {
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{shown}");
     assert!(shown.contains("compiling [") && shown.contains(" parts of functions "), "{shown}");
-    // the line is left empty: the last thing written is its erasure
+    // the line is empty at the end: the last output erases it
     assert!(shown.trim_end_matches(['\r', '\n']).ends_with("\u{1b}[2K"), "{shown:?}");
     assert_eq!(place.inspect("many.o")["functions"].as_array().unwrap().len(), 150);
 
-    // what takes no time shows none, nor do errors for programs have one beside them
+    // short work shows no bar, and neither does work with errors for programs
     place.write("few.txt", "f(x: int8)\n");
     let few = ["wrap", "--signatures", "few.txt", "-o", "few.o"];
     let json = [&wrap[..], &["--message-format=json"]].concat();
@@ -648,7 +648,7 @@ fn long_work_shows_a_bar_on_a_terminal_and_takes_it_away() {
         let output = in_terminal(&place, args).wait_with_output().unwrap();
         assert!(output.status.success() && output.stdout.is_empty(), "{:?}", String::from_utf8(output.stdout));
     }
-    // and without a terminal nothing is written
+    // without a terminal the bar isn't written
     place.ok(&wrap);
 }
 
@@ -658,7 +658,7 @@ fn packing_shows_its_bytes_on_a_terminal() {
     use std::io::Read;
 
     let place = Workdir::new();
-    // nearly all of it is a hole, and it takes long to copy nevertheless
+    // nearly all of it is a hole, but copying it takes long
     let payload = fs::File::create(place.path("huge")).unwrap();
     payload.set_len(16 << 30).unwrap();
     let mut child = in_terminal(&place, &["pack", "--import", "k=huge", "-o", "bin.o"]);
@@ -669,7 +669,7 @@ fn packing_shows_its_bytes_on_a_terminal() {
         assert!(len > 0, "{shown}");
         shown.push_str(&String::from_utf8_lossy(&piece[..len]));
     }
-    // the terminal goes, and the program with it
+    // the terminal is closed, and the program ends
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until(|| !place.files().iter().any(|name| name.starts_with(".tvm-ffi-")));

@@ -1,8 +1,8 @@
 /*! tvm-ffi-codegen for C and C++: checked functions of the TVM FFI from a compiler's kernels.
  *
- * The library exports TVM FFI functions: `__tvm_ffi_tfc_<name>`, of type `TVMFFISafeCallType`. Their documentation is in
- * `clib/src`, and `tvm-ffi-codegen inspect` prints it for each library. The functions below fill in their arguments.
- * Each returns 0, or -1 with an error raised. Get the error, with its parts as JSON, with `tfc_take_error`.
+ * The library exports TVM FFI functions: `__tvm_ffi_tfc_<name>`, of type `TVMFFISafeCallType`. Their documentation is
+ * in `clib/src`, and `tvm-ffi-codegen inspect` prints it for each library. The functions below fill in their
+ * arguments. Each returns 0, or -1 with an error raised. Get the error, with its parts as JSON, with `tfc_take_error`.
  *
  * You own the objects that a function returns: release them with `TVMFFIObjectDecRef`. Read `TfcBytes` with `tfc_view`.
  *
@@ -175,9 +175,9 @@ static inline int32_t tfc_signature(const char* text, const char* places, TfcObj
   return code;
 }
 
-/*! The kernel that is the C function with this symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`;
- * `returns` is `nothing`, `status` or `value`; `parameters` are the C parameters, such as `x, int32(n)`. For each of the
- * three, NULL means what the signature implies. */
+/*! The kernel that is the C function with this symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`.
+ * `returns` is `nothing`, `status` or `value`. `parameters` are the C parameters, such as `x, int32(n)`. For each of
+ * the three, NULL means what the signature implies. */
 static inline int32_t tfc_kernel_symbol(const char* symbol, const char* convention, const char* returns,
                                         const char* parameters, TfcObject* kernel) {
   TVMFFIAny args[4] = {tfc_text(symbol), tfc_text(convention), tfc_text(returns), tfc_text(parameters)};

@@ -58,7 +58,7 @@ impl Given {
     }
 }
 
-/// The calling convention of a native kernel, as far as it is stated.
+/// The stated parts of a native kernel's calling convention.
 #[derive(Clone)]
 struct Call {
     convention: Option<Convention>,
@@ -130,7 +130,7 @@ impl KernelObject {
         self.given.add_to(kernel)
     }
 
-    /// Whether the kernel is code that can refer to symbols of objects and addresses.
+    /// True if the kernel is code that can refer to symbols of objects and addresses.
     fn refers_to_symbols(&self) -> bool {
         match &self.form {
             Form::Symbol(_) | Form::WithCode(_) => true,
@@ -299,7 +299,7 @@ fn tfc_kernel_prepare(kernels: Array<Obj<KernelObject>>) -> Result<Obj<KernelObj
 }
 
 /// The prototype that the kernel's C function must have, as JSON: `text`, the prototype; `params` (`name`, `type`,
-/// `source`, `key`), in order; and `returns`, a C type or null.
+/// `source`, `key`), in order; `returns`, a C type or null.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_prototype(signature: &Obj<SignatureObject>, kernel: &Obj<KernelObject>) -> Result<String> {
     let (signature, kernel) = (&signature.signature, kernel.kernel());

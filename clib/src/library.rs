@@ -44,7 +44,7 @@ struct ObjectOptions {
 #[serde(deny_unknown_fields, default)]
 struct LinkOptions {
     target: Option<String>,
-    /// `wild` or `cc`. By default `wild`, if this build includes it and it links for the target, else `cc`.
+    /// `wild` or `cc`. By default `wild`, if this build includes it and it links for the target; otherwise `cc`.
     linker: Option<String>,
     /// Objects and archives by their paths.
     files: Vec<String>,
@@ -121,9 +121,9 @@ fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
 /// Loads the functions, with the objects and archives of their kernels, as a module of this process. No linker runs,
 /// and nothing is written to disk: symbols are looked up in `objects` and then in the process.
 ///
-/// Returns None where the functions can't be loaded this way and have to be [linked](tfc_link): on systems other than
-/// Linux with glibc 2.28 or later, for another target than this machine, for a system library, and where an object or a
-/// symbol is refused.
+/// Returns None if the functions can't be loaded this way and you have to [link](tfc_link) them. This is so on systems
+/// other than Linux with glibc 2.28 or later, for another target than this machine, and for a system library. It is
+/// also so if an object or a symbol is refused.
 ///
 /// You guarantee that the kernels are sound, as for `tfc_compile`.
 #[tvm_ffi::export(crate = tvm_ffi)]
@@ -259,7 +259,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Returns the path in a cache of a linked library of functions, which is built on a miss, and None. Functions and
+/// Returns the path of a linked library of functions in a cache, and None. On a miss, builds the library. Functions and
 /// options are those of `tfc_object` and `tfc_link`.
 ///
 /// If the cache can't store the library, the second value is the reason instead of None. The library is then alone in a

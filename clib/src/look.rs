@@ -16,7 +16,7 @@ use crate::error::{bad_value, failure};
 use crate::kernel::KernelObject;
 use crate::signature::SignatureObject;
 
-/// This build as JSON: `version`, `build_id`, `target`, `backends`, the default one first, and `linkers`.
+/// This build as JSON: `version`, `build_id`, `target`, `backends` with the default one first, and `linkers`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_build() -> String {
     let mut backends: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
@@ -70,7 +70,7 @@ fn tfc_register_parallel_for() -> Result<()> {
     register_parallel_for()
 }
 
-/// For calls that return tensors, sets an error that tells users to call the Python package's `install_cpu_allocator`.
+/// Sets an error for calls that return tensors. It tells users to call the Python package's `install_cpu_allocator`.
 /// Has no effect if the process has an allocator.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_explain_missing_allocator() -> Result<()> {

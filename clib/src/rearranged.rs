@@ -14,8 +14,8 @@ enum Source {
 }
 
 /// A function that calls another one with its own arguments in another order, and with constants. `sources` has an
-/// entry for each argument of the other function: the index of a caller's argument, from 0, or -1 for the next of the
-/// `constants`. With `drops_result`, the result is released and None is returned.
+/// entry for each argument of the other function. An entry is the index of a caller's argument, from 0, or -1 for the
+/// next of the `constants`. With `drops_result`, the result is released and None is returned.
 ///
 /// Callers such as XLA pass all inputs before all outputs, whatever the function's order, and take no results.
 #[tvm_ffi::export(crate = tvm_ffi)]

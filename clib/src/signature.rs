@@ -65,8 +65,8 @@ fn part(signature: &Signature, name: &str) -> Result<Part> {
     }
 }
 
-/// The parts of a signature as JSON: `text`, `name`, `symbol`, `symbols`, `parameters` and `type_schema` as in a
-/// library's metadata, `arity`, `returns` and `where`; and `structure`, its types, dimensions and constraints as
+/// The parts of a signature as JSON. `text`, `name`, `symbol`, `symbols`, `parameters` and `type_schema` are as in a
+/// library's metadata. `arity`, `returns` and `where` follow. `structure` has its types, dimensions and constraints as
 /// [`structure`] writes them.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {

@@ -9,14 +9,16 @@ use serde_json::{Value, json};
 ///
 /// A type has a `kind`, its name in the text form in lower case, and these keys:
 ///
-/// | kind | keys |
-/// | --- | --- |
-/// | `scalar` | `name`: `int32` |
-/// | `tensor` | `shape`, dimensions, or null for any rank; `dtype`, its name, `any`, or `{"parameter": name}`; `device`, `any`, `{"parameter": name}` or `{"kind", "id"}`, where the id is a number, `any`, or null for the shared one; `strides`, dimensions, `any`, or null for contiguous |
-/// | `shape` | `shape`, dimensions or null |
-/// | `int`, `bool` | `value` |
-/// | `object` | `key` |
-/// | `optional`, `tuple`, `array`, `list`, `map`, `dict` | `of`, the types inside |
+/// - `scalar`: `name`, such as `int32`
+/// - `tensor`:
+///   - `shape`: dimensions, or null for any rank
+///   - `dtype`: its name, `any`, or `{"parameter": name}`
+///   - `device`: `any`, `{"parameter": name}` or `{"kind", "id"}`; the id is a number, `any`, or null if it is shared
+///   - `strides`: dimensions, `any`, or null for contiguous
+/// - `shape`: `shape`, dimensions or null
+/// - `int`, `bool`: `value`
+/// - `object`: `key`
+/// - `optional`, `tuple`, `array`, `list`, `map`, `dict`: `of`, the types inside
 ///
 /// A dimension is a number, a name, or an operation with its operands: `["//", "n", 2]`. A constraint is a comparison
 /// with its two sides.
@@ -51,7 +53,7 @@ fn of_type(ty: &Type) -> Value {
         ParamType::None => "none",
         ParamType::Function => "function",
         ParamType::Module => "module",
-        // types of later versions are given in the text form
+        // types of later versions are written in their text form
         other => return json!({ "kind": "other", "text": other.to_string() }),
     };
     match &ty.inner()[..] {
@@ -99,7 +101,7 @@ fn dim(of: &Dim) -> Value {
         Dim::Const(number) => json!(number),
         Dim::Var(name) => json!(name),
         Dim::Binary(op, x, y) => json!([op.sign(), dim(x), dim(y)]),
-        // forms of later versions are given in the text form, which is never a dimension's name
+        // forms of later versions are written in their text form, which is never a dimension's name
         other => json!({ "text": other.to_string() }),
     }
 }

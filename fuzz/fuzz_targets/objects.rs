@@ -5,7 +5,8 @@ use tvm_ffi_codegen_fuzz::objects;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| objects::run(input));
 
-// Most changes of any byte are refused at once, so the bytes that the loader reads most of are changed more often.
+// Random changes are nearly always refused at once. So this changes the most used bytes of the loader's input more
+// often.
 libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed.is_multiple_of(4) || !mutate(&mut data[..size], seed) {
         return libfuzzer_sys::fuzzer_mutate(data, size, max_size);
@@ -13,7 +14,8 @@ libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, see
     size
 });
 
-/// Changes a number, a bit or a copy of a part in one of an object's tables. `false` if the bytes are no object.
+/// Changes a number, a bit or a copied part in one of an object's tables. Returns `false` if the bytes aren't an
+/// object.
 fn mutate(object: &mut [u8], seed: u32) -> bool {
     let mut state = u64::from(seed) << 1 | 1;
     // xorshift
@@ -49,7 +51,7 @@ fn mutate(object: &mut [u8], seed: u32) -> bool {
     true
 }
 
-/// The place of a table in an object: of the sections' headers, or a section that is one.
+/// The position of a table in an object: the section headers, or a section that is a table.
 fn pick(object: &[u8], below: &mut impl FnMut(usize) -> usize) -> Option<(usize, usize)> {
     let word = |at: usize, width: usize| {
         let bytes = object.get(at..at.checked_add(width)?)?;
@@ -58,7 +60,7 @@ fn pick(object: &[u8], below: &mut impl FnMut(usize) -> usize) -> Option<(usize,
     if !object.starts_with(b"\x7fELF") {
         return None;
     }
-    // the places and sizes are those of elf.h
+    // offsets and sizes are those of elf.h
     let (headers, count, names) = (word(0x28, 8)?, word(0x3c, 2)?, word(0x3e, 2)?);
     let names = word(headers.checked_add(64 * names)?.checked_add(0x18)?, 8)?;
     let mut tables = vec![(headers, 64 * count)];
@@ -68,7 +70,7 @@ fn pick(object: &[u8], below: &mut impl FnMut(usize) -> usize) -> Option<(usize,
         let is_frames = object.get(name..).is_some_and(|name| name.starts_with(b".eh_frame\0"));
         // SHT_SYMTAB, SHT_RELA, SHT_INIT_ARRAY
         if is_frames || matches!(kind, 2 | 4 | 14) {
-            // unwind tables are the most delicate
+            // unwind tables are the most fragile
             tables.extend(std::iter::repeat_n(place, if is_frames { 4 } else { 1 }));
         }
     }

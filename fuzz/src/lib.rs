@@ -1,6 +1,7 @@
-//! What each fuzz target does with an input: a module a target, whose `run` panics where the library is wrong.
+//! The work of each fuzz target on an input: one module per target. Its `run` panics if it finds an error in the
+//! library.
 //!
-//! The tests of the root crate include these modules, and run them on the committed inputs of `fuzz/corpus`.
+//! The tests of the root crate include these modules, and run them on the committed inputs in `fuzz/corpus`.
 
 pub mod bodies;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

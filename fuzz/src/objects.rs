@@ -39,13 +39,13 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
 static SIGNATURE: LazyLock<Signature> =
     LazyLock::new(|| "k(x: Tensor([n], float32))".parse().expect("it is a signature"));
 
-/// Lets the unwinder look at the tables that are registered.
+/// Makes the unwinder read the registered tables.
 fn unwind() {
     // `resume_unwind` calls no panic hook; libFuzzer's would end the process
     catch_unwind(|| resume_unwind(Box::new(()))).expect_err("it was raised");
 }
 
-/// Loads the object `input` as that of a kernel `k`, and as a library.
+/// Loads the object `input` as the object of a kernel `k`, and as a library.
 pub fn run(input: &[u8]) {
     let kernel = Kernel::object(input, "k");
     // SAFETY: the function is never called.

@@ -1,7 +1,7 @@
-//! What a call with two tensors costs from Rust: prepared as C would, and by the safe `Function::call`.
+//! Measures the cost of a call with two tensors from Rust: prepared as C would, and with the safe `Function::call`.
 //!
-//! Prints a line for each: a name, a tab, and the nanoseconds of the quickest of so many batches.
-//! `cargo xtask bench --only runtime` runs it beside the benchmark of the C functions.
+//! Prints one line for each: a name, a tab, and the nanoseconds per call of the fastest batch.
+//! `cargo xtask bench --only runtime` runs it next to the benchmark of the C functions.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,7 +14,7 @@ const CALLS: u32 = 10_000;
 
 fn main() -> Result<()> {
     let batches: u32 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
-    // SAFETY: the code looks at the type indices of its arguments alone, and owns nothing.
+    // SAFETY: the code reads only the type indices of its arguments, and owns nothing.
     let function = unsafe { Function::from_code(check, ()) };
     let closure = Function::from_packed(|_| Ok(Any::none()));
     let tensor = || Tensor::zeros(&[2, 3], DLDataType::FLOAT32, DLDevice::CPU);
@@ -50,9 +50,9 @@ fn print(name: &str, batches: u32, mut call: impl FnMut() -> Result<()>) -> Resu
     Ok(())
 }
 
-/// Takes two tensors, and does nothing with them.
+/// Takes two tensors and does nothing with them.
 unsafe extern "C" fn check(_: *mut std::ffi::c_void, args: *const TVMFFIAny, count: i32, _: *mut TVMFFIAny) -> i32 {
-    // SAFETY: a caller gives as many arguments as it says.
+    // SAFETY: the caller passes as many arguments as `count` says.
     let is_tensor = |i: usize| unsafe { (*args.add(i)).type_index } == tvm_ffi_runtime::TypeIndex::TENSOR.0;
     if count == 2 && is_tensor(0) && is_tensor(1) { 0 } else { -1 }
 }

@@ -1,8 +1,7 @@
-//! Integers of any width.
-//! A number that fits in 64 bits is a plain integer. A larger one is an object: header, number of words, and the words
-//! in two's complement, least significant first. The last word has the sign. An object has as few words as its number
-//! needs.
-//! Header sections: `kTVMFFIBigInt`, `TVMFFIBigIntFromByteArray`; upstream's `big_int.h`.
+//! Integers of any width. A number that fits in 64 bits is a plain integer. A larger one is an object: header, number
+//! of words, and the words in two's complement, least significant first. The last word has the sign. An object has as
+//! few words as its number needs. Header sections: `kTVMFFIBigInt`, `TVMFFIBigIntFromByteArray`; upstream's
+//! `big_int.h`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,7 +18,7 @@ use crate::stable_hash;
 #[repr(C)]
 struct BigIntObject {
     header: TVMFFIObject,
-    /// Number of words, which follow.
+    /// Number of the words that follow.
     size: usize,
 }
 
@@ -43,7 +42,7 @@ unsafe impl ObjectLayout for BigIntObject {
 #[derive(Clone)]
 pub struct BigInt(Any);
 
-/// The error of a [`BigInt`] that doesn't fit in the integer that it is to become.
+/// The error of a [`BigInt`] that doesn't fit in the requested integer type.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the integer is too large")]
 pub struct BigIntRangeError(());
@@ -52,8 +51,7 @@ impl BigInt {
     /// The size of the object without its words.
     pub(crate) const OBJECT_SIZE: usize = size_of::<BigIntObject>();
 
-    /// The integer of these words: the least significant comes first, and the last one has the sign. No words
-    /// are zero.
+    /// The integer of these words, least significant first. The last word has the sign. An empty slice is zero.
     pub fn from_words(words: &[i64]) -> Self {
         let is_redundant = |pair: &[i64]| pair[1] == pair[0] >> 63;
         let needed = words.windows(2).rposition(|pair| !is_redundant(pair)).map_or(1, |last| last + 2);
@@ -62,23 +60,23 @@ impl BigInt {
             return Self(words.first().copied().unwrap_or(0).into());
         };
         let object = make_object::<BigIntObject>(size_of_val(words), |header, tail| {
-            // SAFETY: the tail has room for the words and is new; it is aligned for them because the object's size is a
+            // SAFETY: the tail is new and has room for the words. It is aligned for them because the object's size is a
             // multiple of 8.
             unsafe { tail.cast::<i64>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
             BigIntObject { header, size: words.len() }
         });
-        // SAFETY: `make_object` hands out the object's one strong reference.
+        // SAFETY: `make_object` returns the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) }.into())
     }
 
-    /// The words: the least significant comes first, and the last one has the sign. There is at least one, and
-    /// none more than needed.
+    /// The words, least significant first. The last word has the sign. There is at least one word, and no more than
+    /// needed.
     pub fn as_words(&self) -> &[i64] {
         // SAFETY: the value is an integer or one of these objects, which lives as long as `self`.
         unsafe { words_of(self.0.as_raw()) }
     }
 
-    /// The integer of bytes in two's complement, the least significant first.
+    /// The integer of bytes in two's complement, least significant first.
     pub fn from_le_bytes(bytes: &[u8]) -> Self {
         let sign = bytes.last().map_or(0, |&last| if last < 0x80 { 0 } else { 0xff });
         let word = |chunk: &[u8]| {
@@ -89,17 +87,17 @@ impl BigInt {
         Self::from_words(&bytes.chunks(8).map(word).collect::<Vec<_>>())
     }
 
-    /// The bytes in two's complement, the least significant first: eight for each word.
+    /// The bytes in two's complement, least significant first: eight for each word.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         self.as_words().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Whether the integer is less than zero.
+    /// True if the integer is less than zero.
     pub fn is_negative(&self) -> bool {
         self.as_words().last().is_some_and(|&last| last < 0)
     }
 
-    /// The amount without the sign, as words, the least significant first.
+    /// The absolute value as words, least significant first.
     fn magnitude(&self) -> Vec<u64> {
         let mut carry = self.is_negative();
         let flip = if carry { u64::MAX } else { 0 };
@@ -111,7 +109,7 @@ impl BigInt {
         self.as_words().iter().map(add).collect()
     }
 
-    /// The integer of that amount and sign.
+    /// The integer of an absolute value and a sign.
     fn from_magnitude(mut words: Vec<u64>, is_negative: bool) -> Self {
         words.push(0);
         if is_negative {
@@ -123,7 +121,7 @@ impl BigInt {
         Self::from_words(&words.into_iter().map(u64::cast_signed).collect::<Vec<_>>())
     }
 
-    /// The hash of the value, which is the same in every process.
+    /// The hash of the value, the same in every process.
     pub(crate) fn stable_hash(&self) -> u64 {
         match self.as_words() {
             [word] => word.cast_unsigned(),
@@ -132,12 +130,12 @@ impl BigInt {
     }
 }
 
-/// The words of an integer; none for a NULL object.
+/// The words of an integer; empty for a NULL object.
 ///
 /// # Safety
-/// The value must be an integer or a big one, whose object is NULL or alive for `'a`.
+/// The value must be a plain integer, or a big one with an object that is NULL or alive for `'a`.
 unsafe fn words_of(value: &TVMFFIAny) -> &[i64] {
-    // SAFETY: the type index says what is there: a number in the value, or the object with its words behind.
+    // SAFETY: the type index says which it is: a number in the value, or an object followed by its words.
     unsafe {
         if value.type_index != TypeIndex::BIG_INT.0 {
             return slice::from_ref(&value.v.v_int64);
@@ -150,7 +148,7 @@ unsafe fn words_of(value: &TVMFFIAny) -> &[i64] {
     }
 }
 
-/// The bytes of a value's words, as they are in memory; none for a value that is no integer.
+/// The bytes of a value's words in memory; empty if the value is not an integer.
 ///
 /// # Safety
 /// The value must be valid for `'a`.
@@ -165,10 +163,10 @@ pub(crate) unsafe fn content_of(value: &TVMFFIAny) -> &[u8] {
     }
 }
 
-/// The integer whose words are in these bytes.
+/// The integer that has these bytes as its words.
 ///
 /// # Errors
-/// `ValueError` for a part of a word.
+/// `ValueError` if the bytes end within a word.
 pub(crate) fn from_content(bytes: &[u8]) -> Result<BigInt> {
     if !bytes.len().is_multiple_of(8) {
         return Err(value_error("BigInt content must contain whole 64-bit words"));
@@ -317,7 +315,7 @@ impl Hash for BigInt {
 impl Ord for BigInt {
     fn cmp(&self, other: &Self) -> Ordering {
         let (one, two) = (self.as_words(), other.as_words());
-        // More words are farther from zero.
+        // With more words the absolute value is larger.
         let by_len = if self.is_negative() { two.len().cmp(&one.len()) } else { one.len().cmp(&two.len()) };
         let by_words = || {
             let (last_one, last_two) = (one.last(), two.last());

@@ -13,7 +13,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> c_int {
     guard_value(-1, || body().map(|()| 0))
 }
 
-/// Runs the body of a C function that returns a value; `failure` is returned with the error raised.
+/// Runs the body of a C function that returns a value. If it fails, raises the error and returns `failure`.
 #[inline]
 pub(crate) fn guard_value<T>(failure: T, body: impl FnOnce() -> Result<T>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -77,7 +77,7 @@ pub(crate) unsafe fn required_bytes<'a>(ptr: *const TVMFFIByteArray, name: &str)
     unsafe { required(ptr, name).map(|array| array.as_slice()) }
 }
 
-/// The text of a byte-array argument that must not be NULL; bad UTF-8 is replaced.
+/// The text of a byte-array argument that must not be NULL. Invalid UTF-8 is replaced.
 ///
 /// # Safety
 /// As [`required_bytes`].
@@ -87,7 +87,7 @@ pub(crate) unsafe fn required_text(ptr: *const TVMFFIByteArray, name: &str) -> R
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// The bytes of a C string, none for NULL.
+/// The bytes of a C string; empty for NULL.
 ///
 /// # Safety
 /// A non-NULL pointer must be a NUL-terminated string for `'a`.

@@ -1,59 +1,59 @@
-//! Code that was made at run time, as backtraces name it: symbols of it are in no file.
+//! Names for code made at run time, for backtraces: no file has its symbols.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A function of such code.
+/// A function made at run time.
 #[derive(Clone, Debug)]
 pub struct CodeFunction {
-    /// The name, for code of no line.
+    /// The name, for code without a line.
     pub name: String,
     /// The function's address.
     pub start: usize,
     /// Bytes of its code.
     pub size: usize,
-    /// Code of lines, in the order of addresses.
+    /// The code with lines, sorted by address.
     pub lines: Vec<CodeLine>,
 }
 
-/// Code of one line of a source.
+/// The code of one source line.
 #[derive(Clone, Debug)]
 pub struct CodeLine {
     /// Where it begins, in bytes from the function's start.
     pub start: usize,
-    /// Where it ends.
+    /// The end, in bytes from the function's start.
     pub end: usize,
     /// The source's file.
     pub file: Arc<str>,
     /// The line, counted from 1.
     pub line: u32,
-    /// The function of the source that the line is in.
+    /// The source function that contains the line.
     pub function: Arc<str>,
 }
 
-/// Functions that backtraces name; dropping it makes them unknown again.
+/// Functions that backtraces name. When you drop it, they are unknown again.
 #[derive(Debug)]
 #[must_use = "backtraces name the functions for as long as this lives"]
 pub struct KnownCode {
     keys: Vec<Key>,
 }
 
-/// Where a function begins, and its number: several functions may begin at one address, by several names of one code.
+/// A function's start, and its number: several names of one code may begin at one address.
 type Key = (usize, u64);
 
-/// Functions by their addresses, those of one address in the order in which they became known.
+/// Functions by their addresses. Those of one address are in the order of their registration.
 static FUNCTIONS: RwLock<BTreeMap<Key, CodeFunction>> = RwLock::new(BTreeMap::new());
 /// The number of the next function.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Lets the backtraces of errors name functions that were made at run time: their frames have a function, a file and a
-/// line like others. The unwinder has to know how to walk through them. Of functions that begin at one address the last
-/// one that is known names the frame.
+/// Lets the backtraces of errors name functions made at run time. Their frames have a function, a file and a line like
+/// others. The unwinder must be able to walk through them. If several functions begin at one address, the frame has the
+/// name registered last.
 pub fn name_code(functions: impl IntoIterator<Item = CodeFunction>) -> KnownCode {
     let mut known = FUNCTIONS.write().unwrap_or_else(PoisonError::into_inner);
     let mut keys = Vec::new();
-    // No frame is in a function without code.
+    // A function without code can't have a frame.
     for function in functions.into_iter().filter(|function| function.size > 0) {
         let key = (function.start, NEXT.fetch_add(1, Ordering::Relaxed));
         keys.push(key);
@@ -74,7 +74,7 @@ impl Drop for KnownCode {
 /// A frame's function, and its file and line if known.
 pub(crate) type Named = (String, Option<(String, u32)>);
 
-/// The function that a frame returns into: the call is before that address.
+/// The function that a return address is in. The call is before that address.
 pub(crate) fn name_of(return_address: usize) -> Option<Named> {
     let call = return_address.checked_sub(1)?;
     let known = FUNCTIONS.read().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,7 @@ mod tests {
         let first = name_code([function("first", 32)]);
         let second = name_code([function("second", 16), function("empty", 0)]);
         assert_eq!(name_at(8).as_deref(), Some("second"));
-        // Behind the end of the shorter one.
+        // Past the end of the shorter one.
         assert_eq!(name_at(24).as_deref(), Some("first"));
         assert_eq!(name_at(32), None);
         drop(second);

@@ -1,4 +1,4 @@
-//! The allocator of tensors on the CPU, for processes in which no framework has set one.
+//! The allocator of tensors on the CPU, for processes without a framework that sets one.
 
 use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,10 +8,10 @@ use crate::env;
 use crate::error::{Error, Result, from_panic};
 use crate::tensor::Tensor;
 
-/// Makes this crate's memory the process's tensors on the CPU: `TVMFFIEnvTensorAlloc` takes it from here on, in threads
-/// that have no allocator of their own (`extra/c_env_api.h`). The bundled runtime does so unless another allocator is
-/// set; an external one has none until a framework such as PyTorch sets it, and functions that return tensors fail
-/// until then.
+/// Allocates the process's tensors on the CPU from this crate's memory. `TVMFFIEnvTensorAlloc` then uses it in threads
+/// that have no allocator of their own (`extra/c_env_api.h`). The bundled runtime uses this allocator unless you set
+/// another. An external one has none until a framework such as PyTorch sets one. Until then, functions that return
+/// tensors fail.
 ///
 /// A tensor on another device is a `ValueError`.
 ///
@@ -21,7 +21,7 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// There is no external runtime, or it is too old to have an allocator.
+/// There is no external runtime, or it is too old for allocators.
 pub fn install_cpu_allocator() -> Result<()> {
     env::set_process_allocator(allocate)
 }
@@ -45,7 +45,7 @@ unsafe extern "C" fn allocate(
     }));
     match made.unwrap_or_else(|payload| Err(from_panic(payload))) {
         Ok(managed) => {
-            // SAFETY: the caller gives a place for the result.
+            // SAFETY: the caller passes a place for the result.
             unsafe { out.write(managed) };
             0
         }
@@ -61,11 +61,11 @@ fn report(error: &Error, error_ctx: *mut c_void, set_error: Option<DLPackSetErro
     let texts = c_text(error.kind()).zip(c_text(error.message()));
     let (kind, message) =
         texts.as_ref().map_or((c"MemoryError", c"out of memory"), |(kind, message)| (&**kind, &**message));
-    // SAFETY: the context is that of the function, and the texts end with NUL (`dlpack.h`).
+    // SAFETY: the context belongs to the function, and the texts end with NUL (`dlpack.h`).
     unsafe { set_error(error_ctx, kind.as_ptr(), message.as_ptr()) };
 }
 
-/// A copy of a text for C, where there is memory for it.
+/// A copy of a text for C; `None` without memory.
 fn c_text(text: &str) -> Option<CString> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(text.len() + 1).ok()?;

@@ -1,6 +1,6 @@
-//! Names and sizes of element types: `float32x4` to [`DLDataType`] and back.
-//! Prints and parses what upstream's `dtype.cc` prints and parses, aliases included.
-//! Custom types (`custom[...]`) need a registry that this runtime lacks: they are errors.
+//! Names and sizes of element types: `float32x4` to [`DLDataType`] and back. Prints and parses the same names as
+//! upstream's `dtype.cc`, aliases included. Custom types (`custom[...]`) are errors, because they need a registry that
+//! this runtime lacks.
 #![allow(non_upper_case_globals)]
 
 use std::fmt;
@@ -8,23 +8,23 @@ use std::str::FromStr;
 
 use crate::abi::*;
 
-/// A text that names no element type, or an element type that has no name.
+/// An unknown name of an element type, or an element type without a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DTypeParseError {
     /// No such type.
     #[error("unknown dtype `{0}`")]
     Unknown(String),
-    /// No such type with eight bits.
+    /// Unknown type with eight bits.
     #[error("unknown float8 type `{0}`")]
     UnknownFloat8(String),
-    /// No such type with six bits.
+    /// Unknown type with six bits.
     #[error("unknown float6 type `{0}`")]
     UnknownFloat6(String),
-    /// No such type with four bits.
+    /// Unknown type with four bits.
     #[error("unknown float4 type `{0}`")]
     UnknownFloat4(String),
-    /// A number that does not fit 32 bits.
+    /// A number that doesn't fit in 32 bits.
     #[error("Integer value in dtype string '{0}' is out of range for uint32_t")]
     NumberOutOfRange(String),
     /// More than 255 bits.
@@ -147,7 +147,7 @@ impl DLDataType {
     /// The name as upstream prints it.
     ///
     /// # Errors
-    /// [`DTypeParseError::UnknownCode`] or [`DTypeParseError::Custom`] where upstream throws.
+    /// [`DTypeParseError::UnknownCode`] or [`DTypeParseError::Custom`] if upstream throws.
     pub fn name(self) -> Result<String, DTypeParseError> {
         if self == Self::BOOL {
             return Ok("bool".to_owned());
@@ -175,8 +175,7 @@ impl DLDataType {
         Ok(name)
     }
 
-    /// Upstream's name of a type code, which the names of its types begin with; `None` for a code that upstream has no
-    /// name for.
+    /// Upstream's name of a type code, with which the names of its types begin. `None` if upstream has no name for it.
     pub const fn code_name(code: u8) -> Option<&'static str> {
         Some(match code {
             kDLInt => "int",
@@ -202,7 +201,7 @@ impl DLDataType {
 }
 
 impl fmt::Display for DLDataType {
-    /// Upstream's name; a type that upstream cannot name prints as its three fields.
+    /// Prints upstream's name. A type that upstream can't name prints as its three fields.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Ok(name) => f.pad(&name),
@@ -211,7 +210,7 @@ impl fmt::Display for DLDataType {
     }
 }
 
-/// FP8 variants, longest names first where one begins another.
+/// FP8 variants. If one name begins with another, the longer one comes first.
 const FLOAT8: &[(&str, u8)] = &[
     ("e4m3b11fnuz", kDLFloat8_e4m3b11fnuz),
     ("e4m3fnuz", kDLFloat8_e4m3fnuz),
@@ -228,7 +227,7 @@ const FLOAT4: &[(&str, u8)] = &[("e2m1fn", kDLFloat4_e2m1fn)];
 impl FromStr for DLDataType {
     type Err = DTypeParseError;
 
-    /// Reads a type name; the empty text and `void` are [`DLDataType::VOID`].
+    /// Reads a type name. The empty text and `void` are [`DLDataType::VOID`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.is_empty() || text == "void" {
             return Ok(Self::VOID);
@@ -246,7 +245,7 @@ impl FromStr for DLDataType {
             return parse_variant(text, rest, FLOAT4, 4)?
                 .ok_or_else(|| DTypeParseError::UnknownFloat4(text.to_owned()));
         }
-        // Long names may stand without a number of bits, short ones may not.
+        // Long names may omit the number of bits; short ones may not.
         const NAMES: &[(&str, u8, u8, bool)] = &[
             ("int", kDLInt, 32, false),
             ("uint", kDLUInt, 32, false),
@@ -290,7 +289,7 @@ fn parse_variant(
         let Some(tail) = rest.strip_prefix(name) else {
             continue;
         };
-        // PyTorch writes `float4_e2m1fn_x2`: there alone an underscore may come before the lanes.
+        // PyTorch writes `float4_e2m1fn_x2`. Only this type allows an underscore before the lanes.
         let (tail, underscore) = match tail.strip_prefix('_') {
             Some(tail) if bits == 4 => (tail, true),
             _ => (tail, false),
@@ -303,7 +302,7 @@ fn parse_variant(
     Ok(None)
 }
 
-/// Leading decimal digits as a number (zero when there are none), and what follows them.
+/// Leading decimal digits as a number (zero if there are none), and the rest.
 fn parse_digits(text: &str) -> Result<(u32, &str), DTypeParseError> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -316,7 +315,7 @@ fn parse_digits(text: &str) -> Result<(u32, &str), DTypeParseError> {
     }
 }
 
-/// The lanes that end a name: nothing, `x4`, or `xvscalex4` where scalable vectors are allowed.
+/// The lanes at the end of a name: nothing, `x4`, or `xvscalex4` if scalable vectors are allowed.
 fn parse_lanes(text: &str, rest: &str, scalable: bool) -> Result<u16, DTypeParseError> {
     let (rest, negative) = match rest.strip_prefix("xvscale") {
         Some(tail) if scalable => (tail, true),

@@ -1,8 +1,7 @@
-//! When two values are the same key, and their hash.
-//! Strings and bytes are compared by content, whether small or on the heap; all other values by
-//! type and bits: `1`, `true` and `1.0` differ, so do `0.0` and `-0.0`, and an object equals itself
-//! only, unless its type has the attributes `__any_hash__` and `__any_equal__`.
-//! Rules: upstream's `AnyHash` and `AnyEqual` in any.h.
+//! Equality and hashes of values as keys. Strings and bytes are compared by content, small or on the heap. All other
+//! values are compared by type and bits: `1`, `true` and `1.0` differ, and so do `0.0` and `-0.0`. An object equals
+//! only itself, unless its type has the attributes `__any_hash__` and `__any_equal__`. Rules: upstream's `AnyHash` and
+//! `AnyEqual` in any.h.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -16,20 +15,20 @@ use crate::stable_hash::{self, combine};
 use crate::string::bytes_of;
 use crate::type_table::AttrColumn;
 
-/// A value as a key that is looked for, or that is hashed. It borrows the value.
+/// A borrowed value as a key, to look up or to hash.
 #[derive(Copy, Clone)]
 pub(crate) struct Key<'a> {
     raw: TVMFFIAny,
-    /// The content of a string or bytes, with the type index that all forms of these share.
+    /// The content of a string or bytes, with the type index that all their forms share.
     content: Option<(TypeIndex, &'a [u8])>,
     value: PhantomData<&'a Any>,
 }
 
-/// What decides whether two values are the same key.
+/// The result of comparing two values as keys.
 pub(crate) enum Verdict {
     Equal,
     Different,
-    /// The attribute `__any_equal__` of their type.
+    /// The attribute `__any_equal__` of their type decides.
     Ask,
 }
 
@@ -42,7 +41,7 @@ impl<'a> From<&'a Any> for Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The key that an argument is. An object in an r-value argument stays there.
+    /// The key of an argument. An object in an r-value argument stays there.
     ///
     /// # Errors
     /// As [`AnyView::to_owned`].
@@ -65,8 +64,8 @@ impl<'a> Key<'a> {
                 let raw = object.map(|object| TVMFFIAny::from_ptr(object.type_index(), object.as_ptr().cast()));
                 let content = raw.as_ref().and_then(|raw| {
                     let (index, bytes) = self::content(raw, TypeIndex(raw.type_index))?;
-                    // SAFETY: the argument keeps the string alive for `'a`, and it is not a small one, which would be
-                    // in `raw`.
+                    // SAFETY: the argument keeps the string alive for `'a`. The string is not a small one, which would
+                    // be in `raw`.
                     Some((index, unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }))
                 });
                 match raw {
@@ -77,27 +76,27 @@ impl<'a> Key<'a> {
         };
         match content {
             Some(_) => Ok(Self { raw, content, value: PhantomData }),
-            // Such a value has no owned form, and the error of that is the one to give.
+            // Such a value has no owned form, and that error is reported.
             None => Err(view.to_owned().err().unwrap_or_else(|| runtime_error("the value can't be a key"))),
         }
     }
 
-    /// Whether values of a type are plain keys: they have an owned form, a plain hash, and [`compare`](Self::compare)
-    /// asks nobody.
+    /// True if values of a type are plain keys. They have an owned form and a plain hash, and
+    /// [`compare`](Self::compare) needs no attribute for them.
     #[inline]
     pub(crate) fn is_plain(index: TypeIndex) -> bool {
         index.0 < TypeIndex::DL_TENSOR_PTR.0
             || matches!(index, TypeIndex::SMALL_STR | TypeIndex::SMALL_BYTES | TypeIndex::STR | TypeIndex::BYTES)
     }
 
-    /// The key that a value of a [plain](Key::is_plain) type is. It is made in its place, where
-    /// [`of_view`](Self::of_view) makes a result that moves there, for which a processor waits.
+    /// The key of a value of a [plain](Key::is_plain) type. It is made in place. [`of_view`](Self::of_view) moves its
+    /// result there, and the processor waits for the move.
     #[inline]
     pub(crate) fn of_plain(view: &'a AnyView<'_>) -> Self {
         Self { raw: view.as_raw(), content: content(view.raw_ref(), view.type_index()), value: PhantomData }
     }
 
-    /// The hash, unless the attribute `__any_hash__` of the type gives it.
+    /// The hash; `None` if the type's attribute `__any_hash__` computes it.
     #[inline]
     pub(crate) fn plain_hash(&self) -> Option<u64> {
         match self.content {
@@ -110,7 +109,7 @@ impl<'a> Key<'a> {
     /// The hash.
     ///
     /// # Errors
-    /// What the type's `__any_hash__` raises; `RuntimeError` when that attribute is not callable.
+    /// The error that the type's `__any_hash__` raises; `RuntimeError` if that attribute is not callable.
     #[inline]
     pub(crate) fn hash(&self) -> Result<u64> {
         match self.content {
@@ -124,17 +123,17 @@ impl<'a> Key<'a> {
 
     #[inline]
     fn hash_with(&self, value: u64) -> u64 {
-        // Type indices are not negative in values.
+        // Values have non-negative type indices.
         combine(self.raw.type_index as u64, value)
     }
 
-    /// Compares without running anybody's code.
+    /// Compares without user code.
     #[inline]
     pub(crate) fn compare(&self, other: &Any) -> Verdict {
         let index = other.type_index();
         if self.raw.type_index == index.0 {
             let other = other.as_raw();
-            // The length of a small string is beside its bits, and the bits behind its end are zero.
+            // A small string's length is stored next to its bits, and the bits past its end are zero.
             if self.raw.bits() == other.bits() && (self.is_exact() || self.raw.zero_padding == other.zero_padding) {
                 return Verdict::Equal;
             }
@@ -145,7 +144,7 @@ impl<'a> Key<'a> {
         self.compare_further(other, index)
     }
 
-    /// As [`compare`](Self::compare), for values of another type index, or two objects.
+    /// As [`compare`](Self::compare), for a value of another type index, or two objects.
     #[inline(never)]
     fn compare_further(&self, other: &Any, index: TypeIndex) -> Verdict {
         match self.content {
@@ -158,16 +157,16 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Whether equal bits are an equal value: not those of a small string, whose length is beside them.
+    /// True if equal bits mean an equal value. They don't for a small string: its length is stored next to them.
     #[inline]
     fn is_exact(&self) -> bool {
         !matches!(TypeIndex(self.raw.type_index), TypeIndex::SMALL_STR | TypeIndex::SMALL_BYTES)
     }
 
-    /// Whether a value is this key.
+    /// True if a value is this key.
     ///
     /// # Errors
-    /// What the type's `__any_equal__` raises; `RuntimeError` when that attribute is not callable.
+    /// The error that the type's `__any_equal__` raises; `RuntimeError` if that attribute is not callable.
     #[inline]
     pub(crate) fn equals(&self, other: &Any) -> Result<bool> {
         match self.compare(other) {
@@ -177,7 +176,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// What the type's `__any_equal__` says of a value in a container, and this key.
+    /// Compares a value in a container with this key, using the type's `__any_equal__`.
     ///
     /// # Errors
     /// As [`Key::equals`].
@@ -191,7 +190,7 @@ impl<'a> Key<'a> {
         unsafe { AnyView::from_raw(self.raw) }
     }
 
-    /// An attribute of the type of an object that is not a string or bytes.
+    /// An attribute of the type of an object other than a string or bytes.
     #[inline]
     fn hook(&self, column: &LazyLock<AttrColumn>) -> Option<AnyView<'static>> {
         let index = TypeIndex(self.raw.type_index);
@@ -199,7 +198,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whether `value` is among `values`.
+/// True if `value` is among `values`.
 ///
 /// # Errors
 /// As [`Key::equals`].
@@ -224,11 +223,11 @@ fn content(raw: &TVMFFIAny, index: TypeIndex) -> Option<(TypeIndex, &[u8])> {
         TypeIndex::SMALL_BYTES | TypeIndex::BYTES => TypeIndex::BYTES,
         _ => return None,
     };
-    // SAFETY: the type index was checked; the value keeps a heap object alive, and holds a small one.
+    // SAFETY: the type index was checked. The value keeps a heap object alive, and holds a small one.
     unsafe { bytes_of(raw) }.map(|bytes| (index, bytes))
 }
 
-/// Calls an attribute, a function object or the address of C code, with one or two values.
+/// Calls an attribute with one or two values. It is a function object or the address of C code.
 fn call_hook<T: TryFromAny>(hook: &AnyView<'_>, args: &[AnyView<'_>]) -> Result<T> {
     if hook.type_index() == TypeIndex::FUNCTION {
         return hook.cast::<Function>()?.call_packed(args)?.cast();
@@ -237,9 +236,9 @@ fn call_hook<T: TryFromAny>(hook: &AnyView<'_>, args: &[AnyView<'_>]) -> Result<
     if address.is_null() {
         return Err(runtime_error("an attribute for keys must be a function or the address of one"));
     }
-    // SAFETY: an address in these attributes is that of a function which takes pointers to that
-    // many values and returns an owned value (upstream's `NativeFunctionView`); the code that registered
-    // the attribute, through the C API, promised that.
+    // SAFETY: an address in these attributes is a function that takes pointers to that many values and returns an owned
+    // value (upstream's `NativeFunctionView`). The code that registered the attribute, through the C API, promised
+    // that.
     let result = unsafe { Any::from_raw(call_address(address, args)) };
     if result.type_index() == TypeIndex::ERROR {
         return Err(result.cast::<Error>()?);
@@ -248,7 +247,7 @@ fn call_hook<T: TryFromAny>(hook: &AnyView<'_>, args: &[AnyView<'_>]) -> Result<
 }
 
 /// # Safety
-/// `address` must be that of a function that takes pointers to as many values as there are `args`.
+/// `address` must be a function that takes pointers to as many values as there are `args`.
 unsafe fn call_address(address: *mut c_void, args: &[AnyView<'_>]) -> TVMFFIAny {
     type Unary = unsafe extern "C" fn(*const TVMFFIAny) -> TVMFFIAny;
     type Binary = unsafe extern "C" fn(*const TVMFFIAny, *const TVMFFIAny) -> TVMFFIAny;

@@ -1,15 +1,13 @@
-//! The TVM FFI C API in Rust: values, objects, functions, tensors, containers and errors, needing
-//! neither Python nor C++.
+//! The TVM FFI C API in Rust: values, objects, functions, tensors, containers and errors, without Python or C++.
 //!
-//! The crate has two faces. Rust code uses the types at the root; C code and generated machine
-//! code use the symbols in [`capi`], which are the ones that `tvm/ffi/c_api.h` declares. Both work
-//! on the same objects, whose layouts are in [`abi`].
+//! The crate has two faces. Rust code uses the types at the root. C code and generated machine code use the symbols in
+//! [`capi`], which `tvm/ffi/c_api.h` declares. Both work on the same objects, and [`abi`] has their layouts.
 //!
-//! A [`Module`] is a set of functions: in memory, of a kind written in Rust (`ModuleImpl`), or of a library that was
-//! compiled ahead of time ([`Module::load_from_file`]), which may carry further modules. Libraries find this runtime's
-//! symbols only where the executable exports them: let the build script of the final crate print
-//! `cargo::rustc-link-arg-bins=-rdynamic`. On Windows every executable with this crate exports them, and libraries are
-//! linked against the executable. The crate `tvm-ffi-runtime-c` gives the symbols as a C library.
+//! A [`Module`] is a set of functions. You make one in memory, write a kind of module in Rust (`ModuleImpl`), or load a
+//! library that was compiled ahead of time ([`Module::load_from_file`]). A library may carry further modules. Libraries
+//! find this runtime's symbols only if the executable exports them: let the build script of the final crate print
+//! `cargo::rustc-link-arg-bins=-rdynamic`. On Windows every executable with this crate exports them, and you link
+//! libraries against the executable. The crate `tvm-ffi-runtime-c` provides the symbols as a C library.
 //!
 //! ```
 //! use tvm_ffi_runtime::{Any, Error, Function};
@@ -35,7 +33,7 @@
 //!
 //! # Which runtime
 //!
-//! There is one Rust API, and one of three runtimes behind it, chosen by features for the whole program:
+//! There is one Rust API over one of three runtimes. Features choose the runtime for the whole program:
 //!
 //! | feature | the runtime |
 //! | --- | --- |
@@ -43,16 +41,16 @@
 //! | `hidden` | this crate's own, which exports nothing, neither from programs nor from shared libraries |
 //! | `external` | the `libtvm_ffi` of the process (Python's, after `import tvm_ffi`), which is found at run time |
 //!
-//! With `external` the first call looks for the C symbols in the process, then opens the file that the environment
-//! variable `TVM_FFI_LIBRARY` names, or else `libtvm_ffi` where the system looks for libraries. [`check_runtime`] does
-//! so at once, and its error says what is missing. Objects are made, counted and freed by Rust in each of them, since
-//! their layouts are part of the ABI; types, global functions, raised errors, streams and modules are the runtime's.
-//! `external` goes before `hidden`, which has nothing to hide then.
+//! With `external` the first call looks for the C symbols in the process. If they are missing, it opens the file that
+//! the environment variable `TVM_FFI_LIBRARY` names, or else `libtvm_ffi` from the system's library path.
+//! [`check_runtime`] does so at once, and its error says what is missing. With each runtime, Rust makes, counts and
+//! frees objects, since their layouts are part of the ABI. Types, global functions, raised errors, streams and modules
+//! belong to the runtime. `external` overrides `hidden`.
 //!
-//! An external runtime's modules are C++ objects. They can be loaded and used, not made in Rust: with `external` the
-//! crate has neither `ModuleBuilder` nor `ModuleImpl`.
+//! An external runtime's modules are C++ objects. You can load and use them, but not make them in Rust: with `external`
+//! the crate has neither `ModuleBuilder` nor `ModuleImpl`.
 
-// Much of what C functions need, and what is unstable, is used by nothing else.
+// The C functions and the unstable API use code that is unused without them.
 #![cfg_attr(any(feature = "external", not(feature = "unstable")), allow(dead_code, unused_imports))]
 
 pub mod abi;
@@ -99,11 +97,11 @@ mod type_info;
 #[cfg_attr(feature = "external", path = "type_table/external.rs")]
 mod type_table;
 
-/// What no release promises to keep: for `tvm-ffi-codegen`, and for experts who follow each release. Feature
+/// API that may change in any release: for `tvm-ffi-codegen`, and for experts who follow each release. Feature
 /// `unstable`.
 #[cfg(feature = "unstable")]
 pub mod unstable {
-    /// Names of code that was made at run time.
+    /// Names for code made at run time.
     pub mod code_map {
         pub use crate::code_map::*;
     }
@@ -140,7 +138,7 @@ pub use tensor::{Element, Tensor, TensorView};
 pub use tvm_ffi_macros::{Object, export, methods};
 pub use typed::TypeSchema;
 
-/// What macros of this crate write into others.
+/// Items that this crate's macros refer to in other crates.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::define::{
@@ -149,7 +147,7 @@ pub mod __private {
     pub use crate::typed::export::{call, metadata_of, packed_metadata, run};
 }
 
-/// What lower modules need of upper ones; `layers.txt` says why.
+/// Items that lower modules need from upper ones; `layers.txt` says why.
 #[cfg(not(feature = "external"))]
 mod handed_down {
     pub(crate) use crate::capi::symbols as c_symbols;
@@ -161,8 +159,7 @@ mod handed_down {
     pub(crate) const BUILTIN_FUNCTIONS: &[fn(&mut Globals)] =
         &[container::globals::globals, module::globals, reflect::globals, registry::builtins];
 
-    /// Each returns what is registered about types from the start. Types without a static index get theirs in this
-    /// order.
+    /// Each returns definitions of built-in types. Types without a static index get theirs in this order.
     pub(crate) const BUILTIN_TYPES: &[fn() -> Vec<Definition>] =
         &[reflect::types, module::types, reflect::big_int::types];
 }

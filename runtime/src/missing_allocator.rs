@@ -1,4 +1,4 @@
-//! The error of a process in which no allocator of tensors is set.
+//! The error of a process that has no allocator of tensors.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
@@ -9,11 +9,11 @@ use crate::error::Result;
 
 static MESSAGE: OnceLock<&'static CStr> = OnceLock::new();
 
-/// Gives `message` to calls that need an allocator where none is set: a `RuntimeError` with this text, in place of the
-/// external runtime's own. The first message stays.
+/// Lets calls that need an allocator fail with a `RuntimeError` that has this text, while no allocator is set. It
+/// replaces the external runtime's own message. The first message stays.
 ///
-/// A process that has an allocator keeps it, and the code that sets an allocator later takes this one's place. The
-/// bundled runtime needs no allocator, and has no use for the message.
+/// An allocator that is set already stays, and one that is set later replaces this one. The bundled runtime needs no
+/// allocator and ignores the message.
 ///
 /// ```
 /// tvm_ffi_runtime::explain_missing_allocator(c"call `my_compiler.install()` first")?;
@@ -36,7 +36,7 @@ unsafe extern "C" fn refuse(
 ) -> c_int {
     if let Some(set_error) = set_error {
         let message = MESSAGE.get().copied().unwrap_or_default();
-        // SAFETY: the context is that of the function, and the texts end with NUL (`dlpack.h`).
+        // SAFETY: the context belongs to the function, and the texts end with NUL (`dlpack.h`).
         unsafe { set_error(error_ctx, c"RuntimeError".as_ptr(), message.as_ptr()) };
     }
     -1

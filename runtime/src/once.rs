@@ -1,6 +1,5 @@
-//! Handles that are made once, by whichever thread needs one first.
-//! Each handle has a turn of its own, so an initialisation may take long, and may need other handles.
-//! Header section: `TVMFFIHandleInitOnce`.
+//! Handles that are made once, by the first thread that needs them. Each handle has a turn of its own. So an
+//! initialisation may take long, and may need other handles. Header section: `TVMFFIHandleInitOnce`.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,15 +8,15 @@ use std::thread::{self, ThreadId};
 
 use crate::error::{Result, runtime_error};
 
-/// The initialisations that are under way, by the addresses of handles. There are few at a time.
+/// The initialisations in progress, by the addresses of handles. There are few at a time.
 struct Turns {
     running: Vec<(usize, ThreadId)>,
-    /// The threads that wait, each for one handle.
+    /// The waiting threads, each for one handle.
     waiting: Vec<(ThreadId, usize)>,
 }
 
 static TURNS: Mutex<Turns> = Mutex::new(Turns { running: Vec::new(), waiting: Vec::new() });
-/// An initialisation has ended.
+/// Signals that an initialisation has ended.
 static ENDED: Condvar = Condvar::new();
 
 fn turns() -> MutexGuard<'static, Turns> {
@@ -30,7 +29,7 @@ impl Turns {
         self.running.iter().find(|(place, _)| *place == handle).map(|(_, thread)| *thread)
     }
 
-    /// Whether the initialisation of a handle waits, perhaps through others, for a thread.
+    /// True if the initialisation of a handle waits, directly or through others, for a thread.
     fn waits_for(&self, mut handle: usize, thread: ThreadId) -> bool {
         loop {
             match self.owner(handle) {
@@ -45,7 +44,7 @@ impl Turns {
     }
 }
 
-/// The turn of a handle's initialisation, which ends when it is dropped.
+/// The turn of a handle's initialisation. Dropping it ends the turn.
 struct Turn(usize);
 
 impl Drop for Turn {
@@ -55,11 +54,11 @@ impl Drop for Turn {
     }
 }
 
-/// Makes a handle that is NULL, once; other threads wait. The result is the code of `init`: the handle stays NULL where
-/// that is not 0, and the next call tries again.
+/// Makes a NULL handle once; other threads wait. Returns the code of `init`. If that is not 0, the handle stays NULL
+/// and the next call tries again.
 ///
 /// # Errors
-/// `RuntimeError` where `init` needs the very handle that it makes, through other threads perhaps, or makes none.
+/// `RuntimeError` if `init` makes no handle, or needs the handle that it makes, directly or through other threads.
 #[cold]
 pub(crate) fn init_once(handle: &AtomicPtr<c_void>, init: impl FnOnce(&mut *mut c_void) -> c_int) -> Result<c_int> {
     let (place, this_thread) = (handle.as_ptr().addr(), thread::current().id());

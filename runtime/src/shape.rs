@@ -16,7 +16,7 @@ struct ShapeObject {
     cell: TVMFFIShapeCell,
 }
 
-// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+// SAFETY: repr(C) with the header first; the cell follows, as in the header file.
 unsafe impl ObjectLayout for ShapeObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::SHAPE;
 }
@@ -34,19 +34,19 @@ impl Shape {
     pub fn new(extents: &[i64]) -> Self {
         let object = make_object::<ShapeObject>(size_of_val(extents), |header, tail| {
             let data = tail.cast::<i64>();
-            // SAFETY: the tail has room for the extents and is new; it is aligned for them
-            // because the object's size is a multiple of 8, its alignment.
+            // SAFETY: the tail is new and has room for the extents. It is aligned for them because the object's size is
+            // a multiple of 8, their alignment.
             unsafe { data.copy_from_nonoverlapping(extents.as_ptr(), extents.len()) };
             ShapeObject { header, cell: TVMFFIShapeCell { data, size: extents.len() } }
         });
-        // SAFETY: `make_object` hands out the object's one strong reference.
+        // SAFETY: `make_object` returns the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
 
     /// The extents.
     pub fn as_slice(&self) -> &[i64] {
-        // SAFETY: the cell follows the header of every shape object and describes extents that
-        // live as long as the object and never change.
+        // SAFETY: the cell follows the header of every shape object. It describes extents that live as long as the
+        // object and never change.
         unsafe {
             let cell = self.0.as_ptr().add(1).cast::<TVMFFIShapeCell>().read();
             if cell.data.is_null() {

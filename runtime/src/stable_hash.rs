@@ -1,13 +1,13 @@
-//! Hashes that are the same on every machine and in every process, as code on upstream's headers computes them.
-//! Rules: upstream's `base_detail.h`; the hash of a type key is that of a `std::string_view` of GNU's C++ library.
+//! Hashes that are the same on every machine and in every process, as upstream's headers compute them. Rules:
+//! upstream's `base_detail.h`. A type key has the hash of a `std::string_view` in GNU's C++ library.
 
-/// Hash and value together: upstream's `StableHashCombine`.
+/// Combines a hash and a value: upstream's `StableHashCombine`.
 #[inline]
 pub(crate) const fn combine(hash: u64, value: u64) -> u64 {
     hash ^ value.wrapping_add(0x9e37_79b9).wrapping_add(hash << 6).wrapping_add(hash >> 2)
 }
 
-/// The hash of bytes: upstream's `StableHashBytes`. A word is read as the little-endian number that it is there.
+/// The hash of bytes: upstream's `StableHashBytes`. Words are read as little-endian numbers.
 #[inline]
 pub(crate) fn bytes(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 1_099_511_628_211;
@@ -18,7 +18,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> u64 {
     if rest.is_empty() { hash } else { step(hash, last_word(rest)) }
 }
 
-/// The hash of a type key: `std::hash` of GNU's C++ library, which is MurmurHash64A with other constants.
+/// The hash of a type key: `std::hash` of GNU's C++ library, a MurmurHash64A with other constants.
 pub(crate) fn type_key(key: &[u8]) -> u64 {
     const SEED: u64 = 0xc70f_6907;
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
@@ -35,7 +35,7 @@ pub(crate) fn type_key(key: &[u8]) -> u64 {
     mix(mix(hash).wrapping_mul(MULTIPLIER))
 }
 
-/// Fewer than eight bytes as a word, with zeros behind them.
+/// Fewer than eight bytes as a word, padded with zeros.
 #[inline]
 fn last_word(rest: &[u8]) -> u64 {
     rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
@@ -45,7 +45,7 @@ fn last_word(rest: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The numbers are what a program on upstream's headers prints.
+    /// A program on upstream's headers prints these numbers.
     #[test]
     fn hashes_are_upstreams() {
         assert_eq!(bytes(b""), 0);

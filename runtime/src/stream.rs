@@ -9,7 +9,7 @@ use crate::abi::DLDevice;
 use crate::env;
 use crate::error::Result;
 
-/// This thread's stream of a device; NULL, the device's default one, where none is set.
+/// This thread's stream of a device. If none is set, NULL: the device's default stream.
 pub fn current_stream(device: DLDevice) -> *mut c_void {
     env::stream(device)
 }
@@ -28,7 +28,7 @@ pub fn current_stream(device: DLDevice) -> *mut c_void {
 /// ```
 ///
 /// # Errors
-/// `ValueError` for a device that can't be; with an external runtime, where there is none.
+/// `ValueError` for an impossible device. With an external runtime, the error of a missing one.
 ///
 /// # Safety
 /// As [`StreamGuard::enter`].
@@ -38,8 +38,8 @@ pub unsafe fn with_stream<R>(device: DLDevice, stream: *mut c_void, body: impl F
     Ok(body())
 }
 
-/// Sets this thread's stream of a device for as long as it lives, then the one before. Guards of a device are dropped
-/// in the order that is the reverse of their making.
+/// Sets this thread's stream of a device. Dropping the guard restores the stream before. Drop the guards of a device in
+/// the reverse order of their creation.
 #[must_use = "the stream before is set again when the guard is dropped"]
 pub struct StreamGuard {
     device: DLDevice,
@@ -49,14 +49,14 @@ pub struct StreamGuard {
 }
 
 impl StreamGuard {
-    /// Sets a stream, NULL for the device's default one.
+    /// Sets a stream; NULL is the device's default one.
     ///
     /// # Errors
     /// As [`with_stream`].
     ///
     /// # Safety
-    /// The stream must be one of that device, and be there for as long as this thread has it: kernels that safe code
-    /// calls use it.
+    /// The stream must belong to that device, and exist while this thread has it set: kernels that safe code calls use
+    /// it.
     pub unsafe fn enter(device: DLDevice, stream: *mut c_void) -> Result<Self> {
         let before = env::set_stream(device, stream)?;
         Ok(Self { device, before, not_send: PhantomData })
@@ -70,7 +70,7 @@ impl StreamGuard {
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        // The device was accepted before; nothing more can be done where a thread that ends has no streams any more.
+        // The device was accepted before. An ending thread has no streams any more, so its failure is ignored.
         let _outcome = env::set_stream(self.device, self.before);
     }
 }

@@ -1,7 +1,6 @@
-//! Strings and byte strings: up to seven bytes in the value, longer ones in an object.
-//! Heap layout: header, `TVMFFIByteArray`, the bytes, a NUL that is not counted; bytes may also lie
-//! elsewhere.
-//! Header sections: `kTVMFFIStr`, `kTVMFFIBytes`, `small_str_len`.
+//! Strings and byte strings: up to seven bytes are in the value, longer ones in an object. Heap layout: header,
+//! `TVMFFIByteArray`, the bytes, a NUL that is not counted. The bytes may also be elsewhere. Header sections:
+//! `kTVMFFIStr`, `kTVMFFIBytes`, `small_str_len`.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,7 +11,7 @@ use crate::abi::*;
 use crate::error::{Result, value_error};
 use crate::heap::{ObjectLayout, count, make_object};
 
-/// Longest string that a value holds itself, in bytes.
+/// Maximum length in bytes of a string that a value holds itself.
 pub(crate) const MAX_SMALL_LEN: usize = 7;
 
 #[repr(C)]
@@ -21,12 +20,12 @@ struct BytesObject<const INDEX: i32> {
     bytes: TVMFFIByteArray,
 }
 
-// SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
+// SAFETY: repr(C) with the header first; the byte array follows, as in the header file.
 unsafe impl<const INDEX: i32> ObjectLayout for BytesObject<INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
 }
 
-/// Bytes that lie elsewhere, with what keeps them there.
+/// Bytes stored elsewhere, with the value that keeps them alive.
 #[repr(C)]
 struct BytesView<T> {
     header: TVMFFIObject,
@@ -34,7 +33,7 @@ struct BytesView<T> {
     keep_alive: T,
 }
 
-// SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
+// SAFETY: repr(C) with the header first; the byte array follows, as in the header file.
 unsafe impl<T> ObjectLayout for BytesView<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::BYTES;
 
@@ -44,7 +43,7 @@ unsafe impl<T> ObjectLayout for BytesView<T> {
     }
 }
 
-/// An owned value of a small or a heap type.
+/// An owned value of the small or the heap type.
 #[inline]
 fn new_value(bytes: &[u8], small: TypeIndex, heap: TypeIndex) -> TVMFFIAny {
     if let Some(value) = small_value(bytes, small) {
@@ -55,11 +54,12 @@ fn new_value(bytes: &[u8], small: TypeIndex, heap: TypeIndex) -> TVMFFIAny {
     TVMFFIAny::from_ptr(heap, new(bytes).cast())
 }
 
-/// The value that holds `bytes` itself, when they are few enough.
+/// The value that holds `bytes` itself, if they are few enough.
 #[inline]
 pub(crate) fn small_value(bytes: &[u8], small: TypeIndex) -> Option<TVMFFIAny> {
     let len = bytes.len();
-    // Two reads that may overlap fill a register; a copy of some bytes would go through memory, in pieces.
+    // Two reads that may overlap fill a register. A copy of a variable number of bytes would go through memory in
+    // pieces.
     let low = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         _ if len > MAX_SMALL_LEN => return None,
         (Some(&first), Some(&last)) => {
@@ -89,19 +89,19 @@ fn new_heap<const INDEX: i32>(bytes: &[u8]) -> *mut TVMFFIObject {
     object.as_ptr().cast()
 }
 
-/// The bytes of a string or bytes value, small or on the heap; they live as long as `value`. C code may pass NULL in
-/// place of an object, which has none.
+/// The bytes of a string or bytes value, small or on the heap. They live as long as `value`. `None` for a NULL object,
+/// which C code may pass.
 ///
 /// # Safety
-/// `value` must hold a small or heap string or bytes; a heap object must be NULL or alive for `'a`.
+/// `value` must hold a small or heap string or bytes. A heap object must be NULL or alive for `'a`.
 pub(crate) unsafe fn bytes_of(value: &TVMFFIAny) -> Option<&[u8]> {
     if TypeIndex(value.type_index).is_object() {
         let object = value.ptr().cast::<TVMFFIObject>();
         if object.is_null() {
             return None;
         }
-        // SAFETY: the byte array follows the header of string and bytes objects, and describes
-        // bytes that live as long as the object.
+        // SAFETY: the byte array follows the header of string and bytes objects. It describes bytes that live as long
+        // as the object.
         Some(unsafe { (*object.add(1).cast::<TVMFFIByteArray>()).as_slice() })
     } else {
         // SAFETY: a small string's payload is eight bytes, all initialised.
@@ -122,7 +122,7 @@ macro_rules! string_type {
         unsafe impl Sync for $name {}
 
         impl $name {
-            /// Whether the bytes are held in the value itself.
+            /// True if the value itself holds the bytes.
             pub fn is_small(&self) -> bool {
                 self.0.type_index == $small.0
             }
@@ -165,7 +165,7 @@ macro_rules! string_type {
         impl Drop for $name {
             fn drop(&mut self) {
                 if !self.is_small() {
-                    // SAFETY: `self` owns a strong reference and gives it up here.
+                    // SAFETY: `self` owns a strong reference and releases it here.
                     unsafe { count::dec_ref(self.0.v.v_obj) };
                 }
             }
@@ -211,7 +211,7 @@ impl Str {
     /// A copy of `bytes`.
     ///
     /// # Errors
-    /// `ValueError` when they are not UTF-8.
+    /// `ValueError` if they are not UTF-8.
     pub fn from_utf8(bytes: &[u8]) -> Result<Self> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(text)),
@@ -226,7 +226,7 @@ impl Str {
     }
 }
 
-/// An owned string value from bytes as C gives them, which need not be UTF-8.
+/// An owned string value from C's bytes, which may not be UTF-8.
 #[inline]
 pub(crate) fn raw_str_from_bytes(bytes: &[u8]) -> TVMFFIAny {
     new_value(bytes, TypeIndex::SMALL_STR, TypeIndex::STR)
@@ -239,8 +239,8 @@ impl Bytes {
         Self(new_value(bytes, TypeIndex::SMALL_BYTES, TypeIndex::BYTES))
     }
 
-    /// Bytes that stay where they are, without a NUL behind them; `keep_alive`, which owns their memory, is dropped
-    /// with the last reference. Up to seven bytes are copied.
+    /// Bytes that stay in place, without a NUL after them. `keep_alive` owns their memory, and is dropped with the last
+    /// reference. Up to seven bytes are copied.
     ///
     /// # Safety
     /// `bytes` must stay readable and unchanged for as long as `keep_alive` lives.
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn heap_strings_end_with_nul() {
         let text = Str::new("12345678");
-        // SAFETY: the byte array follows the header, and heap strings have a NUL behind their last byte.
+        // SAFETY: the byte array follows the header, and heap strings have a NUL after their last byte.
         let last = unsafe {
             let bytes = text.0.v.v_obj.add(1).cast::<TVMFFIByteArray>().read();
             *bytes.data.add(bytes.size)

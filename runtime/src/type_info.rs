@@ -1,6 +1,5 @@
-//! The infos of registered types by their index, which are read without a lock.
-//! A table that only grows: its segments and the infos in it never move and are never freed, so C may keep their
-//! addresses. `type_table` fills it. Header section: `TVMFFIGetTypeInfo`.
+//! The infos of registered types by index, readable without a lock. The table only grows: its segments and infos never
+//! move and are never freed, so C may keep their addresses. `type_table` fills it. Header section: `TVMFFIGetTypeInfo`.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -9,15 +8,15 @@ use crate::external;
 
 type Slot = AtomicPtr<TVMFFITypeInfo>;
 
-/// Slots of the first segment: enough for all static indices, and for all types of nearly every process, since the
-/// first segment takes the fewest steps. Each further segment has twice the slots of the one before.
+/// Slots of the first segment, which is the fastest to reach. It has room for all static indices, and for all types of
+/// nearly every process. Each further segment has twice the slots of the one before.
 const FIRST: usize = 4096;
 const _: () = assert!(FIRST.is_power_of_two());
 
 /// Enough segments for every index.
 static SEGMENTS: [AtomicPtr<Slot>; 20] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 20];
 
-/// The segment of an index, its number of slots, and the place in it.
+/// The segment of an index, its number of slots, and the position in it.
 const fn place(index: usize) -> (usize, usize, usize) {
     let shifted = index + FIRST;
     let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
@@ -30,13 +29,13 @@ pub(crate) fn get(index: i32) -> Option<*mut TVMFFITypeInfo> {
     published(index).or_else(|| external::type_info(index, publish))
 }
 
-/// The info of a type that is registered for certain, as that of any object is.
+/// The info of a type that is certainly registered, such as that of any object.
 #[inline]
 pub(crate) fn of_registered(index: i32) -> Option<*mut TVMFFITypeInfo> {
     published(index).or_else(|| external::registered_type_info(index, publish))
 }
 
-/// The info of a type, if something has published it.
+/// The info of a type, if it is published.
 #[inline]
 fn published(index: i32) -> Option<*mut TVMFFITypeInfo> {
     let index = usize::try_from(index).ok()?;
@@ -55,7 +54,7 @@ fn published(index: i32) -> Option<*mut TVMFFITypeInfo> {
     (!info.is_null()).then_some(info)
 }
 
-/// Publishes the info of a type, which must never be freed. One thread at a time calls this.
+/// Publishes the info of a type, which must never be freed. Only one thread may call this at a time.
 pub(crate) fn publish(index: i32, info: *mut TVMFFITypeInfo) {
     let Ok(index) = usize::try_from(index) else { return };
     let (segment, len, offset) = place(index);
@@ -69,7 +68,7 @@ pub(crate) fn publish(index: i32, info: *mut TVMFFITypeInfo) {
     unsafe { &*slots.add(offset) }.store(info, Ordering::Release);
 }
 
-/// The key of a type for messages; unknown indices are written as numbers.
+/// The key of a type for messages. Unknown indices are written as numbers.
 pub(crate) fn key_of(index: TypeIndex) -> String {
     if let Some(key) = index.static_type_key() {
         return key.to_owned();

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use tvm_ffi_runtime::registry::get_global;
 use tvm_ffi_runtime::{Any, BigInt, Map, TypeIndex};
 
-/// The powers of two around the ends of words, and their neighbours, of both signs.
+/// The powers of two around the ends of words, and their neighbours, with both signs.
 fn samples() -> Vec<BigInt> {
     let mut samples: Vec<BigInt> = [0, 63, 64, 65, 127, 128, 129, 191, 640]
         .into_iter()

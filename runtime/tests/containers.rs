@@ -42,7 +42,7 @@ fn cell(object: &ObjectRef) -> *mut TVMFFISeqCell {
     unsafe { object.as_ptr().add(1).cast() }
 }
 
-/// A value that is alive as long as the token has more than one reference.
+/// A value that is alive while the token has more than one reference.
 fn token() -> (Arc<()>, Function) {
     let token = Arc::new(());
     let kept = token.clone();
@@ -61,7 +61,7 @@ fn arrays_have_the_abi_layout() {
     unsafe {
         let cell = cell(array.as_object()).read();
         assert_eq!((cell.size, cell.capacity), (3, 3));
-        // The elements lie in the object.
+        // The elements are in the object.
         assert!(cell.data_deleter.is_none());
         assert_eq!(cell.data.addr(), array.as_object().as_ptr().addr() + 24 + 32);
         let second = cell.data.cast::<TVMFFIAny>().add(1).read();
@@ -141,7 +141,7 @@ fn containers_own_what_they_hold() {
     list.remove(1).unwrap();
     assert_eq!(count(), 1 + 2 + 2 + 2);
     assert!(dict.insert("a", 1).unwrap().is_some());
-    // The dict has entries of its own.
+    // The dict has its own entries.
     assert_eq!(count(), 1 + 2 + 2 + 1);
     assert!(dict.remove("b").unwrap().is_some());
     drop(map);
@@ -242,10 +242,10 @@ fn maps_keep_the_order_of_insertion() {
 fn keys_are_equal_as_upstream_says() {
     let small = Any::from("short");
     let heap_text = "longer than seven bytes";
-    // A string object of few bytes, as C++ code makes it.
+    // A short string in a heap object, as C++ code makes it.
     let object = {
         let mut heap = Any::from(heap_text).into_raw();
-        // SAFETY: the string's length is cut; its bytes stay where they are.
+        // SAFETY: only the string's length shrinks; its bytes stay in place.
         unsafe { (*heap.v.v_obj.add(1).cast::<TVMFFIByteArray>()).size = 4 };
         heap.zero_padding = 0;
         // SAFETY: an owned string.
@@ -276,7 +276,7 @@ fn keys_are_equal_as_upstream_says() {
         shape.into(),
     ];
     let map = Map::try_from_entries(keys.iter().cloned().map(|key| (key, ()))).unwrap();
-    // NaN and the shape are there twice.
+    // NaN and the shape occur twice.
     assert_eq!(map.len(), 9);
     let array: Array = keys.into_iter().take(2).collect();
     assert!(array.contains(&true.into()).unwrap());
@@ -292,9 +292,9 @@ unsafe extern "C" fn same_hash(_value: *const TVMFFIAny) -> TVMFFIAny {
     Any::from(7).into_raw()
 }
 
-/// Equal when the opaque handles are; NULL is an error.
+/// Objects are equal if their opaque handles are; NULL is an error.
 unsafe extern "C" fn same_handle(a: *const TVMFFIAny, b: *const TVMFFIAny) -> TVMFFIAny {
-    // SAFETY: both values are opaque objects, whose handle follows the header.
+    // SAFETY: both values are opaque objects, and the handle follows the header.
     let handle = |value: *const TVMFFIAny| unsafe { (*value).v.v_obj.add(1).cast::<*mut c_void>().read() };
     if handle(a).is_null() {
         return Any::from(Error::new("ValueError", "no handle")).into_raw();
@@ -414,7 +414,7 @@ fn list_functions() {
     ] {
         assert_eq!(kind_of(result), "IndexError");
     }
-    // Upstream changes a copy of the array, to no effect.
+    // Upstream changes a copy of the array, without effect.
     assert_eq!(kind_of(call!("ffi.ListAppend", <Array>::default(), 1)), "TypeError");
     assert_eq!(now(), [5, 3, 3, 9]);
     call!("ffi.ListClear", list.clone()).unwrap();
@@ -559,7 +559,7 @@ struct Freed<T>(*mut Foreign<T>);
 
 impl<T> Drop for Freed<T> {
     fn drop(&mut self) {
-        // SAFETY: the object came out of a box, and nobody uses it any more.
+        // SAFETY: the object came out of a box, and is not used any more.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -600,7 +600,7 @@ fn lists_of_other_implementations_can_grow() {
     // As the foreign destructor would.
     list.clear();
     drop(list);
-    // SAFETY: the block is given to the deleter that came with it, once.
+    // SAFETY: the block goes to the deleter that came with it, once.
     unsafe { (*object.0).body.data_deleter.unwrap()((*object.0).body.data) };
 }
 

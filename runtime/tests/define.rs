@@ -1,4 +1,4 @@
-//! Types of objects that are defined in Rust.
+//! Types of objects defined in Rust.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -90,12 +90,12 @@ fn tile() -> Obj<Tile> {
 
 /// The type's info.
 fn info<T: Object>() -> &'static TVMFFITypeInfo {
-    // SAFETY: infos are never freed; the test reads them when the type is registered.
+    // SAFETY: infos are never freed, and the test reads them after the type is registered.
     unsafe { &*type_info(T::type_index().unwrap().0).unwrap() }
 }
 
 fn fields<T: Object>() -> &'static [TVMFFIFieldInfo] {
-    // SAFETY: as above; the array is as long as the info says.
+    // SAFETY: as above; the array has the length in the info.
     unsafe { std::slice::from_raw_parts(info::<T>().fields, info::<T>().num_fields as usize) }
 }
 
@@ -114,13 +114,13 @@ fn get(object: &ObjectRef, field: &TVMFFIFieldInfo) -> Any {
     let place = object.as_ptr().wrapping_byte_add(field.offset as usize).cast();
     // SAFETY: the field is one of the object's type.
     assert_eq!(unsafe { field.getter.unwrap()(place, &mut value) }, 0);
-    // SAFETY: a getter gives an owned value.
+    // SAFETY: a getter writes an owned value.
     unsafe { Any::from_raw(value) }
 }
 
 fn set(object: &ObjectRef, field: &TVMFFIFieldInfo, value: impl ToAnyView) -> i32 {
     let place = object.as_ptr().wrapping_byte_add(field.offset as usize).cast();
-    // SAFETY: a setter that is no function object has this type; the field is one of the object's type.
+    // SAFETY: a setter that isn't a function object has this type. The field is one of the object's type.
     unsafe {
         let setter = std::mem::transmute::<*mut std::ffi::c_void, TVMFFIFieldSetter>(field.setter);
         setter(place, &value.to_arg().as_view().as_raw())
@@ -165,7 +165,7 @@ fn casts_are_checked() {
     assert!(Any::none().cast::<Option<Obj<Figure>>>().unwrap().is_none());
 }
 
-/// A type that nothing makes an object of.
+/// A type without objects.
 #[derive(Object)]
 #[object(key = "test.define.Never")]
 struct Never {}
@@ -202,7 +202,7 @@ fn others_read_and_write_fields() {
     let mut made = std::ptr::null_mut();
     // SAFETY: the place is writable.
     assert_eq!(unsafe { metadata.creator.unwrap()(&mut made) }, 0);
-    // SAFETY: the creator gives a reference.
+    // SAFETY: the creator returns a reference.
     let made: Obj<Figure> = unsafe { ObjectRef::from_raw(made.cast()) }.unwrap().try_into().unwrap();
     assert_eq!(made.corners.get(), 0);
 }
@@ -259,7 +259,7 @@ fn alignment_is_kept() {
     assert_eq!(values, [7, 8]);
 }
 
-/// A type whose registration begins on several threads at once.
+/// A type that several threads begin to register at once.
 #[derive(Object)]
 #[object(key = "test.define.Contended")]
 struct Contended {
@@ -278,7 +278,7 @@ fn registration_happens_once() {
     assert_eq!(fields::<Contended>().len(), 1);
 }
 
-/// A type whose key somebody else has.
+/// A type with a key that other code has registered.
 #[derive(Object)]
 #[object(key = "test.define.Taken")]
 struct Taken {}
@@ -308,7 +308,7 @@ fn a_default_of_its_own_type_is_refused() {
     assert!(error.message().contains("registration of a type uses the type itself"), "{error}");
 }
 
-/// A type whose registration panics once.
+/// A type with a registration that panics once.
 #[derive(Object)]
 #[object(key = "test.define.Panics")]
 struct Panics {
@@ -367,7 +367,7 @@ fn a_panic_of_a_destructor_stays_inside() {
     let angry = Obj::new(Angry { value: 3 }).unwrap();
     let weak = angry.downgrade();
     let raw = angry.into_object().into_raw();
-    // SAFETY: the reference is given up.
+    // SAFETY: the reference is released here.
     assert_eq!(unsafe { TVMFFIObjectDecRef(raw.cast()) }, 0);
     assert!(weak.upgrade().is_none());
     drop(Obj::new(Angry { value: 4 }).unwrap());
@@ -405,7 +405,7 @@ mod elsewhere {
     pub use tvm_ffi_runtime as runtime;
 }
 
-/// A type of a crate that has the runtime elsewhere.
+/// A type in a crate that has the runtime under another path.
 #[derive(Object)]
 #[object(key = "test.define.Elsewhere", crate = crate::define::elsewhere::runtime)]
 struct Elsewhere {

@@ -18,7 +18,7 @@ fn errors_round_trip_through_the_slot() {
     let error: Error = own(handle);
     assert_eq!(error.to_string(), "ValueError: bad");
     assert_eq!(error.as_object().strong_count(), 1);
-    // SAFETY: the error is alive; the slot takes a reference of its own.
+    // SAFETY: the error is alive, and the slot takes its own reference.
     unsafe { TVMFFIErrorSetRaised(error.as_object().as_ptr().cast()) };
     assert_eq!(error.as_object().strong_count(), 2);
     drop(take_raised());
@@ -172,11 +172,11 @@ fn signals_come_back_as_a_code() {
     }
     let status = alone("errors::signals_come_back_as_a_code", || {
         let register = |name: &std::ffi::CStr, symbol: *const c_void| {
-            // SAFETY: the name is a string, and the function that of the name.
+            // SAFETY: the name is a string, and the symbol is the function of that name.
             assert_eq!(unsafe { TVMFFIEnvRegisterCAPI(name.as_ptr(), symbol.cast_mut()) }, 0);
         };
         register(c"PyErr_CheckSignals", check as *const c_void);
-        // Upstream ends the process where the lock's functions are missing.
+        // Upstream ends the process if the lock's functions are missing.
         assert_eq!(raised(TVMFFIEnvCheckSignals()).kind(), "InternalError");
         register(c"PyGILState_Ensure", ensure as *const c_void);
         register(c"PyGILState_Release", release as *const c_void);
@@ -200,7 +200,7 @@ unsafe extern "C" fn silent_failure(
 fn codes_without_an_error_are_named() {
     for (handle, code) in [(99, -1), (98, -2), (103, 3)] {
         let handle = std::ptr::without_provenance_mut(handle);
-        // SAFETY: the callback keeps the convention.
+        // SAFETY: the callback follows the convention.
         let function = unsafe { Function::from_extern_c(handle, silent_failure, None) };
         let error = function.call(()).unwrap_err();
         assert_eq!(error.kind(), "RuntimeError");
@@ -227,7 +227,7 @@ fn stacks_are_captured_with_memory_alone() {
 #[test]
 #[cfg(not(miri))]
 fn errors_are_raised_without_memory() {
-    // An allocation that fails in vain ends the process.
+    // A failed allocation without a fallback ends the process.
     let status = alone("errors::errors_are_raised_without_memory", || {
         let texts = [c"a message of many letters".as_ptr(), c" in parts".as_ptr()];
         let (kind, text) = (bytes("ValueError"), bytes("a text that is longer than any string in a value"));

@@ -1,11 +1,11 @@
-//! An allocator that fails when a test asks for that, on the test's own thread. Tests of the crate `tvm-ffi-codegen`
+//! An allocator that fails when a test requests it, on the test's own thread. Tests of the crate `tvm-ffi-codegen`
 //! include this file.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// How many allocations succeed from here on; any number where this is negative.
+    /// The number of allocations that succeed from now on; unlimited if negative.
     static LEFT: Cell<i64> = const { Cell::new(-1) };
 }
 
@@ -15,7 +15,7 @@ struct Failing;
 static ALLOCATOR: Failing = Failing;
 
 fn fails() -> bool {
-    // A thread that is ending has no count any more.
+    // An ending thread has no count any more.
     LEFT.try_with(|left| match left.get() {
         0 => true,
         count => {
@@ -26,7 +26,7 @@ fn fails() -> bool {
     .unwrap_or(false)
 }
 
-// SAFETY: the system's allocator, or NULL, which says that there is no memory.
+// SAFETY: uses the system's allocator, or returns NULL for missing memory.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: promised by the caller.
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Failing {
     }
 }
 
-/// Runs `body` with `count` allocations that succeed; all others of this thread fail. Says whether one did.
+/// Runs `body` with `count` allocations that succeed. All others of this thread fail. Returns true if one did.
 pub fn with_allocations<R>(count: i64, body: impl FnOnce() -> R) -> (R, bool) {
     LEFT.set(count);
     let result = body();
@@ -57,8 +57,7 @@ pub fn with_allocations<R>(count: i64, body: impl FnOnce() -> R) -> (R, bool) {
     (result, failed)
 }
 
-/// Runs `body` with 0, 1, 2 allocations and so on, until it has as many as it makes. It may fail, and may not end the
-/// process.
+/// Runs `body` with 0, 1, 2 allocations and so on, until it has enough. It may fail, but must not end the process.
 pub fn with_ever_more_allocations(mut body: impl FnMut()) -> i64 {
     let mut count = 0;
     while with_allocations(count, &mut body).1 {

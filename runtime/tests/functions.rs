@@ -105,7 +105,7 @@ unsafe extern "C" fn add_to_handle(
     num_args: i32,
     result: *mut TVMFFIAny,
 ) -> i32 {
-    // SAFETY: the convention; the handle is a test's counter.
+    // SAFETY: by the convention; the handle is a test's counter.
     unsafe {
         let args = AnyView::slice_from_raw(args, num_args);
         let base = (*handle.cast::<AtomicUsize>()).load(Ordering::SeqCst);
@@ -145,7 +145,7 @@ unsafe extern "C" fn return_handle(
 #[cfg_attr(miri, ignore = "functions have several addresses there")]
 fn code_is_called_without_a_trampoline() {
     let token = Arc::new(());
-    // SAFETY: the callable keeps the convention.
+    // SAFETY: the callable follows the convention.
     let function = unsafe { Function::from_code(return_handle, token.clone()) };
     let want: TVMFFISafeCallType = return_handle;
     assert!(std::ptr::fn_addr_eq(function.as_safe_call(), want));
@@ -175,7 +175,7 @@ unsafe extern "C" fn write_then_fail(
 fn a_result_of_a_failed_call_does_not_leak() {
     let shape = Shape::new(&[1]);
     let handle = shape.as_object().as_ptr().cast();
-    // SAFETY: the callback keeps the convention; the shape outlives the function.
+    // SAFETY: the callback follows the convention, and the shape outlives the function.
     let function = unsafe { Function::from_extern_c(handle, write_then_fail, None) };
     assert_eq!(function.call(()).unwrap_err().message(), "late");
     assert_eq!(shape.as_object().strong_count(), 1);
@@ -185,10 +185,10 @@ fn a_result_of_a_failed_call_does_not_leak() {
 fn a_result_that_owns_something_is_refused() {
     let function = Function::from_packed(|_| Ok(().into()));
     let mut result = Any::from(Shape::new(&[1])).into_raw();
-    // SAFETY: this breaks the caller's rule on purpose; the callable looks at the index only.
+    // SAFETY: this breaks the caller's rule on purpose. The callable reads only the index.
     let code = unsafe { function.call_raw(&[], &mut result) };
     assert_eq!(raised(code).kind(), "RuntimeError");
-    // SAFETY: the value was left as it was.
+    // SAFETY: the value was left unchanged.
     drop(unsafe { Any::from_raw(result) });
 }
 
@@ -214,7 +214,7 @@ fn symbols_are_those_of_upstreams_headers() {
     let mut names: Vec<_> = symbols().iter().map(|(name, _)| *name).collect();
     assert!(symbols().iter().all(|(_, address)| !address.as_ptr().is_null()));
     names.sort_unstable();
-    // The step `headers` compares this list with what the headers declare.
+    // The step `headers` compares this list with the headers' declarations.
     assert_eq!(names, include_str!("../../fixtures/upstream/symbols.txt").lines().collect::<Vec<_>>());
     let call = symbols().iter().find(|(name, _)| *name == "TVMFFIFunctionCall").unwrap();
     assert_eq!(call.1.as_ptr(), TVMFFIFunctionCall as *const c_void);

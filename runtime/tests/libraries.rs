@@ -1,4 +1,4 @@
-//! Shared libraries, compiled here by `cc`: their functions, what they carry, and how long they stay open.
+//! Shared libraries, compiled here with `cc`: their functions, the modules that they carry, and when they are closed.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tvm_ffi_runtime::{Any, AnyView, AsObject, Bytes, Function, Module, Result};
 use crate::library_bin::write;
 use crate::support::*;
 
-/// What the tests' libraries have in common.
+/// The common source of the tests' libraries.
 const SOURCE: &str = r#"
 #include <stddef.h>
 #include <stdint.h>
@@ -64,7 +64,7 @@ FUNCTION(__tvm_ffi_watch) { closed = args[0].v_ptr; return 0; }
 __attribute__((destructor)) static void on_close(void) { if (closed) ++*closed; }
 "#;
 
-/// A library of its own for each test: the one above, compiled once and copied, or one with more in it.
+/// A separate library for each test: the one above, compiled once and copied, or one with more code in it.
 fn compile(directory: &Path, name: &str, more: &str) -> PathBuf {
     static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
     if !more.is_empty() {
@@ -80,18 +80,18 @@ fn compile_source(directory: &Path, name: &str, text: &str) -> PathBuf {
     let (source, library) = (directory.join(format!("{name}.c")), directory.join(format!("{name}.so")));
     std::fs::write(&source, text).unwrap();
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    // Undefined symbols are the runtime's: macOS wants to be told.
+    // The runtime defines the undefined symbols. macOS needs an option for that.
     let undefined = cfg!(target_os = "macos").then_some("-Wl,-undefined,dynamic_lookup");
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).args(undefined);
-    // On Windows, where a library says where its symbols come from.
+    // On Windows, where a library names the file of each symbol.
     #[cfg(windows)]
     command.arg(import_library());
     assert!(command.status().unwrap().success(), "{command:?}");
     library
 }
 
-/// The import library of this executable, which has the runtime.
+/// The import library of this executable, which contains the runtime.
 #[cfg(windows)]
 fn import_library() -> &'static Path {
     static MADE: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
@@ -114,13 +114,13 @@ fn load(directory: &Path, name: &str, more: &str) -> Result<Module> {
     unsafe { Module::load_from_file(compile(directory, name, more)) }
 }
 
-/// Lets a library be closed: it has made nothing that outlives its module and functions.
+/// Allows closing a library: it has made nothing that outlives its module and functions.
 fn closable(module: &Module) {
     // SAFETY: as stated.
     unsafe { module.unload_when_unused() }.unwrap();
 }
 
-/// A C array that is a blob.
+/// A C array with the bytes of a blob.
 fn library_bin(blob: &[u8]) -> String {
     format!(
         "const unsigned char __tvm_ffi__library_bin[] = {{{}}};",
@@ -136,10 +136,10 @@ fn directory() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Counts how often a library has been closed.
+/// Returns a counter of how often a library has been closed.
 fn watch(module: &Module) -> &'static AtomicUsize {
     let closed: &'static AtomicUsize = leak(Box::default());
-    // SAFETY: the function keeps the address of a counter that stays.
+    // SAFETY: the function keeps the address of a counter that is never freed.
     let counter = unsafe { AnyView::from_opaque_ptr(counter_ptr(closed)) };
     function(module, "watch").call((counter,)).unwrap();
     closed
@@ -157,7 +157,7 @@ fn functions_of_a_library_are_found() {
     let twice = function(&module, "twice");
     assert_eq!(twice.call((21,)).unwrap().cast::<i64>().unwrap(), 42);
     assert_eq!(twice.call(()).unwrap_err().to_string(), "TypeError: twice takes an int");
-    // As upstream: a function of a library has no object of its own.
+    // As upstream: a library's function has no object of its own.
     assert!(!function(&module, "has_handle").call(()).unwrap().cast::<bool>().unwrap());
     for name in ["", "thrice", "twice\0", "_tvm_ffi_twice", "_library_ctx"] {
         assert!(module.get_function(name).unwrap().is_none(), "{name:?}");
@@ -184,7 +184,7 @@ fn functions_keep_their_library_open() {
     assert_eq!(closed.load(Ordering::SeqCst), 1);
 }
 
-/// Functions that outlive their library's module: one that its code has made, with a deleter of its code.
+/// Functions that outlive their library's module. The library's code makes one, with a deleter in its code.
 const MAKER: &str = r#"
 int TVMFFIFunctionCreate(void* self, int (*call)(void*, const Any*, int32_t, Any*), void (*deleter)(void*), void** out);
 static uint64_t deleted = 0;
@@ -209,7 +209,7 @@ fn values_outlive_the_library_that_made_them() {
     drop(module);
     assert_eq!(closed.load(Ordering::SeqCst), 0);
     assert_eq!(made.call(()).unwrap().cast::<i64>().unwrap(), 42);
-    // Its deleter is code of the library too.
+    // Its deleter is code of the library, too.
     drop(made);
     assert_eq!(closed.load(Ordering::SeqCst), 0);
 }
@@ -235,7 +235,7 @@ fn loading_code_takes_unsafe() {
         let module = Module::new("libraries_test_empty", []);
         assert!(module.lookup_from_imports(name).unwrap_err().message().contains("loads code"));
     }
-    // C code is unsafe by itself.
+    // C code is unsafe anyway.
     let mut out = std::ptr::null_mut();
     // SAFETY: all arguments are valid.
     assert_eq!(unsafe { TVMFFIFunctionGetGlobal(&bytes("ffi.ModuleLoadFromFile"), &mut out) }, 0);
@@ -265,7 +265,7 @@ fn code_finds_its_module() {
     assert!(error.message().starts_with("Cannot find function imported"), "{error}");
     let seven = Function::from_packed(|_| Ok(7.into()));
     module.import_module(&Module::new("k", [("imported".to_owned(), seven)])).unwrap();
-    // The function keeps the module, and so its imports.
+    // The function keeps the module and its imports.
     drop(module);
     assert_eq!(call.call(()).unwrap().cast::<i64>().unwrap(), 7);
 }
@@ -289,7 +289,8 @@ fn a_library_may_be_loaded_twice() {
     second.import_module(&gives(2)).unwrap();
     let call = function(&first, "call_imported");
     let called = |call: &Function| call.call(()).unwrap().cast::<i64>().unwrap();
-    // One library has one variable. As upstream, its code finds what the newer module imports, and finds it again.
+    // One library has one variable. As upstream, its code finds the imports of the newer module, also when it looks
+    // again.
     assert_eq!(called(&call), 2);
     drop((first, second));
     assert_eq!(called(&call), 2);
@@ -297,12 +298,12 @@ fn a_library_may_be_loaded_twice() {
     third.import_module(&gives(3)).unwrap();
     let second_call = function(&third, "call_imported");
     assert_eq!(called(&call), 3);
-    // The first module, whose code this is not, is still what the variable points at.
+    // The variable still points at the first module, although this code belongs to another one.
     drop((call, third));
     assert_eq!(called(&second_call), 3);
     drop(second_call);
     assert_eq!(closed.load(Ordering::SeqCst), 1);
-    // Closed and opened again, it begins anew.
+    // Closed and opened again, its state is new.
     let fourth = load();
     let pointer: *mut c_void = function(&fourth, "pointers").call(()).unwrap().cast().unwrap();
     assert_eq!(pointer, fourth.as_object().as_ptr().cast());
@@ -346,17 +347,17 @@ fn carried_modules_are_imported() {
     closable(library);
     let closed = watch(library);
 
-    // Code of the library finds what it imports, not what imports it.
+    // The library's code finds functions that it imports, not functions of modules that import it.
     let call = root.get_function_from("call_imported", true).unwrap().unwrap();
     let bytes: Bytes = call.call(()).unwrap().cast().unwrap();
     assert_eq!(*bytes, b"the inner module's bytes"[..]);
-    // No copy: the bytes lie in the library.
+    // Not copied: the bytes are in the library.
     let start: *mut c_void = function(library, "bin").call(()).unwrap().cast().unwrap();
     let payload = PAYLOAD.load(Ordering::SeqCst);
     assert_eq!(payload.addr(), start.addr() + blob.len() - 4 - 8 - bytes.len());
     assert_eq!(bytes.as_ptr(), payload.cast_const());
 
-    // Bytes alone keep the library open.
+    // The bytes alone keep the library open.
     drop((call, imports, root));
     assert_eq!(closed.load(Ordering::SeqCst), 0);
     assert_eq!(*bytes, b"the inner module's bytes"[..]);
@@ -413,7 +414,7 @@ fn a_loader_may_give_one_module_again() {
     let blob = write(&[Node::Library, node, node], &[vec![1, 2], vec![], vec![]]).unwrap();
     let library = load(directory.path(), "same", &library_bin(&blob)).unwrap();
     assert_eq!(library.imports().len(), 2);
-    // The tree has no cycle, the modules would have one.
+    // The tree has no cycle, but the modules would have one.
     let blob = write(&[Node::Library, node, node], &[vec![1], vec![2], vec![]]).unwrap();
     let error = load(directory.path(), "cycle", &library_bin(&blob)).unwrap_err();
     assert_eq!(error.message(), "Cyclic dependency detected during import");
@@ -472,7 +473,7 @@ fn threads_load_and_call() {
                     let (twice, call) = (function(&module, "twice"), function(&module, "call_imported"));
                     drop(module);
                     assert_eq!(twice.call((thread,)).unwrap().cast::<i64>().unwrap(), 2 * thread);
-                    // The newest module is maybe another thread's, which has no import yet.
+                    // The newest module may be another thread's, which has no import yet.
                     match call.call(()) {
                         Ok(value) => assert_eq!(value.cast::<i64>().unwrap(), 1),
                         Err(error) => assert!(error.message().starts_with("Cannot find function"), "{error}"),
@@ -484,7 +485,7 @@ fn threads_load_and_call() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// The library is a good one: it is the executable that has no loader.
+/// The library is valid, but a static executable has no loader.
 #[test]
 #[cfg(all(target_env = "musl", target_feature = "crt-static"))]
 fn a_static_executable_says_that_it_loads_no_library() {

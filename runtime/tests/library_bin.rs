@@ -1,4 +1,4 @@
-//! `library_bin`: what is written is read back, and what is broken is an error.
+//! `library_bin`: written bytes can be read back, and invalid bytes are an error.
 
 use tvm_ffi_runtime::unstable::library_bin::{Layout, LibraryBin, LibraryBinError, Node, NodeSpec, Segment};
 
@@ -43,14 +43,14 @@ fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A blob of these words, with its header.
+/// A blob with these words after its header.
 fn blob(body: &[u64]) -> Vec<u8> {
     [words(&[body.len() as u64 * 8]), words(body)].concat()
 }
 
 #[test]
 fn the_format_is_upstreams() {
-    // Byte for byte what `ProcessLibraryBin` of upstream's `library_module.cc` takes.
+    // The exact bytes that `ProcessLibraryBin` of upstream's `library_module.cc` reads.
     let mut expected = words(&[8 * 11 + 4 + 2 + 3]);
     expected.extend(words(&[3, 0, 1, 1, 1, 1, 4]));
     expected.extend(b"_lib");
@@ -73,13 +73,13 @@ fn what_is_written_is_read() {
         let children: Vec<&[usize]> = (0..5).map(|node| bin.children(node)).collect();
         assert_eq!(children, [&[1, 3][..], &[2, 3], &[3], &[], &[]]);
     };
-    // Behind the counted bytes may be anything.
+    // Any bytes may follow the counted ones.
     bytes.extend(b"another symbol");
     check(LibraryBin::parse(&bytes).unwrap());
     // At any alignment.
     for shift in 0..8 {
         let shifted = [vec![0; shift], bytes.clone()].concat();
-        // SAFETY: the blob is there whole.
+        // SAFETY: the blob is complete.
         check(unsafe { LibraryBin::from_ptr(shifted[shift..].as_ptr()) }.unwrap());
     }
 }
@@ -135,7 +135,7 @@ fn broken_bytes_are_named() {
     for (bytes, expected) in cases {
         assert_eq!(LibraryBin::parse(&bytes).unwrap_err().to_string(), expected, "{bytes:?}");
     }
-    // SAFETY: the header is refused before anything behind it is read.
+    // SAFETY: the header is refused before any bytes after it are read.
     let error = unsafe { LibraryBin::from_ptr([0xff_u8; 8].as_ptr()) }.unwrap_err();
     assert_eq!(error, LibraryBinError::TooLarge { size: u64::MAX });
 }
@@ -184,7 +184,7 @@ fn every_damage_is_survived() {
         for change in 1..=255 {
             let mut bytes = good.clone();
             bytes[place] ^= change;
-            // What is still read can be written again, and is then the same.
+            // A valid result can be written again, and is then the same.
             match LibraryBin::parse(&bytes) {
                 Ok(bin) => {
                     let children: Vec<Vec<usize>> =

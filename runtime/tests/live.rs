@@ -1,5 +1,5 @@
-//! When the tests have ended, no object is left but those that system libraries hold, which stay for as long as the
-//! process lives.
+//! Checks at the end of the tests that no object is left, except objects that system libraries hold. Those live as long
+//! as the process.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +8,13 @@ use tvm_ffi_runtime::object::{live_objects, live_objects_of_thread};
 use tvm_ffi_runtime::registry::{list_global_names, remove_global};
 use tvm_ffi_runtime::{Any, Function};
 
-/// Whether a test has registered symbols of a system library.
+/// True if a test has registered symbols of a system library.
 static HAS_SYSTEM_LIBRARIES: AtomicBool = AtomicBool::new(false);
 
-/// In the environment of a process that only prints how many objects are left.
+/// An environment variable for a process that only prints how many objects are left.
 pub const COUNT_ONLY: &str = "TVM_FFI_RUNTIME_TESTS_COUNT_OBJECTS";
 
-/// Says that a test registers symbols of a system library.
+/// Records that a test registers symbols of a system library.
 pub fn expect_system_libraries() {
     HAS_SYSTEM_LIBRARIES.store(true, Ordering::Relaxed);
 }
@@ -30,7 +30,7 @@ static BEFORE_MAIN: extern "C" fn() = {
     before_main
 };
 
-/// Ends the process with an error where objects are left. All threads of tests have ended by now.
+/// Ends the process with an error if objects are left. All threads of tests have ended by now.
 extern "C" fn check() {
     for name in list_global_names() {
         remove_global(&name);
@@ -55,8 +55,8 @@ extern "C" fn check() {
     }
 }
 
-/// What is left by the tests of system libraries in a process of their own; `None` where none starts, as on an
-/// emulator.
+/// The number of objects that the tests of system libraries leave, counted in a separate process. `None` if none
+/// starts, as on an emulator.
 fn held_by_system_libraries() -> Option<usize> {
     let mut tests = Command::new(std::env::current_exe().ok()?);
     let output = tests.args(["system_lib::", "--test-threads=1"]).env(COUNT_ONLY, "1").output().ok()?;
@@ -69,7 +69,7 @@ fn objects_are_counted() {
     if live_objects().is_none() {
         return;
     }
-    // Other tests make objects at the same time, but not as many.
+    // Other tests make objects at the same time, but fewer.
     let many: Vec<Function> = (0..100_000).map(|_| Function::from_packed(|_| Ok(Any::none()))).collect();
     assert!(live_objects().is_some_and(|live| live >= many.len()));
 }

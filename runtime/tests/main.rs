@@ -1,4 +1,4 @@
-//! The runtime through its public Rust API and through its C symbols.
+//! Tests of the runtime through its public Rust API and its C symbols.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 // Miri opens no libraries and starts no processes.
 #![cfg_attr(miri, allow(dead_code, unused_imports))]

@@ -29,7 +29,7 @@ fn global<A: CallArgs>(name: &str, args: A) -> Result<Any> {
     get_global(name).unwrap().call(args)
 }
 
-/// All that a module can say, counting its drops.
+/// A module that implements every method, and counts its drops.
 struct Talkative {
     drops: Arc<AtomicUsize>,
 }
@@ -136,7 +136,7 @@ fn modules_in_memory_have_defaults() {
 #[test]
 fn imports_are_searched_depth_first() {
     let (root, left, right, below) = (with("root", 0), with("f", 1), with("f", 2), with("f", 3));
-    // Upstream's order: what the first import imports comes before the second import.
+    // Upstream's order: the imports of the first import come before the second import.
     let (first, _) = talkative();
     first.import_module(&below).unwrap();
     for module in [&first, &left, &right] {
@@ -170,7 +170,7 @@ fn imports_have_no_cycle() {
     cyclic(2, 0);
     cyclic(2, 1);
     assert!(modules[2].imports().is_empty());
-    // Twice is no cycle.
+    // Importing twice makes no cycle.
     modules[0].import_module(&modules[2]).unwrap();
     modules[0].import_module(&modules[2]).unwrap();
 }
@@ -189,7 +189,7 @@ fn threads_make_no_cycle() {
 
 #[test]
 fn chains_of_imports_may_be_long() {
-    // A recursion would need more than the five bytes a module that this stack has.
+    // A recursion would need more than the five bytes per module that this stack has.
     let build = || {
         let (last, drops) = talkative();
         let modules: Vec<Module> = (0..rounds(50_000)).map(|_| Module::new("k", [])).collect();
@@ -224,13 +224,13 @@ fn lookups_are_kept_by_the_module() {
     let before = function.as_object().strong_count();
     let handle = lookup(&module, c"imported").unwrap();
     assert_eq!(handle, function.as_raw_handle());
-    // Not an owned reference: the module's table has the one that is new.
+    // Not an owned reference: the new one is in the module's table.
     assert_eq!(function.as_object().strong_count(), before + 1);
     assert_eq!(lookup(&module, c"imported").unwrap(), handle);
     assert_eq!(function.as_object().strong_count(), before + 1);
     module.clear_imports();
     assert_eq!(lookup(&module, c"imported").unwrap(), handle);
-    // Its own functions are not looked at, global ones are.
+    // The lookup skips the module's own functions, and finds global ones.
     let error = lookup(&module, c"own").unwrap_err();
     let message = "RuntimeError: Cannot find function own in the imported modules or global registry.";
     assert_eq!(error.to_string(), message);
@@ -259,7 +259,7 @@ fn lookups_refuse_what_is_no_module() {
 fn modules_of_another_runtime_are_told_apart() {
     use tvm_ffi_runtime::ObjectRef;
     use tvm_ffi_runtime::abi::*;
-    // A module as upstream lays it out: behind the header a reference to the imports.
+    // A module in upstream's layout: a reference to the imports follows the header.
     #[repr(C)]
     struct Foreign(TVMFFIObject, *mut c_void, [usize; 4]);
     let header = TVMFFIObject {
@@ -318,7 +318,7 @@ fn reflection_shows_imports() {
     use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
     let (outer, inner) = (with("outer", 1), with("inner", 2));
     outer.import_module(&inner).unwrap();
-    // SAFETY: infos are never freed, and have as many fields as they say.
+    // SAFETY: infos are never freed, and have as many fields as stated.
     let field = unsafe {
         let info = &*tvm_ffi_runtime::capi::TVMFFIGetTypeInfo(TypeIndex::MODULE.0);
         assert_eq!(info.num_fields, 1);
@@ -328,7 +328,7 @@ fn reflection_shows_imports() {
     assert_eq!(unsafe { field.name.as_slice() }, b"imports_");
     let read = |object: *mut c_void| {
         let mut result = TVMFFIAny::none();
-        // SAFETY: the object is alive; the result owns nothing before, and what it holds then is moved out.
+        // SAFETY: the object is alive. The result owns nothing before, and its new value is moved out.
         unsafe {
             let code = field.getter.unwrap()(object.byte_offset(field.offset as isize), &mut result);
             (code, Any::from_raw(result))

@@ -1,4 +1,4 @@
-//! NULL where the header asks for more is an error, or nothing where there is no code to return.
+//! A NULL argument that the header doesn't allow is an error. A function without a return code ignores it.
 
 use std::ptr::{null, null_mut};
 
@@ -24,7 +24,7 @@ fn null_is_an_error() {
     // SAFETY: NULL is what these functions must take; everything else passed is valid.
     unsafe {
         check(TVMFFIObjectIncRef(null_mut()));
-        // As upstream: giving up nothing succeeds.
+        // As upstream: releasing NULL succeeds.
         assert_eq!(TVMFFIObjectDecRef(null_mut()), 0);
         check(TVMFFIObjectCreateOpaque(null_mut(), 74, None, null_mut()));
         check(TVMFFITypeKeyToIndex(null(), null_mut()));
@@ -58,7 +58,7 @@ fn null_is_an_error() {
         check(TVMFFIEnvModLookupFromImports(null_mut(), c"f".as_ptr(), &mut handle));
         check(TVMFFIEnvModRegisterContextSymbol(null(), null_mut()));
         check(TVMFFIEnvModRegisterSystemLibSymbol(null(), null_mut()));
-        // With a good output, so the input is looked at.
+        // With a valid output, so the input is checked.
         check(TVMFFITensorFromDLPack(null_mut(), 0, 0, &mut handle));
         check(TVMFFIAnyViewToOwnedAny(null(), &mut any));
         check(TVMFFIDataTypeFromString(null(), &mut dtype));

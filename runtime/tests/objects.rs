@@ -112,7 +112,7 @@ const MARK: i32 = TypeIndex::MODULE.0;
 
 unsafe extern "C" fn counting_delete(body: *mut c_void) {
     FREED.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: the block starts 64 bytes before the body and its size is in its first word.
+    // SAFETY: the block starts 64 bytes before the body, and its first word is its size.
     unsafe {
         let block = body.cast::<u8>().sub(64);
         let size = block.cast::<usize>().read();
@@ -120,7 +120,7 @@ unsafe extern "C" fn counting_delete(body: *mut c_void) {
     }
 }
 
-/// Serves modules, which only this test makes meanwhile; fails for everything else.
+/// Serves modules, which only this test makes meanwhile. Fails for all other types.
 unsafe extern "C" fn counting_allocate(
     size: usize,
     alignment: usize,
@@ -151,7 +151,7 @@ fn custom_allocator_serves_and_frees() {
     let custom =
         leak(Box::new(TVMFFICustomAllocator { allocate: Some(counting_allocate), context: std::ptr::null_mut() }));
     let custom = std::ptr::from_ref(custom).cast_mut();
-    // SAFETY: the allocator is leaked and keeps the contract.
+    // SAFETY: the allocator is leaked and follows the contract.
     assert_eq!(unsafe { TVMFFISetCustomAllocator(custom) }, 0);
     let before = ALLOCATED.load(Ordering::SeqCst);
     let module = Module::new("test", []);
@@ -178,7 +178,7 @@ fn modules_hand_out_their_functions() {
     assert!(module.get_function("two").unwrap().is_none());
     let one = module.get_function("one").unwrap().unwrap();
     assert_eq!(one.call(()).unwrap().cast::<i32>().unwrap(), 1);
-    // the function keeps what the module was given to keep
+    // the function keeps the values that the module keeps
     drop(module);
     assert_eq!(Arc::strong_count(&alive), 2);
     assert_eq!(one.call(()).unwrap().cast::<i32>().unwrap(), 1);
@@ -227,10 +227,10 @@ fn handles_are_made_once() {
     }
 }
 
-/// Handles whose initialisations need each other.
+/// Handles with initialisations that need each other.
 static LINKED: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 
-/// Makes a handle of [`LINKED`], and gives its code.
+/// Makes a handle of [`LINKED`], and returns the code.
 fn make_linked(index: usize, init: unsafe extern "C" fn(*mut *mut c_void) -> i32) -> i32 {
     // SAFETY: all threads use this API only, and the places are never freed.
     unsafe { TVMFFIHandleInitOnce(LINKED[index].as_ptr().cast(), Some(init)) }
@@ -257,7 +257,7 @@ unsafe extern "C" fn init_handle_of_its_own(result: *mut *mut c_void) -> i32 {
 fn a_failed_initialisation_is_tried_again() {
     static TRIES: AtomicUsize = AtomicUsize::new(0);
     unsafe extern "C" fn third_time(result: *mut *mut c_void) -> i32 {
-        // A result beside a code that is not 0 is none.
+        // A result with a code other than 0 is ignored.
         // SAFETY: the caller passes a writable place.
         unsafe { result.write(std::ptr::without_provenance_mut(8)) };
         [7, -2, 0][TRIES.fetch_add(1, Ordering::SeqCst)]
@@ -274,7 +274,7 @@ fn a_failed_initialisation_is_tried_again() {
 fn handles_that_need_each_other_are_an_error() {
     static BEGUN: AtomicUsize = AtomicUsize::new(0);
     static BOTH: std::sync::Barrier = std::sync::Barrier::new(2);
-    /// Until each of the two threads is inside of an initialisation; later ones need not wait.
+    /// Waits until both threads are inside an initialisation. Later ones need not wait.
     fn until_both_have_begun() {
         if BEGUN.fetch_add(1, Ordering::SeqCst) < 2 {
             BOTH.wait();
@@ -303,7 +303,8 @@ fn handles_that_need_each_other_are_an_error() {
         (one.join().unwrap(), other.join().unwrap())
     });
     let message = "the initialisation of a handle needs this handle itself";
-    // The thread that is refused fails its own handle, which the other one then tries to make, and needs its own for.
+    // The refused thread fails its own handle. The other thread then tries to make that handle, which needs its own
+    // one.
     assert_eq!([one.as_deref(), other.as_deref()], [Some(message); 2]);
 }
 

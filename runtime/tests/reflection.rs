@@ -1,5 +1,5 @@
-//! What works on any object by its type: texts, copies, comparison, hashes, JSON, creation; and what is there about
-//! types from the start.
+//! Operations on any object by its type: string forms, copies, comparison, hashes, JSON, creation. Also the types that
+//! exist from the start.
 
 use std::ffi::c_void;
 
@@ -26,7 +26,7 @@ fn message(outcome: Result<Any>) -> String {
     outcome.unwrap_err().to_string()
 }
 
-/// A list in a list, so many times.
+/// A list nested to this depth.
 fn nested(depth: usize) -> Any {
     (0..depth).fold(Any::from(<List>::default()), |inside, _| List::from(vec![inside]).into())
 }
@@ -44,7 +44,7 @@ fn every_function_of_fixed_arguments_has_a_signature() {
     // Other tests register kinds of modules.
     let is_fixed = |name: &&String| !ANY_NUMBER.contains(&name.as_str()) && !name.starts_with("ffi.Module.load_from_");
     for name in names.iter().filter(is_fixed) {
-        // SAFETY: a wrong number of arguments is refused before anything is done with them.
+        // SAFETY: a wrong number of arguments is refused before they are used.
         let function = unsafe { get_global_unchecked(name) }.unwrap();
         let message = message(function.call_packed(&[AnyView::none(); 20]));
         assert!(
@@ -103,7 +103,7 @@ fn depth_takes_no_stack() {
 #[test]
 fn copies_keep_cycles_and_what_is_shared() {
     let (list, shared) = (<List>::default(), Any::from(List::from(vec![1.into()])));
-    // An array that contains a list that contains the array: the array's copy is there after the list's.
+    // An array with a list that contains the array: the array's copy exists only after the list's.
     let array = Array::from(vec![Any::from(list.clone()), shared.clone(), shared.clone()]);
     list.push(Any::from(array.clone()));
     let copy: Array = call("ffi.DeepCopy", (&array,)).unwrap().cast().unwrap();
@@ -115,7 +115,7 @@ fn copies_keep_cycles_and_what_is_shared() {
     dict.insert("self", dict.clone()).unwrap();
     let copy: Dict = call("ffi.DeepCopy", (&dict,)).unwrap().cast().unwrap();
     assert!(object(&copy.get("self").unwrap().unwrap()).ptr_eq(&object(&copy.clone().into())));
-    // Cycles are never freed by themselves.
+    // Cycles are never freed automatically.
     [dict, copy].iter().for_each(<Dict>::clear);
     [list, inner].iter().for_each(<List>::clear);
     let function = Function::from_packed(|_| Ok(Any::none()));
@@ -176,8 +176,7 @@ fn numbers_of_json_are_read_as_they_were_written() {
         bits ^= bits << 13;
         bits ^= bits >> 7;
         bits ^= bits << 17;
-        // Any bits; whole numbers of every size, which an integer's text could stand for; subnormal numbers; few
-        // digits.
+        // Any bits; whole numbers of every size, which could be written as integers; subnormal numbers; few digits.
         let value = match round % 4 {
             0 => f64::from_bits(bits),
             1 => (bits >> (bits % 64)) as f64,
@@ -194,7 +193,7 @@ fn numbers_of_json_are_read_as_they_were_written() {
         let again = read(&whole.to_string()).unwrap();
         assert_eq!((again.type_index(), again.cast::<i64>().unwrap()), (TypeIndex::INT, whole));
     }
-    // What only zero or infinity stands for is no number, as upstream has it.
+    // As upstream, a number that overflows to infinity or underflows to zero is an error.
     for text in ["1e309", "-1e309", "1e-400", "1e", "-", "1-2", "e5", "0x10", "1_0"] {
         assert!(read(text).is_err(), "{text}");
     }
@@ -224,12 +223,12 @@ fn functions_that_trust_numbers_are_not_for_safe_code() {
         let error = message(call(name, (1, 8, 8)));
         assert!(error.contains("only unsafe code can answer"), "{error}");
     }
-    // Pointers enter by unsafe code alone.
+    // Only unsafe code can pass pointers.
     assert!(message(call("ffi.FunctionFromExternC", ((), (), ()))).contains("the callable is NULL"));
     assert!(message(call("ffi.FunctionFromExternC", (8, 8, 8))).contains("Expected `void*` but got `int`"));
 }
 
-/// A conversion that takes any value as it is.
+/// A conversion that keeps any value unchanged.
 unsafe extern "C" fn keep(_converter: *mut c_void, value: *const TVMFFIAny, result: *mut TVMFFIAny) -> i32 {
     // SAFETY: the setter passes a valid value and a place for an owned one.
     unsafe { TVMFFIAnyViewToOwnedAny(value, result) }
@@ -250,7 +249,7 @@ fn add_field(index: i32, name: &str, kind: TypeIndex, size: i64, offset: i64, fl
         size,
         alignment: 8,
         offset,
-        // SAFETY: the function gives the address of a getter.
+        // SAFETY: the function returns the address of a getter.
         getter: unsafe {
             std::mem::transmute::<*const c_void, Option<TVMFFIFieldGetter>>(std::ptr::with_exposed_provenance(
                 getter as usize,
@@ -288,7 +287,7 @@ fn info(index: i32) -> &'static TVMFFITypeInfo {
 
 /// A function that is an attribute of a type.
 fn attribute(name: &str, index: i32) -> Function {
-    // SAFETY: the column is there, and the type has the attribute.
+    // SAFETY: the column exists, and the type has the attribute.
     unsafe {
         let column = &*TVMFFIGetTypeAttrColumn(&bytes(name));
         AnyView::from_raw(*column.data.add(index as usize)).cast().unwrap()
@@ -306,7 +305,7 @@ fn fields(index: i32) -> Vec<&'static TVMFFIFieldInfo> {
     ancestors.chain([info(index)]).flat_map(own).collect()
 }
 
-/// Reads a field of an object, then sets it to values of every kind, and reads it after each.
+/// Reads a field of an object, then sets it to values of every kind, and reads it after each one.
 fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
     let address = object.as_ptr().wrapping_byte_offset(field.offset as isize).cast::<c_void>();
     let read = || {
@@ -319,7 +318,7 @@ fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
     drop(read());
     for value in hostile::values() {
         let raw = *value.as_raw();
-        // SAFETY: the field is one of the object's type, and its setter is of this type where the flag isn't set.
+        // SAFETY: the field is one of the object's type. Its setter has this type if the flag isn't set.
         unsafe {
             if field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj != 0 {
                 let setter = Function::try_from(ObjectRef::clone_from_raw(field.setter.cast()).unwrap()).unwrap();
@@ -335,7 +334,7 @@ fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
     }
 }
 
-/// Uses every field of an object, and all that works on any object.
+/// Uses every field of an object, and every operation on any object.
 fn use_object(object: &ObjectRef) {
     let all = || {
         let _text = call("ffi.ReprPrint", (object,)).map(|text| assert!(text.as_str().is_some()));
@@ -360,7 +359,7 @@ fn fields_of_new_objects_are_values_for_every_type() -> Result<()> {
     for key in built_in {
         let index = key_to_index(&key).unwrap();
         let fields = fields(index);
-        // As safe code makes an object: with no field stated, and with each alone, by a value of each kind.
+        // As safe code makes an object: without fields, then with each field alone, set to a value of each kind.
         drop(call("ffi.MakeObjectFromPackedArgs", (key.as_str(),)));
         for field in &fields {
             // SAFETY: names of fields are never freed.
@@ -383,7 +382,7 @@ fn fields_of_new_objects_are_values_for_every_type() -> Result<()> {
                 use_object(&object);
             }
         }
-        // As Python makes objects of a class that extends the type, with a field of its own.
+        // As Python makes objects of a class that extends the type with a field.
         if index < TypeIndex::DYN_OBJECT_BEGIN.0 {
             continue;
         }
@@ -402,7 +401,7 @@ fn fields_of_new_objects_are_values_for_every_type() -> Result<()> {
 #[test]
 fn fields_of_new_objects_are_values_for_every_declared_type() -> Result<()> {
     let index = object_type("reflection.EveryKind")?;
-    // SAFETY: nobody else lays out objects of this type.
+    // SAFETY: no other code lays out objects of this type.
     let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
     let kinds = (-1..=TypeIndex::DYN_OBJECT_BEGIN.0).map(TypeIndex);
     let mut end = 24;
@@ -429,7 +428,7 @@ fn types_of_rust_are_not_laid_out_by_others() -> Result<()> {
     assert_eq!(rust.name, "a text");
     let index = rust.as_object().type_index().0;
     let child = child_type("reflection.ChildOfRust", index)?;
-    // SAFETY: nobody else lays out objects of this type.
+    // SAFETY: no other code lays out objects of this type.
     let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
     for index in [child, index] {
         let error = register.call((index, 64)).unwrap_err();
@@ -445,7 +444,7 @@ fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
     add_field(index, "number", TypeIndex::INT, 8, 24, 0);
     add_field(index, "value", TypeIndex::ANY, 16, 32, kTVMFFIFieldFlagBitMaskHasDefault);
     add_field(index, "list", TypeIndex::LIST, 8, 48, kTVMFFIFieldFlagBitMaskHasDefault | kTVMFFIFieldFlagBitMaskKwOnly);
-    // SAFETY: nobody else lays out objects of this type.
+    // SAFETY: no other code lays out objects of this type.
     let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
     let error = register.call((index, 48)).unwrap_err();
     assert!(error.message().contains("the field `list` of type `reflection.Class` is outside"), "{error}");
@@ -478,7 +477,7 @@ fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
 #[test]
 fn a_type_may_bring_its_own_text() -> Result<()> {
     let index = object_type("reflection.Text")?;
-    // SAFETY: nobody else lays out objects of this type.
+    // SAFETY: no other code lays out objects of this type.
     unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap().call((index, 24))?;
     let hook = Function::from_packed(|args| {
         let print: Function = args[1].cast()?;

@@ -90,8 +90,7 @@ fn builtins_are_there() {
     assert!(!remove.call(("test.nothing",)).unwrap().cast::<bool>().unwrap());
 }
 
-/// Those who read a global function find one, however often it is replaced, and each function is dropped when it is
-/// replaced or removed.
+/// Readers always find a global function while it is replaced. Each function is dropped when it is replaced or removed.
 #[test]
 fn functions_are_read_while_others_replace_them() {
     let rounds = if cfg!(miri) { 5 } else { 200 };
@@ -135,7 +134,7 @@ fn functions_are_read_while_others_replace_them() {
 #[test]
 #[cfg(not(miri))]
 fn every_global_function_stands_any_arguments() {
-    // What the functions change stays in the process.
+    // The functions change the process permanently.
     let status = alone("registry::every_global_function_stands_any_arguments", || {
         // `ffi.SystemLib` makes some.
         #[cfg(target_os = "linux")]
@@ -149,12 +148,12 @@ fn every_global_function_stands_any_arguments() {
     assert!(status.success(), "{status}: the last name above is that of the function");
 }
 
-/// A program may use the prefix of upstream's tests, unless upstream's library of these is there, too.
+/// A program may use the prefix of upstream's tests, unless upstream's library of tests is loaded too.
 #[test]
 fn functions_of_upstreams_tests_are_not_for_safe_code() {
     set_global("testing.mine", constant(1), false).unwrap();
     assert_eq!(value_of(&get_global("testing.mine").unwrap()), 1);
-    // As upstream's library does when it is loaded.
+    // As upstream's library does at load.
     let request = TypeRequest {
         key: b"testing.TestIntPair",
         static_index: -1,

@@ -1,5 +1,5 @@
-//! Calls from safe code that once reached undefined behaviour. Those that no longer compile are doc tests, those of
-//! libraries in `libraries`.
+//! Calls from safe code that once reached undefined behaviour. Calls that no longer compile are doc tests, and those
+//! with libraries are in `libraries`.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -37,7 +37,7 @@ fn borrowed_tensors_are_not_kept() {
     let c_echo = unsafe { Function::from_extern_c(std::ptr::null_mut(), echo_in_c, None) };
     refused(c_echo.call((&view,)).unwrap_err());
     assert_eq!(c_echo.call((1,)).unwrap().cast::<i64>().unwrap(), 1);
-    // A tensor keeps itself.
+    // A tensor keeps its own memory alive.
     let tensor = Tensor::from_slice(&[1f32], &[1]).unwrap();
     assert!(echo.call((&tensor,)).is_ok());
 }
@@ -48,12 +48,12 @@ unsafe extern "C" fn echo_in_c(_: *mut c_void, args: *const TVMFFIAny, _: i32, r
     0
 }
 
-/// As many references as a count may have, and one more.
+/// One more than the maximum number of references.
 #[cfg(all(unix, not(miri)))]
 const MANY: u64 = u32::MAX as u64 / 2 + 1;
 
-/// Runs a test in a process of its own, on an object whose counts are as if most of its references had been forgotten:
-/// the process aborts.
+/// Runs a test in a separate process, with an object whose counts are as if most of its references had been forgotten.
+/// The process aborts.
 #[cfg(all(unix, not(miri)))]
 fn aborts(test: &str, counts: u64, add_reference: impl FnOnce(ObjectRef)) {
     use std::os::unix::process::ExitStatusExt;
@@ -88,13 +88,13 @@ fn upgrades_that_would_wrap_end_the_process() {
     });
 }
 
-/// Bytes before a body of [`allocate_16`]: the size of the block at its start, the header at its end.
+/// Bytes before a body of [`allocate_16`]. The size of the block is at their start, the header at their end.
 const BEFORE: usize = 80;
 
-/// Blocks whose bodies are aligned to 16 bytes and never to more.
+/// Allocates bodies that are aligned to 16 bytes and never to more.
 unsafe extern "C" fn allocate_16(size: usize, _alignment: usize, _index: i32, _context: *mut c_void) -> *mut c_void {
     let layout = std::alloc::Layout::from_size_align(size + BEFORE, 64).unwrap();
-    // SAFETY: the block has room for what stands before the body, and for the body.
+    // SAFETY: the block has room for the body and the bytes before it.
     unsafe {
         let block = std::alloc::alloc(layout);
         block.cast::<usize>().write(layout.size());
@@ -118,7 +118,7 @@ unsafe extern "C" fn delete_16(body: *mut c_void) {
 
 fn install(allocate: unsafe extern "C" fn(usize, usize, i32, *mut c_void) -> *mut c_void) {
     let allocator = TVMFFICustomAllocator { allocate: Some(allocate), context: std::ptr::null_mut() };
-    // SAFETY: the allocator is leaked, and its functions keep the contract.
+    // SAFETY: the allocator is leaked, and its functions follow the contract.
     assert_eq!(unsafe { TVMFFISetCustomAllocator(Box::leak(Box::new(allocator))) }, 0);
 }
 
@@ -135,7 +135,7 @@ fn captures_are_aligned_whatever_the_allocator_gives() {
             Ok(Any::from(address % 64 + usize::from(capture.0)))
         });
         assert_eq!(function.call(()).unwrap().cast::<i64>().unwrap(), 7);
-        // What was not aligned went back to the allocator.
+        // The misaligned block went back to the allocator.
         assert_eq!(GIVEN_BACK.load(Ordering::SeqCst), 1);
         drop(Shape::new(&[1]));
         assert_eq!(GIVEN_BACK.load(Ordering::SeqCst), 2);
@@ -154,7 +154,7 @@ fn views_are_made_of_memory_that_may_be_written() {
     let mut data = [1f32, 2.0];
     add_one.call((TensorView::from_mut_slice(&mut data, &[2]).unwrap(),)).unwrap();
     assert_eq!(data, [2.0, 2.0]);
-    // SAFETY: nothing gets the view.
+    // SAFETY: no function gets the view.
     let view = unsafe { TensorView::from_slice(&[true, false], &[2]) }.unwrap();
     assert_eq!(view.dtype().to_string(), "bool");
 }
@@ -174,7 +174,7 @@ fn elements_are_copied_while_others_write() {
             let data = tensor.data_ptr().cast::<u32>();
             while !stop.load(Ordering::Relaxed) {
                 for i in 0..7 {
-                    // SAFETY: the tensor has seven elements, which are written like a kernel writes them.
+                    // SAFETY: the tensor has seven elements. They are written as a kernel writes them.
                     let element = unsafe { std::sync::atomic::AtomicU32::from_ptr(data.add(i)) };
                     element.store(!element.load(Ordering::Relaxed), Ordering::Relaxed);
                 }
@@ -197,12 +197,12 @@ fn attributes_are_published_whole() {
     unsafe { assert_eq!(TVMFFITypeRegisterAttr(TypeIndex::NONE.0, &name, &TVMFFIAny::none()), 0) };
     // SAFETY: as above.
     let column = unsafe { TVMFFIGetTypeAttrColumn(&name) }.expose_provenance();
-    // Set last, in a column that is as long as it gets from the first value on.
+    // Set last, in a column that has its full length from the first value on.
     let first = types[0] as usize;
     // Relaxed, so it orders nothing.
     let has_read = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Reads the column as C++ code does, and in the order that is asked of it.
+        // Reads the column as C++ code does, in the required order.
         scope.spawn(|| {
             let column = std::ptr::with_exposed_provenance_mut::<TVMFFITypeAttrColumn>(column);
             loop {
@@ -243,7 +243,7 @@ thread_local! {
 
 static CALLED_BACK: AtomicUsize = AtomicUsize::new(0);
 
-/// An allocator that uses the runtime: it reads and writes each of the tables, and gives the storage of the builtin
+/// An allocator that uses the runtime. It reads and writes each of the tables, and returns storage of the builtin
 /// allocator.
 unsafe extern "C" fn allocate_and_call_back(size: usize, align: usize, index: i32, _: *mut c_void) -> *mut c_void {
     if !INSIDE.replace(true) {
@@ -374,7 +374,7 @@ unsafe extern "C" fn allocate_for_another_version(
 
 #[test]
 fn allocated_tensors_that_are_refused_are_freed() {
-    // On a thread of its own, to which the allocator belongs.
+    // On a separate thread, to which the allocator belongs.
     let refused = std::thread::spawn(|| {
         let mut prototype = *Tensor::from_slice(&[1f32], &[]).unwrap().as_dl_tensor();
         let mut out = std::ptr::null_mut();
@@ -406,7 +406,7 @@ fn long_chains_are_dropped_and_shown() {
     drop(view);
 }
 
-/// An object of another implementation: a header, and words that only that one understands.
+/// An object of another implementation: a header, and words that only that implementation understands.
 #[repr(C)]
 struct Foreign {
     header: TVMFFIObject,
@@ -445,10 +445,10 @@ fn r_values_that_are_not_taken_are_given_back() {
     };
     refused(foreign(TypeIndex::MODULE), &|view| view.cast::<Module>().unwrap_err());
     assert_eq!(FOREIGN_DELETED.load(Ordering::SeqCst), 1);
-    // A list of what is no shape.
+    // A list that can't become a shape.
     let list = <List>::from_iter(["no number"]).into_object();
     refused(list.clone().into_raw(), &|view| view.cast::<Shape>().unwrap_err());
-    // Nor one of integers.
+    // Nor can a list of integers.
     refused(list.clone().into_raw(), &|view| view.cast::<List<i64>>().unwrap_err());
     refused(list.clone().into_raw(), &|view| view.cast::<Array<i64>>().unwrap_err());
     assert_eq!(list.strong_count(), 1);
@@ -466,7 +466,7 @@ fn names_need_not_be_utf8() {
         assert_eq!(TVMFFIFunctionGetGlobal(&name, &mut out), 0);
     }
     assert_eq!(own::<Function>(out).call(()).unwrap().cast::<i64>().unwrap(), 7);
-    // Nor is it found by another name.
+    // Another name doesn't find it either.
     assert!(get_global("sound.\u{fffd}\u{fffd}").is_none());
     assert!(!list_global_names().iter().any(|name| name.starts_with("sound.\u{fffd}")));
     let names: Function = get_global("ffi.FunctionListGlobalNamesFunctor").unwrap().call(()).unwrap().cast().unwrap();
@@ -488,7 +488,7 @@ fn names_need_not_be_utf8() {
     assert_ne!(first, second);
     let mut found = 0;
     let key = TVMFFIByteArray::from_slice(b"sound.Type\xff");
-    // SAFETY: all arguments are valid; infos live for ever.
+    // SAFETY: all arguments are valid, and infos live forever.
     unsafe {
         assert_eq!(TVMFFITypeKeyToIndex(&key, &mut found), 0);
         assert_eq!((*TVMFFIGetTypeInfo(found)).type_key.as_slice(), b"sound.Type\xff");

@@ -1,4 +1,4 @@
-//! Helpers of the other test modules.
+//! Helpers for the other test modules.
 
 use std::ffi::c_void;
 use std::process::{Command, ExitStatus};
@@ -10,7 +10,7 @@ use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::error::take_raised;
 use tvm_ffi_runtime::{Any, Error, ObjectRef};
 
-/// How often a test repeats something: less under Miri, which takes a thousand times as long.
+/// The number of repetitions of a test: fewer under Miri, which is a thousand times slower.
 pub const fn rounds(count: usize) -> usize {
     if cfg!(miri) { count.div_ceil(1000) } else { count }
 }
@@ -20,7 +20,7 @@ struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_voi
 // SAFETY: the address is never used.
 unsafe impl Send for Kept {}
 
-/// Keeps a value for ever, where tools that look for leaks find it.
+/// Keeps a value forever, in a place where leak checkers find it.
 pub fn leak<T: ?Sized + 'static>(value: Box<T>) -> &'static T {
     static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
     let value: &'static T = Box::leak(value);
@@ -38,7 +38,7 @@ pub fn raised(code: i32) -> Error {
     take_raised().unwrap()
 }
 
-/// A deleter that adds one to the counter that its handle points at.
+/// A deleter that increments the counter that its handle points at.
 pub unsafe extern "C" fn count_up(counter: *mut c_void) {
     // SAFETY: tests pass a pointer to a counter that they keep alive.
     unsafe { &*counter.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
@@ -48,15 +48,15 @@ pub fn counter_ptr(counter: &AtomicUsize) -> *mut c_void {
     std::ptr::from_ref(counter).cast_mut().cast()
 }
 
-/// Owns the object behind a handle that C handed out.
+/// Takes ownership of the object of a handle from C.
 pub fn own<T: TryFrom<Any>>(handle: *mut c_void) -> T {
     // SAFETY: tests pass handles whose reference they own.
     let object = unsafe { ObjectRef::from_raw(handle.cast()) }.unwrap();
     T::try_from(Any::from(object)).ok().unwrap()
 }
 
-/// Runs `body` in a process of its own, as the test called `test`, and gives how that ended. It is for what ends a
-/// process, for what all tests of a process would see, and for what may wait for ever.
+/// Runs `body` in a separate process, as the test called `test`, and returns its exit status. Use it for code that ends
+/// the process, changes it for all tests, or may wait forever.
 pub fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     const NAME: &str = "TVM_FFI_RUNTIME_TEST_ALONE";
     if std::env::var(NAME).is_ok_and(|name| name == test) {
@@ -66,7 +66,7 @@ pub fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(NAME, test)
-        // A stack for each of many errors takes longer than what is tested.
+        // Capturing a stack for each of many errors takes longer than the test itself.
         .env("TVM_FFI_BACKTRACE", "0")
         .spawn()
         .unwrap();

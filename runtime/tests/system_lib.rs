@@ -1,4 +1,4 @@
-//! The system library: registered symbols, with and without prefix. Names are those of one test each: there is one
+//! The system library: registered symbols, with and without prefix. Each test uses its own names, because all share one
 //! table.
 
 use std::ffi::{CString, c_void};
@@ -19,7 +19,7 @@ fn register(name: &str, symbol: *const c_void) {
     #[cfg(all(target_os = "linux", not(miri)))]
     crate::live::expect_system_libraries();
     let name = CString::new(name).unwrap();
-    // SAFETY: tests register what the names say.
+    // SAFETY: tests register symbols that match their names.
     assert_eq!(unsafe { TVMFFIEnvModRegisterSystemLibSymbol(name.as_ptr(), symbol.cast_mut()) }, 0);
 }
 
@@ -35,7 +35,7 @@ unsafe extern "C" fn gives<const N: i64>(
 }
 
 unsafe extern "C" fn text(_: *mut c_void, _: *const TVMFFIAny, _: i32, result: *mut TVMFFIAny) -> i32 {
-    // SAFETY: the text is there, and the caller passes a writable result.
+    // SAFETY: the text is static, and the caller passes a writable result.
     unsafe { TVMFFIStringFromByteArray(&bytes("a longer text"), result) }
 }
 
@@ -55,12 +55,12 @@ fn symbols_are_found_with_and_without_prefix() {
     assert_eq!(value(module.get_function("f").unwrap()), Some(1));
     // The one with the prefix is first.
     assert_eq!(value(module.get_function("syslib_g").unwrap()), Some(3));
-    // The name may have the prefix already.
+    // The name may already have the prefix.
     assert_eq!(value(module.get_function("syslib_a_f").unwrap()), Some(1));
     assert!(module.get_function("syslib_none").unwrap().is_none());
     assert_eq!(module.function_doc("f", false).unwrap().unwrap(), "a longer text");
     assert_eq!(module.function_metadata("f", false).unwrap().unwrap(), "a longer text");
-    // A later symbol wins, and is found at once.
+    // A later symbol replaces an earlier one, and is found at once.
     register("__tvm_ffi_syslib_a_f", gives::<4> as *const c_void);
     assert_eq!(value(module.get_function("f").unwrap()), Some(4));
 
@@ -118,7 +118,7 @@ fn damaged_blobs_load_or_fail() {
         let loaded = Module::system_lib(&prefix);
         register(&format!("{prefix}__tvm_ffi__library_bin"), std::ptr::null());
         if let Ok(module) = &loaded {
-            // Whatever was read is a tree that ends.
+            // If the bytes were read, the result is a tree without cycles.
             assert!(module.get_function_from("syslib_nowhere", true).unwrap().is_none());
         }
         loaded.map(|_| ()).map_err(|error: Error| error.kind().to_string())
@@ -131,7 +131,7 @@ fn damaged_blobs_load_or_fail() {
     }
     let mut failures = 0;
     for place in 0..good.len() {
-        // Higher bytes of `nbytes` would lie about memory that isn't there, which no reader can see.
+        // Changing higher bytes of `nbytes` would claim memory that doesn't exist, which a reader can't detect.
         if (2..8).contains(&place) {
             continue;
         }
@@ -166,7 +166,7 @@ fn a_system_library_may_ask_for_others_while_it_is_loaded() {
     assert!(module.imports()[0].as_object().ptr_eq(Module::system_lib("syslib_e_").unwrap().as_object()));
     let error = Module::system_lib("syslib_self_").unwrap_err();
     assert_eq!(error.message(), "Loading the system library of prefix `syslib_self_` asks for that library itself");
-    // What failed may be tried again.
+    // A failed load can be repeated.
     register("syslib_self___tvm_ffi__library_bin", std::ptr::null());
     assert!(Module::system_lib("syslib_self_").unwrap().imports().is_empty());
 }
@@ -176,8 +176,8 @@ fn a_library_may_carry_a_long_chain() {
     register_module_loader("syslib_link", |_| Ok(Module::new("syslib_link", []))).unwrap();
     let mut nodes = vec![Node::Module { kind: "syslib_link", payload: b"" }; rounds(20_000)];
     nodes.push(Node::Library);
-    // The root imports the last link, and each link the one before: slow, if each import looked for a cycle in all that
-    // is below.
+    // The root imports the last link, and each link the one before. This would be slow if each import searched all
+    // modules below for a cycle.
     let library = nodes.len() - 1;
     let mut children: Vec<Vec<usize>> = (0..nodes.len()).map(|node| vec![node.saturating_sub(1)]).collect();
     children[0] = vec![library - 1];

@@ -37,7 +37,7 @@ fn bad_sizes_and_devices_are_errors() {
 #[test]
 #[cfg_attr(miri, ignore = "a failed allocation ends Miri")]
 fn missing_memory_is_an_error() {
-    // More than any machine has: the allocation fails, it does not end the process.
+    // More memory than any machine has. The allocation fails, but doesn't end the process.
     let huge = Tensor::empty(&[1 << 56], DLDataType::UINT8, DLDevice::CPU);
     assert_eq!(huge.unwrap_err().kind(), "MemoryError");
 }
@@ -58,7 +58,7 @@ fn writing_needs_the_only_reference() {
 fn foreign_booleans_are_checked() {
     let bytes = Tensor::from_slice(&[0u8, 1, 2], &[3]).unwrap();
     let prototype = DLTensor { dtype: DLDataType::BOOL, ..*bytes.as_dl_tensor() };
-    // SAFETY: the prototype is the source's own, with another type of the same size.
+    // SAFETY: the prototype is the source's own, except for another type of the same size.
     let bools = unsafe { Tensor::create_unsafe_view(&bytes, &prototype) }.unwrap();
     assert_eq!(bools.to_vec::<bool>().unwrap_err().kind(), "ValueError");
 }
@@ -124,7 +124,7 @@ impl Source {
 }
 
 unsafe extern "C" fn delete_legacy(managed: *mut DLManagedTensor) {
-    // SAFETY: made by a box in these tests; the context is a counter.
+    // SAFETY: a box of these tests made it, and the context is a counter.
     unsafe { count_up(Box::from_raw(managed).manager_ctx) };
 }
 
@@ -247,7 +247,7 @@ unsafe extern "C" fn allocate(
 
 #[test]
 fn environment_allocates_and_keeps_streams() {
-    // On a thread of its own: allocator and streams belong to threads.
+    // On a separate thread: allocator and streams belong to threads.
     std::thread::spawn(|| {
         let mut shape = [2i64, 2];
         let mut prototype = DLTensor {
@@ -308,7 +308,7 @@ fn tensors_without_memory_are_errors() {
             }
         };
         made += with_ever_more_allocations(&mut allocate);
-        // By the crate's own allocator of DLPack, whose structures go through import.
+        // With the crate's own allocator of DLPack. Its structures are imported.
         tvm_ffi_runtime::install_cpu_allocator().unwrap();
         made += with_ever_more_allocations(&mut allocate);
         made += with_ever_more_allocations(|| {

@@ -104,7 +104,7 @@ fn packed(args: &[AnyView<'_>]) -> Result<Any> {
     args.first().copied().unwrap_or_default().to_owned()
 }
 
-/// What an exported function makes.
+/// The result of an exported function.
 #[derive(Object)]
 #[object(key = "test.typed.Made")]
 struct Made {
@@ -162,7 +162,7 @@ fn exported_functions_are_symbols() {
 fn exported_functions_borrow_and_stop_panics() {
     let joined = exported(joined);
     let texts: Array = ["a", "b"].into_iter().collect();
-    // SAFETY: nothing is behind the pointer.
+    // SAFETY: the pointer is never followed.
     let null = unsafe { AnyView::from_raw(TVMFFIAny::from_ptr(TypeIndex::STR, std::ptr::null_mut())) };
     for error in [joined.call((null, &texts, ())).unwrap_err(), joined.call(("t", &texts, null)).unwrap_err()] {
         assert!(error.message().starts_with("Mismatched type on argument #"), "{error}");

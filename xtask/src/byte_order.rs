@@ -1,4 +1,4 @@
-//! Wrappers for other machines: the same calls, run by an emulator, come to what they come to on this one.
+//! Wrappers for other machines: under an emulator, the same calls give the same results as on this machine.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::tools::{UPSTREAM, python_package};
 
 /// A machine, and how to build and run C for it.
 struct Machine {
-    /// What `tests/byte_order/object.rs` calls it.
+    /// The machine's name in `tests/byte_order/object.rs`.
     triple: &'static str,
     compiler: &'static str,
     /// The command that runs its programs; none on this machine.
@@ -24,7 +24,7 @@ const OTHERS: [Machine; 1] = [Machine {
     emulator: &["qemu-s390x", "-L", "/usr/s390x-linux-gnu"],
 }];
 
-/// Calls on this machine and on the others.
+/// Makes the calls on this machine and on the others.
 pub fn calls() -> Result<Tests, Failure> {
     let expected = outcomes(&HOST)?;
     let mut tests = Tests::default();
@@ -41,7 +41,7 @@ pub fn calls() -> Result<Tests, Failure> {
     Ok(tests)
 }
 
-/// What the calls print.
+/// The output of the calls.
 fn outcomes(machine: &Machine) -> Result<String, Failure> {
     let folder = root().join("target/byte-order");
     let failure = |what: String| Failure { what, tests: Tests::default() };

@@ -1,4 +1,4 @@
-//! Instructions of one call, counted by callgrind.
+//! The instructions of one call, counted with callgrind.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use crate::run::Failure;
 /// The numbers of calls in the two runs; their difference gives the cost of one call.
 const CALLS: [u64; 2] = [1000, 2000];
 
-/// Counts the instructions of one call of the function that a program has under a name: `driver WHICH CALLS` makes that
-/// many calls. `environment` adds what the program also needs.
+/// Counts the instructions of one call of a function in a driver: `driver WHICH CALLS` makes that many calls.
+/// `environment` adds settings that the program needs.
 pub fn per_call(driver: &str, which: &str, environment: impl Fn(Cmd) -> Cmd) -> Result<f64, Failure> {
     let count = |calls: u64| {
         let log = format!("{driver}.log");

@@ -7,11 +7,11 @@ use crate::command::{Tests, cmd, root, target_folder};
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
 
-/// The driver's words for C's function and the generated one.
+/// The driver's names for C's function and the generated one.
 const ROWS: [(&str, &str, &str); 2] =
     [("by symbol", "c-symbol", "symbol"), ("by global, looked up before", "c-global", "global")];
 
-/// The table: instructions of one call, callee included, counted by callgrind.
+/// The table: instructions of one call, callee included, counted with callgrind.
 pub fn table() -> Result<Tests, Failure> {
     let package = python_package(&UPSTREAM).join("tvm_ffi");
     let (include, library) = (package.join("include").display().to_string(), package.join("lib").display().to_string());

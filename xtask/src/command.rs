@@ -1,4 +1,4 @@
-//! Commands: printed, run in the repository's root, and their test counts read.
+//! Commands: prints them, runs them in the repository's root, and reads their test counts.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -72,12 +72,12 @@ pub fn root() -> PathBuf {
     own.parent().unwrap_or(own).to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// The directory of cargo's outputs.
 pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
-/// What a command printed.
+/// The output of a command.
 pub struct Output {
     pub stdout: String,
     pub tests: Tests,
@@ -90,8 +90,8 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
-/// A command whose errors have no stack, whatever `RUST_BACKTRACE` says. In tests of errors, looking up function names
-/// takes longer than everything else.
+/// A command that prints errors without stacks, whatever `RUST_BACKTRACE` says. In tests of errors, looking up function
+/// names takes longer than everything else.
 pub fn without_stacks(command: Cmd) -> Cmd {
     command.env("TVM_FFI_BACKTRACE", "0")
 }
@@ -142,12 +142,12 @@ pub fn cargo(args: &[&str]) -> Cmd {
     cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args).runs_cargo()
 }
 
-/// Whether this is a CI run, in which nothing may be skipped.
+/// True if this is a CI run, which must skip nothing.
 pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
-/// The variable with the directories in which the system looks for libraries.
+/// The variable that lists where the system looks for libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// The value of [`LIBRARY_PATH`] without the directories of build outputs. Cargo adds these for the programs that it
@@ -173,7 +173,7 @@ pub fn cmd(program: &str, args: &[&str]) -> Cmd {
 }
 
 impl Cmd {
-    /// Marks a command that is cargo, or that starts it, so the builds of all commands have the same settings.
+    /// Marks a command that runs cargo, directly or not, so the builds of all commands have the same settings.
     pub fn runs_cargo(self) -> Self {
         match in_ci() {
             true => self.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
@@ -216,7 +216,7 @@ impl Cmd {
         words.join(" ")
     }
 
-    /// Runs it, shows its output as it comes, and counts tests.
+    /// Runs it, streams its output, and counts tests.
     pub fn run(self) -> Result<Output, Failure> {
         self.finish(true)
     }
@@ -273,10 +273,10 @@ impl Cmd {
         let failure = |what: String| Failure { what, tests: Tests::default() };
         let start = std::time::Instant::now();
         let child = self.0.spawn().map_err(|e| failure(format!("`{text}` did not start: {e}")))?;
-        // SAFETY: all fields are integers, for which 0 is a value.
+        // SAFETY: all fields are integers, and 0 is a valid value of each.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         let mut status = 0;
-        // SAFETY: the child is this process's, and no other code waits for it; both pointers are to live variables of
+        // SAFETY: the child is this process's, and no other code waits for it. Both pointers are to live variables of
         // the right types.
         let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
         let time = start.elapsed();

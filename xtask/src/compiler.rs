@@ -1,9 +1,9 @@
 //! The C compiler of programs under Wine, which can't start a program of this machine and wait for it.
 //!
 //! They start `tests/windows/compiler.rs` by the name `cc`. It connects to this server with a request: the token, the
-//! name that it was started by, its folder and its arguments, with zeros between them. The server runs mingw, and
-//! answers with the exit code, the length of the standard output (32 bits each, little-endian), the standard output and
-//! the standard error.
+//! name that it was started by, its directory and its arguments, separated by zeros. The server runs mingw. It answers
+//! with the exit code and the length of the standard output (32 bits each, little-endian), the standard output, and the
+//! standard error.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -17,16 +17,16 @@ use crate::command::{Cmd, cmd, target_folder};
 use crate::run::Failure;
 use crate::wine::{GCC, GXX, TRIPLE, Wine, windows_paths};
 
-/// The client's names, and what is run for each.
+/// The client's names, and the program to run for each.
 const PROGRAMS: [(&str, &str); 5] =
     [("cc", GCC), ("gcc", GCC), ("c++", GXX), ("g++", GXX), ("dlltool", "x86_64-w64-mingw32-dlltool")];
 
-/// The server, which answers as long as this process lives.
+/// The server. It answers as long as this process lives.
 pub struct CompilerServer {
     address: String,
-    /// Known to the programs that this process starts, and to no other user of the machine.
+    /// A secret of the programs that this process starts. Other users of the machine don't know it.
     token: String,
-    /// The folder of the client.
+    /// The directory of the client.
     folder: PathBuf,
 }
 
@@ -56,7 +56,7 @@ impl CompilerServer {
         Ok(Self { address, token, folder })
     }
 
-    /// Lets a program under Wine, and what it starts, find the compiler.
+    /// Lets a program under Wine, and its children, find the compiler.
     pub fn within(&self, command: Cmd) -> Cmd {
         command
             .env("XTASK_COMPILER_ADDRESS", &self.address)
@@ -90,7 +90,7 @@ fn answer(mut stream: TcpStream, token: &str, drive: &Path) -> io::Result<()> {
     let done =
         command.current_dir(host_text(folder, drive)).args(args.iter().map(|arg| host_text(arg, drive))).output();
     let (code, stdout, stderr) = match done {
-        // a compiler that a signal ends has no code
+        // a compiler that a signal ends has no exit code
         Ok(done) => (done.status.code().unwrap_or(126), done.stdout, done.stderr),
         Err(error) => (127, Vec::new(), format!("{program}: {error}\n").into_bytes()),
     };
@@ -100,7 +100,7 @@ fn answer(mut stream: TcpStream, token: &str, drive: &Path) -> io::Result<()> {
     stream.write_all(&stderr)
 }
 
-/// An argument with the paths in it as this machine has them. Drive Z: is the root, and drive C: is in the prefix.
+/// An argument with its paths translated to this machine's. Drive Z: is the root, and drive C: is in the prefix.
 fn host_text(arg: &str, drive: &Path) -> String {
     let mut arg = arg.replace(r"\\?\", "");
     let mut has_path = false;

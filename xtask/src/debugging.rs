@@ -1,17 +1,18 @@
-//! The guide's section on debugging: its example prints what the guide shows, and `gdb` shows the example's own source.
+//! Checks the guide's section on debugging: the example prints the guide's output, and `gdb` shows the example's own
+//! source.
 
 use crate::command::{Output, Tests, cargo, cmd, root, without_stacks};
 use crate::run::Failure;
 
 const EXAMPLE: &str = "debugging";
 
-/// Where `gdb` stops, and parts of the backtrace's lines that follow each other, with others between them. `gdb` prints
-/// the path of a Rust function with full debug information and the symbol with line tables alone.
+/// The function where `gdb` stops, and parts of the backtrace's lines in order, possibly with other lines between them.
+/// `gdb` prints the path of a Rust function with full debug information, and its symbol with line tables alone.
 const STOP: &str = "debugging_halve";
 const FRAMES: &[&str] =
     &["debugging_halve (", "in average () at model.dsl:3", "in __tvm_ffi_average ()", "in debugging::main", "in main "];
 
-/// Runs the example, and then under `gdb`.
+/// Runs the example, and then runs it under `gdb`.
 pub fn check() -> Result<Tests, Failure> {
     let Output { stdout, tests } = without_stacks(cargo(&["run", "--example", EXAMPLE])).run()?;
     let failure = |what: String| Failure { what, tests };

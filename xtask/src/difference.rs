@@ -1,6 +1,6 @@
-//! Where two texts differ.
+//! The first difference between two texts.
 
-/// The first line that is not the same in both: its number, from 1, and what each has there.
+/// The first line that differs: its number, from 1, and its text in each.
 pub fn first_difference(one: &str, other: &str) -> Option<(usize, String, String)> {
     if one == other {
         return None;

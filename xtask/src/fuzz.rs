@@ -22,7 +22,7 @@ const FLAGS: &[&str] = &[
 /// slower.
 const INSTRUMENTED: &[&str] = &["tvm-ffi-codegen", "tvm-ffi-codegen-fuzz", "tvm-ffi-runtime"];
 
-/// The seed of the step, so each run of one state of the code finds the same.
+/// The fixed seed of the step, so each run on the same code finds the same errors.
 const SEED: u32 = 1;
 /// Lets libFuzzer choose a seed.
 const ANY_SEED: u32 = 0;
@@ -55,7 +55,7 @@ fn failed(what: String) -> Failure {
     Failure { what, tests: Tests::default() }
 }
 
-/// The names of the targets: each is a program of that name.
+/// The names of the targets, which are also those of their programs.
 fn targets() -> Result<Vec<String>, Failure> {
     let folder = root().join("fuzz/fuzz_targets");
     let entries = fs::read_dir(&folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
@@ -95,7 +95,7 @@ fn fuzzer(built: &Path, triple: &str, target: &str, minutes: u64, seed: u32) -> 
     let time = format!("-max_total_time={}", 60 * minutes);
     let artifacts = format!("-artifact_prefix={}/", findings.display());
     let (committed, seed) = (format!("fuzz/corpus/{target}"), format!("-seed={seed}"));
-    // compiled code stays loaded for as long as the process lives, which isn't a leak
+    // compiled code stays loaded until the process ends, which isn't a leak
     let options =
         [&time, &seed, &artifacts, "-timeout=30", "-rss_limit_mb=4096", "-detect_leaks=0", "-print_final_stats=1"];
     let folders = [&*inputs.to_string_lossy(), &committed];

@@ -7,7 +7,7 @@ use crate::command::{Tests, cargo, cmd, root, target_folder};
 use crate::run::Failure;
 use crate::tools::{CUDA_RUNTIME, UPSTREAM, python_package};
 
-/// The table: instructions of one call, counted by callgrind, with a driver that returns from the launch immediately.
+/// The table: instructions of one call, counted with callgrind. The driver returns from the launch immediately.
 pub fn table() -> Result<Tests, Failure> {
     let package = python_package(&UPSTREAM).join("tvm_ffi");
     let (include, library) = (package.join("include").display().to_string(), package.join("lib").display().to_string());

@@ -1,5 +1,5 @@
-//! Dependencies between modules. No files of a crate import each other in a circle. Each module imports only modules
-//! below it in its crate's list.
+//! Dependencies between modules. The import graph of a crate's files is acyclic. Each module imports only modules below
+//! it in its crate's list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use syn::visit::{self, Visit};
 use crate::command::{Tests, root};
 use crate::run::Failure;
 
-/// A crate. Its files must not import each other in a circle.
+/// A crate. The import graph of its files must be acyclic.
 struct Layered {
     /// The directory of its sources.
     sources: &'static str,
@@ -30,7 +30,7 @@ const CRATES: [Layered; 4] = [
 
 /// A path in a source file that leads into this crate.
 struct Import {
-    /// Names from the crate's root on.
+    /// Names, starting at the crate's root.
     path: Vec<String>,
     line: usize,
     /// The path begins with a name.
@@ -41,18 +41,19 @@ struct Import {
 struct Source {
     /// Relative to the repository.
     file: PathBuf,
-    /// Its module, from the crate's root on.
+    /// The module's path, starting at the crate's root.
     module: Vec<String>,
     imports: Vec<Import>,
-    /// Modules for tests alone.
+    /// Modules that exist only in tests.
     tests: Vec<Vec<String>>,
     lines: usize,
 }
 
-/// A folder of the list: of each module its layer, and the only modules that it may import, where these are stated.
+/// A directory in the list. Maps each module to its layer, and to the only modules that it may import, if they are
+/// stated.
 type Folder = BTreeMap<String, (usize, Option<BTreeSet<String>>)>;
 
-/// Checks every import of both crates.
+/// Checks every import of all crates.
 pub fn check() -> Result<Tests, Failure> {
     let mut tests = Tests::default();
     let found: Result<Vec<_>, String> = CRATES.iter().map(Layered::problems).collect();
@@ -91,7 +92,7 @@ impl Layered {
         Ok(problems)
     }
 
-    /// Reads the sources in a folder and below.
+    /// Reads the sources in a directory and below.
     fn read_folder(&self, folder: &Path, sources: &mut Vec<Source>) -> Result<(), String> {
         let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
         let entries = fs::read_dir(root().join(folder)).map_err(failed)?;
@@ -121,24 +122,24 @@ impl Layered {
         Ok(Source { file, module, imports: visitor.found, tests: visitor.tests, lines: text.lines().count() })
     }
 
-    /// The names from the crate's root to a file or folder.
+    /// The names from the crate's root to a file or directory.
     fn path_of(&self, file: &Path) -> Vec<String> {
         let inside = file.strip_prefix(self.sources).unwrap_or(file);
         inside.iter().map(|part| part.to_string_lossy().into_owned()).collect()
     }
 
-    /// The module of a folder that a path from the crate's root leads into.
+    /// The module of a directory into which a path from the crate's root leads.
     fn part<'p>(&self, folder: &Path, path: &'p [String]) -> Option<&'p str> {
         let above = self.path_of(folder);
         let inside = path.len() > above.len() && path.starts_with(&above);
         inside.then(|| path[above.len()].as_str())
     }
 
-    /// Checks the imports between the modules of one folder, and prints its layers.
+    /// Checks the imports between the modules of one directory, and prints its layers.
     fn check_folder(&self, folder: &Path, list: &str, layers: &Folder, sources: &[Source], problems: &mut Vec<String>) {
         let mut lines: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for source in sources {
-            // the folder's own file puts its modules together
+            // the directory's own file composes its modules
             let Some(from) = self.part(folder, &source.module) else { continue };
             let Some((layer, only)) = layers.get(from) else {
                 if folder != Path::new(self.sources) || from != "lib" {
@@ -166,7 +167,7 @@ impl Layered {
         }
     }
 
-    /// The circles of files that import each other, each as one text.
+    /// The cycles in the import graph, each as text.
     fn circles(&self, sources: &[Source]) -> Vec<String> {
         let by_module: BTreeMap<&[String], usize> =
             sources.iter().enumerate().map(|(i, source)| (&source.module[..], i)).collect();
@@ -225,7 +226,7 @@ fn parse(list: &str, text: &str) -> Result<BTreeMap<PathBuf, Folder>, String> {
     Ok(folders)
 }
 
-/// Makes each path to a name that a module re-exports lead to the module that defines the name.
+/// Makes each path to a re-exported name lead to the module that defines the name.
 fn through_re_exports(sources: &mut [Source]) {
     let re_exports: BTreeMap<Vec<String>, Vec<String>> = sources
         .iter()
@@ -253,7 +254,7 @@ fn through_re_exports(sources: &mut [Source]) {
     }
 }
 
-/// Collects paths that lead into the crate; tests inside of files are left out.
+/// Collects paths that lead into the crate, except those in tests.
 struct Imports {
     module: Vec<String>,
     found: Vec<Import>,
@@ -261,7 +262,7 @@ struct Imports {
 }
 
 impl Imports {
-    /// Notes a path as it is written in the present module.
+    /// Records a path of the current module.
     fn note(&mut self, names: &[String], line: usize) {
         let mut path = match names.first().map(String::as_str) {
             Some("crate") => Vec::new(),
@@ -293,7 +294,7 @@ impl Imports {
     }
 }
 
-/// Whether an item is there for tests alone.
+/// True if an item exists only in tests.
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         matches!(&attribute.meta, syn::Meta::List(list)

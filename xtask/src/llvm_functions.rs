@@ -1,4 +1,4 @@
-//! The list of LLVM's functions that the feature `llvm22-1-loaded` defines, compared with `llvm-sys`.
+//! Compares the LLVM functions that the feature `llvm22-1-loaded` defines with those of `llvm-sys`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,21 +10,20 @@ use crate::run::Failure;
 const LIST: &str = "src/backend/llvm/loaded/functions.s";
 const STUBS: &str = "src/backend/llvm/loaded/stubs.rs";
 
-/// The crate whose declarations they are, as its folder begins.
+/// The prefix of the directory of the crate that declares them.
 const CRATE: &str = "llvm-sys-221.";
 
-/// Functions that are declared, and that LLVM 22.1 doesn't have: those that were removed, and that of a library of its
-/// own.
+/// Declared functions that LLVM 22.1 doesn't have: removed ones, and one of a separate library.
 const ABSENT: [&str; 4] = ["LLVMConstMul", "LLVMConstNSWMul", "LLVMConstNUWMul", "LLVMRemarkVersion"];
 
-/// Compares the list with the declarations. That LLVM has all of them, it shows itself when it is loaded.
+/// Compares the list with the declarations. Loading checks that LLVM has all of them.
 pub fn check() -> Result<(), Failure> {
     let read = |path: &Path| fs::read_to_string(path).map_err(|e| failure(format!("{}: {e}", path.display())));
     let mut declared = BTreeSet::new();
     for file in sources(&folder()?.join("src")).map_err(|e| failure(format!("the sources of llvm-sys: {e}")))? {
         let text = read(&file)?;
         let names = text.split("pub fn ").skip(1).filter_map(|rest| rest.split(|c: char| !is_of_name(c)).next());
-        // other libraries' functions begin otherwise
+        // other libraries' functions have other prefixes
         let names = names.filter(|name| name.starts_with("LLVM") && !ABSENT.contains(name));
         declared.extend(names.map(str::to_owned));
     }
@@ -33,7 +32,7 @@ pub fn check() -> Result<(), Failure> {
     if listed.len() != text.lines().count() || !listed.is_sorted() {
         return Err(failure(format!("{LIST}: expected a line `llvm_function NAME` for each function, sorted")));
     }
-    // those in C have lines of their own, with the functions that take their place
+    // functions in C are listed on other lines, with their replacements
     let in_c = stubs
         .split("\"llvm_function ")
         .skip(1)
@@ -47,7 +46,7 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// The folder of the crate, where cargo has put it.
+/// The directory in which cargo stores the crate.
 fn folder() -> Result<PathBuf, Failure> {
     let metadata = cargo(&["metadata", "--format-version", "1", "--locked", "--features", "llvm22-1-loaded"]).read()?;
     let manifest = metadata.split('"').find(|text| text.contains(CRATE) && text.ends_with("Cargo.toml"));

@@ -1,4 +1,4 @@
-//! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
+//! Project tasks: `cargo xtask test` runs everything that CI runs; `soak` and `bench` take longer.
 
 mod byte_order;
 mod callgrind;
@@ -41,38 +41,38 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Every check, in order; stops at the first that fails.
+    /// Runs every check, in order; stops at the first that fails.
     Test {
-        /// Only this step; may be given more than once.
+        /// Runs only this step; you can repeat the option.
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
-        /// Lists the steps and runs none.
+        /// Lists the steps without running them.
         #[arg(long)]
         list: bool,
-        /// Writes what the step compares with anew, and prints what changed. For the step `objects`.
+        /// Rewrites the files that the step compares with, and prints the changes. For the step `objects`.
         #[arg(long, requires = "only")]
         bless: bool,
     },
-    /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, longer runs under valgrind, a module of 2
-    /// GiB.
+    /// Runs the long soaks: 100,000 compilations on one engine, two threads, LLVM, longer runs under valgrind, a module
+    /// of 2 GiB.
     Soak {
-        /// Only this step; may be given more than once.
+        /// Runs only this step; you can repeat the option.
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },
-    /// Tests of launches on the machine's GPUs, by its own driver.
+    /// Runs the tests of launches on the machine's GPUs, with its own driver.
     Gpu,
-    /// A fuzz target, after its committed inputs.
+    /// Runs a fuzz target, after its committed inputs.
     Fuzz {
         /// The target's name, as in `fuzz/fuzz_targets`.
         target: String,
-        /// How long it makes up inputs.
+        /// The number of minutes of generated inputs.
         #[arg(long, default_value_t = 1)]
         minutes: u64,
     },
-    /// Benchmarks, with their tables.
+    /// Runs benchmarks, and prints their tables.
     Bench {
-        /// Only this step; may be given more than once.
+        /// Runs only this step; you can repeat the option.
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },

@@ -1,4 +1,5 @@
-// Checks a page of `explain --emit html`, in which `problems` is known. xtask's page.rs puts this behind the page's own script.
+// Checks a page of `explain --emit html`, where `problems` is defined. xtask's page.rs inserts this after the page's
+// own script.
 "use strict";
 addEventListener("load", () => {
   const expect = (holds, what) => holds || problems.push(what);
@@ -18,13 +19,13 @@ addEventListener("load", () => {
       expect(all("[tabindex='0']", column).length === 1, `tab stops of ${column.dataset.stage}`);
     }
 
-    // texts are texts
+    // text isn't parsed as HTML
     const text = 'mode: str = "a<b & \\"c\\" </ol>"';
     expect(header.textContent.includes(text), `no ${text}`);
     const known = ["SECTION", "H2", "OL", "LI"];
     for (const element of all("main *")) expect(known.includes(element.tagName), `an element ${element.tagName}`);
 
-    // a line of the IR has counterparts in the backend's IR and in the machine code, of its colour
+    // a line of the IR has counterparts with its colour in the backend's IR and in the machine code
     const call = find(ir, "call @saxpy_kernel");
     const [inBackend, inAsm] = [backend, asm].map((column) => counterparts(call, column));
     expect(inBackend.some((line) => line.textContent.includes("call")), "the call in the backend's IR");
@@ -34,7 +35,7 @@ addEventListener("load", () => {
     for (const line of [...inBackend, ...inAsm]) expect(colour(line) === colour(call), "another colour");
     expect(colour(call) !== colour(other) && colour(call) !== colour(ir), "no colour of its own");
 
-    // the mouse over a line shows them, a click keeps them
+    // hovering over a line shows them, and a click keeps them
     const together = [call, ...inBackend, ...inAsm];
     const marked = (name) => all(`.${name}`);
     const params = counterparts(call, header);
@@ -65,12 +66,12 @@ addEventListener("load", () => {
     key(document.activeElement, "Enter");
     expect(marked("kept").includes(call), "Enter keeps no counterparts");
 
-    // a parameter belongs to the loads of its argument
+    // a parameter has the loads of its argument as counterparts
     const factor = find(header, "a: float32");
     const loads = counterparts(factor, ir).map((line) => line.textContent).filter((code) => code.includes("load."));
     expect(loads.some((code) => code.endsWith("v1+8")) && !loads.some((code) => code.endsWith("v1+24")), `${loads}`);
 
-    // columns side by side, or in a narrow window one below the other
+    // columns are side by side, or in a narrow window stacked
     const boxes = columns.map((column) => column.getBoundingClientRect());
     const stacked = boxes.every((box, i) => i === 0 || box.top >= boxes[i - 1].bottom - 1);
     const beside = boxes.every((box, i) => i === 0 || (box.left >= boxes[i - 1].right - 1 && box.top === boxes[0].top));
@@ -80,7 +81,7 @@ addEventListener("load", () => {
       expect(column.scrollHeight <= column.clientHeight || getComputedStyle(column).overflowY === "auto", "no scrolling");
     }
 
-    // readable in either scheme: the contrast of the text with every background that a line has
+    // the contrast of the text with every line background is sufficient in either colour scheme
     const parts = (text) => text.match(/[\d.]+/g).map(Number);
     const luminance = (rgb) => {
       const linear = rgb.map((part) => part / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));

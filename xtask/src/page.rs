@@ -7,16 +7,16 @@ use crate::command::{Tests, cmd, root};
 use crate::run::Failure;
 use crate::with_llvm;
 
-/// Notes what goes wrong from the beginning of the page on.
+/// Records errors from the start of the page on.
 const WATCH: &str = "<script>
 const problems = [];
 addEventListener(\"error\", (event) => problems.push(`error: ${event.message}`));
 addEventListener(\"securitypolicyviolation\", (event) => problems.push(`policy: ${event.violatedDirective}`));
 for (const level of [\"error\", \"warn\"]) console[level] = (...words) => problems.push(`console: ${words}`);
 </script>";
-/// Looks at the page once it is there, and writes what is wrong into it.
+/// Checks the loaded page, and writes the problems into it.
 const CHECK: &str = include_str!("page.js");
-/// The page has this text where nothing is wrong.
+/// The text of a page without problems.
 const GOOD: &str = "<pre id=\"problems\">none</pre>";
 
 const SIGNATURE: &str =
@@ -35,7 +35,7 @@ const WINDOWS: &[Window] = &[
     Window { backend: "llvm", width: 600, scheme: "light" },
 ];
 
-/// Opens the pages in Chromium, without a window.
+/// Opens the pages in headless Chromium.
 pub fn check() -> Result<Tests, Failure> {
     let folder = root().join("target/page");
     let failure = |what: String| Failure { what, tests: Tests::default() };
@@ -43,7 +43,7 @@ pub fn check() -> Result<Tests, Failure> {
     for window in WINDOWS {
         let page = page(&folder, window.backend)?;
         let profile = folder.join("profile");
-        // one of an earlier run may be another version's
+        // the profile of an earlier run may be of another version
         let _ = fs::remove_dir_all(&profile);
         let dark = if window.scheme == "dark" { 0 } else { 1 };
         let size = format!("--window-size={},900", window.width);
@@ -76,7 +76,7 @@ pub fn check() -> Result<Tests, Failure> {
     Ok(Tests { passed: WINDOWS.len() as u64, ..Tests::default() })
 }
 
-/// Writes a function's page, with the scripts of the check.
+/// Writes a function's page with the scripts of the check.
 fn page(folder: &Path, backend: &str) -> Result<std::path::PathBuf, Failure> {
     let failure = |what: String| Failure { what, tests: Tests::default() };
     let path = folder.join(format!("{backend}.html"));

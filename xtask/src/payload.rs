@@ -12,10 +12,10 @@ use crate::run::Failure;
 const SIZE: usize = 2 << 30;
 /// The maximum resident memory of packing, in KiB.
 const MAX_PEAK_KIB: u64 = 64 << 10;
-/// How often each time is taken.
+/// The number of measurements of each time.
 const ROUNDS: usize = 5;
 
-/// Packs, links and loads it. Times are printed, and assert nothing.
+/// Packs, links and loads it. Prints the times, and asserts nothing about them.
 pub fn payload() -> Result<Tests, Failure> {
     let folder = root().join("target/payload");
     let result = fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())));
@@ -36,10 +36,10 @@ fn in_folder(folder: &Path) -> Result<Tests, Failure> {
     let import = format!("payload={payload}");
     let (mut copies, mut packs, mut peak_kib) = (Vec::new(), Vec::new(), 0);
     for round in 0..2 * ROUNDS {
-        // neither pays for writes that the other has left pending
+        // neither pays for writes that the other one has left pending
         settle(&copy)?;
         settle(&object)?;
-        // cp, pack, pack, cp, ...: none is always the second
+        // cp, pack, pack, cp, ...: neither is always the second
         if matches!(round % 4, 0 | 3) {
             copies.push(cmd("cp", &[&payload, &copy]).measure()?.time);
             continue;
@@ -71,7 +71,7 @@ fn failure(what: String) -> Failure {
     Failure { what, tests: Tests::default() }
 }
 
-/// Bytes of which no two megabytes are alike.
+/// Writes bytes without two equal megabytes.
 fn write_payload(path: &str) -> io::Result<()> {
     let mut file = File::create(path)?;
     let mut state = 1u64;
@@ -89,7 +89,7 @@ fn write_payload(path: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Removes an output, and waits until the disk has all else.
+/// Removes an output, and waits until all else is on the disk.
 fn settle(output: &str) -> Result<(), Failure> {
     match fs::remove_file(output) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failure(format!("{output}: {e}"))),
@@ -98,7 +98,7 @@ fn settle(output: &str) -> Result<(), Failure> {
     cmd("sync", &[]).read().map(drop)
 }
 
-/// The minimum, since a busy disk only ever adds to a time, by several times itself.
+/// The minimum, since a busy disk only ever adds to a time, sometimes by a multiple.
 fn least(times: &[Duration]) -> Duration {
     times.iter().copied().min().unwrap_or_default()
 }

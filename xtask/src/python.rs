@@ -1,4 +1,4 @@
-//! The package for Python: built as a wheel, unpacked, and tested as its users have it.
+//! The Python package: builds the wheel, unpacks it, and tests it as users install it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::tools::{
     CFFI, JAX, LLVMLITE, MATURIN, NUMPY, PYTEST, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package,
 };
 
-/// The packages that all tests import, beside ours.
+/// The packages that all tests import, in addition to ours.
 const PACKAGES: [&Tool; 4] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &PYTEST];
 
-/// The tests of functions in frameworks, each of which has a process of its own.
+/// The tests of functions in frameworks. Each has its own process.
 const FRAMEWORKS: [&str; 2] = ["test_torch.py", "test_jax.py"];
 
-/// Runs the package's tests, without frameworks: `import tvm_ffi` imports PyTorch where it is.
+/// Runs the package's tests without frameworks: `import tvm_ffi` imports PyTorch if it is installed.
 pub fn python() -> Result<Tests, Failure> {
     crate::llvm_functions::check()?;
     let ignored = FRAMEWORKS.map(|file| format!("--ignore=python/tests/{file}"));
@@ -39,7 +39,7 @@ pub fn frameworks() -> Result<Tests, Failure> {
     ])
 }
 
-/// The folder of the package: its wheel of a debug build, unpacked once in a run.
+/// The directory of the package: the wheel of a debug build, unpacked once per run.
 fn site() -> Result<PathBuf, Failure> {
     static SITE: OnceLock<PathBuf> = OnceLock::new();
     if let Some(site) = SITE.get() {
@@ -47,14 +47,14 @@ fn site() -> Result<PathBuf, Failure> {
     }
     let folder = root().join("target/python");
     let (wheels, site) = (folder.join("wheels"), folder.join("site"));
-    // a wheel of another version, or a module that was removed, is none of this build's
+    // remove a wheel of another version, and modules that no longer exist
     let _ = fs::remove_dir_all(&folder);
     let maturin = python_package(&MATURIN).join("bin/maturin");
     let build = ["build", "--profile", "dev", "--out", &text(&wheels)].map(str::to_owned);
     cmd(&text(&maturin), &build.each_ref().map(String::as_str))
         .within("python")
         .runs_cargo()
-        // the wheel is built as on a machine without LLVM
+        // build the wheel as on a machine without LLVM
         .env("LLVM_SYS_221_PREFIX", "/nonexistent")
         .env("PYTHONPATH", &text(&python_package(&CFFI)))
         .run()?;
@@ -65,14 +65,14 @@ fn site() -> Result<PathBuf, Failure> {
     Ok(SITE.get_or_init(|| site).clone())
 }
 
-/// The tests of a file or folder, with the package that is in `site`, and with `more` packages.
+/// The tests of a file or directory, with the package in `site` and the packages in `more`.
 fn pytest(site: &Path, more: &[&Tool], tests: &str) -> Cmd {
     let packages = PACKAGES.iter().chain(more).map(|tool| text(&python_package(tool)));
     let path: Vec<String> = std::iter::once(text(site)).chain(packages).collect();
     without_stacks(cmd("python3", &["-m", "pytest", "-q", "-p", "no:cacheprovider", tests]))
         .env("PYTHONPATH", &path.join(":"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // else in the home of the user
+        // otherwise it is in the user's home
         .env("TRITON_CACHE_DIR", &text(&root().join("target/python/triton")))
 }
 

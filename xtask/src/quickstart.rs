@@ -3,10 +3,10 @@
 use crate::command::{Cmd, Output, Tests, root};
 use crate::run::Failure;
 
-/// The arguments of `cargo` that run it.
+/// The `cargo` arguments that run it.
 pub const RUN: &[&str] = &["run", "--example", "quickstart"];
 
-/// Runs it, on whatever system: it has to print the lines that the README shows.
+/// Runs it on any system. It must print the lines in the README.
 pub fn check(run: Cmd) -> Result<Tests, Failure> {
     let Output { stdout, tests } = run.run()?;
     let failure = |what: String| Failure { what, tests };

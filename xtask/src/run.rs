@@ -1,4 +1,4 @@
-//! Runs a table of steps: headers, times, the first failure, the summary.
+//! Runs a table of steps, and prints headers, times, the first failure, and the summary.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use crate::command::{Tests, in_ci};
 use crate::tools::{self, Tool};
 
-/// One row of a task's table.
+/// One step of a task.
 pub struct Step {
     /// The step's name for `--only`.
     pub name: &'static str,
-    /// What it checks.
+    /// A description of the checks.
     pub about: &'static str,
-    /// What has to be installed; without it the step is skipped, or fails in CI.
+    /// The tools that the step needs. Without them it is skipped, or fails in CI.
     pub needs: &'static [Tool],
     /// The step itself. It returns the tests that it counted, or the failure.
     pub run: fn() -> Result<Tests, Failure>,
 }
 
-/// Why a step failed.
+/// A failed step.
 pub struct Failure {
     /// The command or check that failed.
     pub what: String,
-    /// Tests that were counted until then.
+    /// The tests counted before the failure.
     pub tests: Tests,
 }
 
@@ -40,8 +40,8 @@ pub fn list(steps: &[Step]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the steps that `only` names, or all. The last line counts tests: `N passed, N failed`, then ignored tests and
-/// skipped steps, if any, as `, N skipped`.
+/// Runs the steps in `only`, or all. The last line counts tests: `N passed, N failed`, then `, N skipped` for ignored
+/// tests and skipped steps, if any.
 pub fn run(task: &str, steps: &[Step], only: &[String]) -> ExitCode {
     for name in only {
         if !steps.iter().any(|step| step.name == name) {
@@ -95,7 +95,7 @@ pub fn run(task: &str, steps: &[Step], only: &[String]) -> ExitCode {
 fn execute(step: &Step) -> Outcome {
     for tool in step.needs {
         if let Err(reason) = tools::ensure(tool) {
-            // in CI nothing is left out
+            // CI skips nothing
             return match in_ci() {
                 true => Outcome::Failed(Failure { what: reason, tests: Tests::default() }),
                 false => Outcome::Skipped(reason),

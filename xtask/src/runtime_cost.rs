@@ -8,15 +8,14 @@ use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder, without_stacks
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
 
-/// How often each library's process runs. Other programs also use the machine, so the quickest batch of all rounds
-/// counts.
+/// The number of processes per library. Other programs also use the machine, so the fastest batch of all rounds counts.
 const ROUNDS: usize = 15;
 /// Batches of each operation in one process.
 const BATCHES: &str = "20";
-/// Libraries that are loaded for the first time in one process.
+/// The number of libraries that are loaded for the first time in one process.
 const COPIES: usize = 30;
 
-/// The table of all operations. Nothing is asserted of times.
+/// The table of all operations. Asserts nothing about times.
 pub fn table() -> Result<Tests, Failure> {
     let programs = Programs::build()?;
     let (mut upstream, mut ours, mut rust) = (Times::default(), Times::default(), Times::default());
@@ -50,7 +49,7 @@ pub fn table() -> Result<Tests, Failure> {
     Ok(Tests::default())
 }
 
-/// Each operation a few times, on both libraries: that they run, and that none of them fails.
+/// Runs each operation a few times on both libraries, and checks that none fails.
 pub fn smoke() -> Result<Tests, Failure> {
     let programs = Programs::build()?;
     let mut times = [Times::default(), Times::default()];
@@ -64,7 +63,7 @@ pub fn smoke() -> Result<Tests, Failure> {
     Ok(Tests { passed: times[0].order.len() as u64, ..Tests::default() })
 }
 
-/// What is built and run.
+/// The programs and libraries of the benchmark.
 struct Programs {
     folder: PathBuf,
     upstream: PathBuf,
@@ -102,7 +101,7 @@ impl Programs {
     }
 
     /// The driver with one library, in a separate process. Errors are measured without stacks, which both runtimes omit
-    /// where they may.
+    /// if they may.
     fn driver(&self, library: &Path, batches: &str) -> Cmd {
         let folder = text(&self.folder);
         let words = [&text(library), &folder, &COPIES.to_string(), batches];
@@ -110,7 +109,7 @@ impl Programs {
     }
 }
 
-/// The least times of operations, in the order of the first run.
+/// The minimum times of operations, in the order of the first run.
 #[derive(Default)]
 struct Times {
     order: Vec<String>,
@@ -118,7 +117,7 @@ struct Times {
 }
 
 impl Times {
-    /// Adds lines of a name, a tab, and nanoseconds.
+    /// Adds lines with a name, a tab, and nanoseconds.
     fn add(&mut self, lines: &str) -> Result<(), Failure> {
         for line in lines.lines() {
             let parsed = line.split_once('\t').and_then(|(name, time)| Some((name, time.parse::<f64>().ok()?)));

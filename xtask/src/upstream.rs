@@ -1,4 +1,4 @@
-//! Comparison with upstream's package, the one of PyPI.
+//! Comparison with upstream's PyPI package.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const PROGRAM: &str = "tests/upstream/converters.cc";
 const TABLE: &str = "fixtures/upstream/converters.table";
 const BLESS: &str = "TVM_FFI_CODEGEN_BLESS";
 
-/// Runs upstream's converters, and compares what they do with the committed table.
+/// Runs upstream's converters, and compares their results with the committed table.
 pub fn converters() -> Result<Tests, Failure> {
     let package = python_package(&UPSTREAM).join("tvm_ffi");
     let (include, lib) = (package.join("include"), package.join("lib"));

@@ -10,7 +10,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Puts the command's process and its children into a separate process group, so the watchdog can stop all of them.
-/// Their stdin is empty: a process of a background group that reads from the terminal would wait for ever.
+/// Their stdin is empty, because a background process that reads from the terminal would wait forever.
 pub fn prepare(command: &mut Command) {
     command.stdin(Stdio::null());
     #[cfg(unix)]
@@ -26,7 +26,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches a command that [`prepare`] has seen.
+    /// Watches a command that went through [`prepare`].
     pub fn start(child: &Child) -> Self {
         let process = child.id();
         let (ended, until) = mpsc::channel();
@@ -41,7 +41,7 @@ impl Watchdog {
         Self { ended, thread }
     }
 
-    /// After the command has ended: an error if it was stopped.
+    /// Call this after the command has ended. Returns an error if the watchdog stopped it.
     pub fn ended(self) -> Result<(), String> {
         drop(self.ended);
         match self.thread.join() {

@@ -1,4 +1,4 @@
-//! Wine: programs for Windows, run on this machine.
+//! Wine: runs programs for Windows on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::command::{Cmd, cargo, cmd, root, target_folder};
 use crate::run::Failure;
 
-/// The target of Rust and of the command line.
+/// The target, for Rust and for the command line.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
 /// The C and C++ compilers for it, which are also the linkers.
 pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
 pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
-/// Programs that Debian installs outside `PATH`: the one that runs programs, and the server that they share.
+/// Programs that Debian installs outside `PATH`: the one that runs programs, and their common server.
 const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 
@@ -48,19 +48,19 @@ impl Wine {
         self.prefix.join("drive_c")
     }
 
-    /// A program for Windows, by its path or by its name in Windows' own folder.
+    /// A program for Windows, given its path, or its name in Windows' own directory.
     pub fn run(&self, program: &Path, args: &[&str]) -> Cmd {
         self.within(cmd(WINE, &[&[&*program.to_string_lossy()], args].concat()))
     }
 
-    /// `cargo` for Windows, which runs what it builds under Wine.
+    /// `cargo` for Windows. It runs the built programs under Wine.
     pub fn cargo(&self, args: &[&str]) -> Cmd {
         let variable = |what: &str| format!("CARGO_TARGET_{}_{what}", TRIPLE.replace('-', "_").to_uppercase());
         let command = cargo(&[args, &["--target", TRIPLE]].concat());
         self.within(command).env(&variable("LINKER"), GCC).env(&variable("RUNNER"), WINE)
     }
 
-    /// Sets what Wine reads for a command that starts it.
+    /// Sets Wine's environment for a command that starts it.
     fn within(&self, command: Cmd) -> Cmd {
         command
             .env("WINEPREFIX", &self.prefix.to_string_lossy())
@@ -72,12 +72,12 @@ impl Wine {
     }
 }
 
-/// Where cargo puts programs and libraries for Windows.
+/// The directory of cargo's outputs for Windows.
 pub fn windows_folder() -> PathBuf {
     target_folder().join(TRIPLE).join("debug")
 }
 
-/// A path of this machine as a program under Wine takes it.
+/// A path of this machine in the form that a program under Wine takes.
 pub fn windows_path(path: &Path) -> String {
     format!("Z:{}", path.to_string_lossy().replace('/', "\\"))
 }

@@ -1,4 +1,4 @@
-//! The build with LLVM: the same packages and features in each step, so that one build serves all.
+//! The build with LLVM. Each step uses the same packages and features, so one build serves all.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ pub const SELECTION: [&str; 6] = ["-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codege
 
 /// The test of the step `objects`, which needs this build for LLVM's rows.
 pub const OBJECTS: &str = "objects::are_as_in_the_table";
-/// The test of `fixtures/listings`, which LLVM's listings need this build for.
+/// The test of `fixtures/listings`, which needs this build for LLVM's listings.
 pub const LISTINGS: &str = "listings::are_as_in_their_files";
 
 /// The command line.
 pub fn command_line(args: &[&str]) -> Result<Cmd, Failure> {
-    // With the examples, which have the features of the tests.
+    // With the examples, which need the same features as the tests.
     cargo(&[&["build", "--quiet"], &SELECTION[..], &["--bins", "--examples"]].concat()).run()?;
     let program = Path::new("debug").join(format!("tvm-ffi-codegen{}", std::env::consts::EXE_SUFFIX));
     Ok(cmd(&target_folder().join(program).to_string_lossy(), args))

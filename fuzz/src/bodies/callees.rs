@@ -7,7 +7,7 @@ use tvm_ffi_codegen::runtime::abi::TypeIndex;
 use tvm_ffi_codegen::runtime::registry::set_global;
 use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Error, Function, ObjectRef, Tensor};
 
-/// The most calls that are recorded.
+/// Maximum number of recorded calls.
 const MOST_CALLS: usize = 5_000;
 
 thread_local! {
@@ -59,7 +59,7 @@ fn functions() -> Vec<(&'static str, Function)> {
         }),
         packed("fuzz.echo", |args| args[0].to_owned()),
         packed("fuzz.pair", |args| match args[0].cast::<i64>()? {
-            // what the caller then refuses
+            // the caller then refuses it
             value if value % 7 == 3 => Ok(Any::none()),
             value => {
                 let array = [Any::from(value), Any::from("the second, on the heap")].into_iter().collect::<Array>();
@@ -101,7 +101,7 @@ fn show(value: &AnyView<'_>) -> String {
     }
     match value.type_index() {
         TypeIndex::DL_TENSOR_PTR => "a DLTensor".to_owned(),
-        // what a body moves, which the callee leaves where it is
+        // an argument that a body moves; this callee leaves it in place
         TypeIndex::OBJECT_RVALUE_REF => {
             value.cast::<Any>().map_or_else(|_| "a moved object".to_owned(), |moved| show(&moved.as_view()))
         }

@@ -1,5 +1,5 @@
 //! Bodies: decodes a program from the input's bytes, lowers it, interprets it, and compiles it with Cranelift. All
-//! executors must give the same result and the same calls, and leave no object behind.
+//! executors must give the same result and the same calls, and leak no object.
 
 mod callees;
 mod program;
@@ -16,7 +16,7 @@ use tvm_ffi_codegen::{Engine, Kernel, OptLevel, Signature};
 
 /// The signature of every program's function.
 const SIGNATURE: &str = "f(n: int64, x: Any) -> int64";
-/// What `n` is.
+/// The values of `n`.
 const NUMBERS: [i64; 4] = [0, 1, -4, i64::MIN];
 /// The maximum number of instructions that the interpreter runs for one call. A program that loops for longer is
 /// abandoned.
@@ -28,7 +28,7 @@ thread_local! {
         [OptLevel::None, OptLevel::Speed].map(|level| Engine::builder().opt_level(level).build().expect("an engine"));
 }
 
-/// What a call has done.
+/// The outcome of a call.
 #[derive(PartialEq, Eq, Debug)]
 struct Outcome {
     result: String,
@@ -38,7 +38,7 @@ struct Outcome {
 /// Runs the program of an input.
 ///
 /// # Panics
-/// Executors disagree, an object is left behind, or a program that keeps the rules is refused.
+/// Executors disagree, an object leaks, or a program that keeps the rules is refused.
 pub fn run(input: &[u8]) {
     callees::register();
     let signature: Signature = SIGNATURE.parse().expect("the signature");
@@ -52,7 +52,7 @@ pub fn run(input: &[u8]) {
             return;
         }
     };
-    // what the interpreter calls when it is done
+    // the interpreter calls them at the end
     let destructors = std::mem::take(&mut module.destructors);
     destructors.iter().for_each(|&function| module.functions[function].linkage = Linkage::Export);
     let destructors: Vec<String> =
@@ -70,7 +70,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Runs a call that leaves no object behind, if it comes to an end.
+/// Runs a call that leaks no object, if it finishes.
 fn counted(run: impl FnOnce() -> Option<Outcome>) -> Option<Outcome> {
     callees::forget();
     let before = live_objects_of_thread();
@@ -79,7 +79,7 @@ fn counted(run: impl FnOnce() -> Option<Outcome>) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// The value of `x` beside a value of `n`.
+/// The value of `x` for a value of `n`.
 fn beside(n: i64) -> Any {
     match n {
         0 => Any::from("a text of many bytes"),
@@ -88,7 +88,7 @@ fn beside(n: i64) -> Any {
     }
 }
 
-/// The outcome on the interpreter, `None` where it runs out of fuel.
+/// The outcome on the interpreter; `None` if it runs out of fuel.
 fn interpret(module: &VerifiedModule, symbol: &str, destructors: &[String], n: i64) -> Option<Outcome> {
     let x = beside(n);
     let host = NativeHost::new(ENGINES.with(|engines| engines[0].jit().clone()));
@@ -103,10 +103,10 @@ fn interpret(module: &VerifiedModule, symbol: &str, destructors: &[String], n: i
         return None;
     }
     for destructor in destructors {
-        // SAFETY: a destructor takes no arguments, and releases what the module's variables hold.
+        // SAFETY: a destructor takes no arguments, and releases the values of the module's variables.
         unsafe { interpreter.run(destructor, &[]) }.expect("a destructor");
     }
-    // SAFETY: the callee has written a value that is owned from now on, or left None.
+    // SAFETY: the callee has written an owned value, or left None.
     let result = unsafe { Any::from_raw(result) };
     let result = match code {
         Ok(Some(Datum::I32(0))) => format!("{result:?}"),

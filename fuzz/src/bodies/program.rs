@@ -1,4 +1,4 @@
-//! Programs decoded from bytes: each byte chooses a statement, or a value that one uses.
+//! Programs decoded from bytes: each byte chooses a statement or a value.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,20 +7,20 @@ use tvm_ffi_codegen::lower::{CallResult, Callee, Caught, Expr, Owned, TensorRef,
 use tvm_ffi_codegen::runtime::DLDevice;
 use tvm_ffi_codegen::{Body, CallArg, DLDataType, ParamType, ScalarType, Signature};
 
-/// Statements of a program, at most.
+/// Maximum number of statements in a program.
 const STATEMENTS: u32 = 60;
 /// The maximum nesting of loops, conditionals and handlers.
 const DEPTH: u32 = 4;
 
-/// Writes a body that the bytes spell, of the signature `f(n: int64, x: Any) -> int64`. Where `keeps_rules` holds, it
-/// has no error; else it also uses values after their end.
+/// Writes a body of the signature `f(n: int64, x: Any) -> int64`, decoded from the bytes. If `keeps_rules` is set, the
+/// body has no errors. Otherwise it also uses values after their end.
 pub fn write(b: &Body<'_>, bytes: &[u8], keeps_rules: bool) {
     let writer = Writer::new(b, bytes, keeps_rules, b.arg("n"), 1);
     writer.statements(DEPTH);
     b.ret(writer.number(2));
 }
 
-/// Writes the body of a closure of the signature `g(x: Any) -> Any`, which has captured an integer.
+/// Writes the body of a closure of the signature `g(x: Any) -> Any`, with a captured integer.
 fn write_closure(b: &Body<'_>, bytes: &[u8], keeps_rules: bool) {
     let writer = Writer::new(b, bytes, keeps_rules, b.captured(0).value(), 0);
     writer.statements(1);
@@ -42,11 +42,11 @@ enum Value<'b> {
     Closure(Owned<'b>),
     Variable(Variable<'b>),
     Tensor(TensorRef<'b>),
-    /// Of another value, which has the number: not to be moved.
+    /// A view of another value, with that value's number: it can't be moved.
     View(TensorRef<'b>, usize),
 }
 
-/// A value with the number of loops around the place where it was made.
+/// A value, and the number of loops around its definition.
 #[derive(Clone, Copy)]
 struct Known<'b> {
     value: Value<'b>,
@@ -80,7 +80,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         }
     }
 
-    /// A number below another, from the input; 0 at its end.
+    /// A number below `count`, from the input; 0 at the input's end.
     fn below(&self, count: usize) -> usize {
         let byte: u8 = self.input.borrow_mut().arbitrary().unwrap_or(0);
         usize::from(byte) % count
@@ -130,7 +130,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         self.values.borrow_mut().push(Known { value, loops: self.loops.get(), moved: false });
     }
 
-    /// Writes a block: what it makes is forgotten with it, where the rules are kept.
+    /// Writes a block. If the rules are kept, the values made in it are forgotten at its end.
     fn inside<R>(&self, write: impl FnOnce() -> R) -> R {
         let (numbers, values) = (self.numbers.borrow().len(), self.values.borrow().len());
         let result = write();
@@ -160,7 +160,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         (fine || !self.keeps_rules).then_some((index, values[index].value))
     }
 
-    /// A value that may be moved, which it is.
+    /// Moves a value that may be moved.
     fn moved(&self) -> Option<CallArg<'b>> {
         let (index, value) = self.value()?;
         let Known { loops, .. } = self.values.borrow()[index];
@@ -246,7 +246,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         let global = |name: &str, number: Expr<'b>, of: &str| b.call_global(name, [number]).returns(ty(of));
         match choice {
             0 | 1 => {
-                // what is moved is chosen first: no other argument may be it, or a part of it
+                // choose the moved value first: no other argument may be that value or a part of it
                 let moved = if choice == 1 { self.moved() } else { None };
                 let mut args = vec![self.argument(), self.argument()];
                 args.extend(moved);
@@ -396,7 +396,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             22 => {
                 let Some((owner, tensor)) = self.tensor() else { return };
                 let view = match self.below(3) {
-                    // where there are fewer, an error
+                    // with fewer dimensions, an error
                     0 => tensor.slice(0, self.below(2), 1),
                     1 => tensor.slice(0, 0, self.number(1)),
                     _ => tensor.transpose([0]),

@@ -172,7 +172,7 @@ fn field_options(attributes: &[Attribute]) -> Result<FieldOptions> {
     Ok(options)
 }
 
-/// Whether the struct is `repr(C)`, so its fields are in declaration order. Refuses `repr(packed)`, since that may
+/// True if the struct is `repr(C)`, so its fields are in declaration order. Refuses `repr(packed)`, since that may
 /// misalign fields.
 fn is_repr_c(attributes: &[Attribute]) -> Result<bool> {
     let mut is_c = false;

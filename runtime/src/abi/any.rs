@@ -37,7 +37,7 @@ impl TVMFFIByteArray {
     /// The empty array: NULL and zero.
     pub const EMPTY: Self = Self { data: std::ptr::null(), size: 0 };
 
-    /// Points at `bytes`; the caller keeps them alive for as long as the result is read.
+    /// Points at `bytes`. The caller keeps them alive while the result is read.
     #[inline]
     pub const fn from_slice(bytes: &[u8]) -> Self {
         Self { data: bytes.as_ptr().cast(), size: bytes.len() }
@@ -57,7 +57,7 @@ impl TVMFFIByteArray {
     }
 }
 
-/// The 8-byte payload of [`TVMFFIAny`]; which field is live follows from `type_index`.
+/// The 8-byte payload of [`TVMFFIAny`]. The `type_index` decides which field is live.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub union TVMFFIAnyValue {
@@ -82,7 +82,7 @@ pub union TVMFFIAnyValue {
 }
 
 impl fmt::Debug for TVMFFIAnyValue {
-    /// Shows no field: which one is live, only the value's type index says.
+    /// Prints no field, because only the value's type index says which one is live.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TVMFFIAnyValue").finish_non_exhaustive()
     }
@@ -94,7 +94,7 @@ impl fmt::Debug for TVMFFIAnyValue {
 pub struct TVMFFIAny {
     /// The type of the value; see [`TypeIndex`].
     pub type_index: i32,
-    /// Zero, or the length in bytes (0..=7) of a small string: C also names it `small_str_len`.
+    /// Zero, or the length in bytes (0..=7) of a small string. C also names it `small_str_len`.
     pub zero_padding: u32,
     /// The payload.
     pub v: TVMFFIAnyValue,
@@ -119,16 +119,16 @@ impl TVMFFIAny {
         Self { type_index: type_index.0, zero_padding: 0, v: TVMFFIAnyValue { v_ptr: ptr } }
     }
 
-    /// Reads a value that may have been written a moment ago.
+    /// Reads a value that may have been written just before.
     ///
-    /// It was then written in parts. A processor can read a part while it is on its way to the cache, and has to wait
-    /// for the cache where it reads several at once, which is how sixteen bytes are moved: some ten nanoseconds.
+    /// Such a value was written in parts. A processor can forward one pending store to a read of the same part. A wider
+    /// read, such as the usual 16-byte copy, waits until the parts are in the cache: about ten nanoseconds.
     ///
     /// # Safety
     /// `place` must be readable, and hold a value.
     #[inline]
     pub(crate) unsafe fn read_parts(place: *const Self) -> Self {
-        // SAFETY: promised by the caller. The reads are volatile so that no compiler makes one of them.
+        // SAFETY: promised by the caller. The reads are volatile to keep the compiler from merging them into one.
         unsafe {
             Self {
                 type_index: (&raw const (*place).type_index).read_volatile(),
@@ -141,16 +141,15 @@ impl TVMFFIAny {
     /// The payload's eight bytes as a number.
     #[inline]
     pub const fn bits(&self) -> u64 {
-        // SAFETY: every constructor in this crate, and the header's invariant, initialises all
-        // eight payload bytes, and every bit pattern is a valid u64.
+        // SAFETY: this crate's constructors and the header's invariant initialise all eight payload bytes. Every bit
+        // pattern is a valid u64.
         unsafe { self.v.v_uint64 }
     }
 
     /// The payload as a pointer.
     #[inline]
     pub const fn ptr(&self) -> *mut c_void {
-        // SAFETY: all eight payload bytes are initialised (see `bits`); any bits are a valid raw
-        // pointer value.
+        // SAFETY: all eight payload bytes are initialised (see `bits`), and any bits are a valid raw pointer value.
         unsafe { self.v.v_ptr }
     }
 }

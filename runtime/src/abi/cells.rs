@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use super::any::{TVMFFIAny, TVMFFIByteArray};
 use super::object::TVMFFIObjectHandle;
 
-/// Cell of a shape object: pointer to the extents, and their number.
+/// Cell of a shape object: a pointer to the extents, and the number of extents.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct TVMFFIShapeCell {
@@ -29,13 +29,13 @@ pub struct TVMFFISeqCell {
     pub size: i64,
     /// Elements allocated.
     pub capacity: i64,
-    /// Frees `data` when it is an allocation of its own; else NULL.
+    /// Frees `data` if it is a separate allocation; otherwise NULL.
     pub data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-/// Mode of `update_backtrace`: replace the text.
+/// Mode of `update_backtrace`: replaces the text.
 pub const kTVMFFIBacktraceUpdateModeReplace: i32 = 0;
-/// Mode of `update_backtrace`: append to the text.
+/// Mode of `update_backtrace`: appends to the text.
 pub const kTVMFFIBacktraceUpdateModeAppend: i32 = 1;
 
 /// Changes an error's backtrace: error handle, text, mode.
@@ -60,7 +60,7 @@ pub struct TVMFFIErrorCell {
     pub extra_context: TVMFFIObjectHandle,
 }
 
-/// Signature of every callable: 0 is success, -1 says that an error is in the thread's slot.
+/// Signature of every callable. 0 is success; -1 means that the thread's slot holds an error.
 ///
 /// The caller sets `result->type_index` to None (or another index below 64) beforehand.
 pub type TVMFFISafeCallType =
@@ -72,7 +72,7 @@ pub type TVMFFISafeCallType =
 pub struct TVMFFIFunctionCell {
     /// The callable; NULL only in a broken object.
     pub safe_call: Option<TVMFFISafeCallType>,
-    /// A C++ call that throws; always NULL in functions made by this crate.
+    /// The function for C++ callers, which throws; always NULL in functions that this crate makes.
     pub cpp_call: *mut c_void,
 }
 
@@ -84,11 +84,11 @@ pub struct TVMFFIOpaqueObjectCell {
     pub handle: *mut c_void,
 }
 
-/// Header right before every object body.
+/// Header directly before every object body.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct TVMFFIObjectAllocHeader {
-    /// Frees the whole allocation, given the object body; may be NULL.
+    /// Frees the whole allocation of an object body; may be NULL.
     pub delete_space: Option<unsafe extern "C" fn(ptr: *mut c_void)>,
 }
 

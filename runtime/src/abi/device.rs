@@ -1,11 +1,10 @@
-//! Devices (`DLDevice`, `DLDeviceType`) and their names.
-//! Names are spelled as upstream's Python `Device` spells them.
-//! Header: `dlpack.h`; the direct-address rule is from `container/tensor.h`.
+//! Devices (`DLDevice`, `DLDeviceType`) and their names. Names are spelled as in upstream's Python `Device`. Header:
+//! `dlpack.h`. The direct-address rule comes from `container/tensor.h`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of device (`DLDeviceType`). Unknown numbers are kept as they are.
+/// A kind of device (`DLDeviceType`). Unknown numbers are kept unchanged.
 #[repr(transparent)]
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DLDeviceType(pub i32);
@@ -74,8 +73,8 @@ device_types! {
 }
 
 impl DLDeviceType {
-    /// Whether a data pointer on this device is an address, so its alignment can be read
-    /// from it (`IsDirectAddressDevice`, container/tensor.h).
+    /// True if data pointers on this device are addresses, whose alignment can be checked (`IsDirectAddressDevice`,
+    /// container/tensor.h).
     #[inline]
     pub const fn is_direct_address(self) -> bool {
         self.0 <= Self::CUDA_HOST.0
@@ -84,7 +83,7 @@ impl DLDeviceType {
             || self.0 == Self::ROCM_HOST.0
     }
 
-    /// Whether the CPU can read and write this memory through plain loads and stores.
+    /// True if the CPU can read and write this memory with plain loads and stores.
     #[inline]
     pub const fn is_host_accessible(self) -> bool {
         matches!(self, Self::CPU | Self::CUDA_HOST | Self::ROCM_HOST | Self::CUDA_MANAGED)
@@ -104,10 +103,10 @@ impl fmt::Display for DLDeviceType {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseDeviceError {
-    /// The part before the colon is no device type.
+    /// The part before the colon is not a device type.
     #[error("unknown device type `{0}`")]
     UnknownType(String),
-    /// The part after the colon is no device number.
+    /// The part after the colon is not a device number.
     #[error("invalid device index `{0}`")]
     InvalidIndex(String),
 }

@@ -1,6 +1,5 @@
-//! DLPack 1.3: tensors, managed tensors and the exchange table.
-//! Layouts and names are those of `dlpack.h`; device types live beside this file.
-//! Data types carry only their layout here; names and sizes are in `crate::dtype`.
+//! DLPack 1.3: tensors, managed tensors and the exchange table. Layouts and names are those of `dlpack.h`. Device types
+//! are in `device.rs`. Names and sizes of data types are in `crate::dtype`.
 #![allow(non_upper_case_globals)]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -14,7 +13,7 @@ pub const DLPACK_MAJOR_VERSION: u32 = 1;
 pub const DLPACK_MINOR_VERSION: u32 = 3;
 /// Flag of a managed tensor: read only.
 pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1 << 0;
-/// Flag of a managed tensor: a copy that the consumer solely owns.
+/// Flag of a managed tensor: a copy that belongs to the consumer alone.
 pub const DLPACK_FLAG_BITMASK_IS_COPIED: u64 = 1 << 1;
 /// Flag of a managed tensor: elements smaller than a byte are padded, not packed.
 pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
@@ -84,7 +83,7 @@ pub struct DLDataType {
     pub code: u8,
     /// Bits per lane.
     pub bits: u8,
-    /// Lanes of a vector type; as a signed number below -1: scalable vectors.
+    /// Lanes of a vector type. Read as a signed number, a value below -1 means scalable vectors.
     pub lanes: u16,
 }
 
@@ -108,7 +107,7 @@ pub struct DLTensor {
     pub byte_offset: u64,
 }
 
-/// A tensor with its owner, before DLPack 1.0.
+/// A tensor with its owner, as before DLPack 1.0.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DLManagedTensor {
@@ -136,10 +135,10 @@ pub struct DLManagedTensorVersioned {
     pub dl_tensor: DLTensor,
 }
 
-/// Reports an error out of a DLPack function: context, kind, message.
+/// Reports an error from a DLPack function: context, kind, message.
 pub type DLPackSetError = unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
 
-/// Allocates a tensor like the prototype (`dtype`, `ndim`, `shape`, `device` are read).
+/// Allocates a tensor like the prototype. It reads the prototype's `dtype`, `ndim`, `shape` and `device`.
 pub type DLPackManagedTensorAllocator = unsafe extern "C" fn(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,

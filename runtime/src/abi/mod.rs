@@ -1,6 +1,5 @@
-//! Every C type and constant of the TVM FFI and DLPack headers, laid out as in C.
-//! Names are the C names, so a reader can hold a header beside this module.
-//! Nothing here has behaviour; sizes and offsets are asserted when the crate compiles.
+//! Every C type and constant of the TVM FFI and DLPack headers, laid out as in C. Names are the C names, for comparison
+//! with the headers. This module has no behaviour. Sizes and offsets are asserted at compile time.
 
 mod any;
 mod cells;
@@ -19,5 +18,5 @@ pub use object::*;
 pub use reflection::*;
 pub use type_index::TypeIndex;
 
-// The layouts below hold for the 64-bit targets that this crate supports.
+// The layouts below assume the 64-bit targets that this crate supports.
 const _: () = assert!(size_of::<usize>() == 8);

@@ -1,5 +1,4 @@
-//! The header of every object, and the deleter in it.
-//! Header section: `TVMFFIObject`.
+//! The header of every object, with its deleter. Header section: `TVMFFIObject`.
 #![allow(non_upper_case_globals)]
 
 use std::ffi::{c_int, c_void};
@@ -13,11 +12,11 @@ pub type TVMFFIObjectHandle = *mut c_void;
 pub const kTVMFFIObjectDeleterFlagBitMaskStrong: c_int = 1 << 0;
 /// Deleter flag: the last weak reference is gone; free the memory.
 pub const kTVMFFIObjectDeleterFlagBitMaskWeak: c_int = 1 << 1;
-/// Deleter flags: both at once, the common case.
+/// Deleter flags: both of them, the common case.
 pub const kTVMFFIObjectDeleterFlagBitMaskBoth: c_int =
     kTVMFFIObjectDeleterFlagBitMaskStrong | kTVMFFIObjectDeleterFlagBitMaskWeak;
 
-/// Called when a count of the object drops to zero, with the deleter flags.
+/// Called with the deleter flags when one of the object's counts drops to zero.
 pub type TVMFFIObjectDeleter = unsafe extern "C" fn(self_: *mut c_void, flags: c_int);
 
 /// Header of every object on the heap (`TVMFFIObject`).

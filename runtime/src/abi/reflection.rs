@@ -1,6 +1,5 @@
-//! Types of the reflection tables: fields, methods, metadata, attributes, type info.
-//! The runtime stores what a frontend registers and hands it back; it interprets none of it.
-//! Header section: "Type reflection support APIs".
+//! Types of the reflection tables: fields, methods, metadata, attributes, type info. The runtime stores these as a
+//! frontend registers them, and doesn't interpret them. Header section: "Type reflection support APIs".
 #![allow(non_upper_case_globals)]
 
 use std::ffi::{c_int, c_void};
@@ -9,9 +8,9 @@ use std::mem::offset_of;
 use super::any::{TVMFFIAny, TVMFFIByteArray};
 use super::object::TVMFFIObjectHandle;
 
-/// Reads a field at an address into `result`.
+/// Reads the field at an address into `result`.
 pub type TVMFFIFieldGetter = unsafe extern "C" fn(field: *mut c_void, result: *mut TVMFFIAny) -> c_int;
-/// Writes a value to a field at an address.
+/// Writes a value to the field at an address.
 pub type TVMFFIFieldSetter = unsafe extern "C" fn(field: *mut c_void, value: *const TVMFFIAny) -> c_int;
 /// Creates a new object of a type.
 pub type TVMFFIObjectCreator = unsafe extern "C" fn(result: *mut TVMFFIObjectHandle) -> c_int;
@@ -92,11 +91,11 @@ pub struct TVMFFIFieldInfo {
     pub offset: i64,
     /// Reads the field.
     pub getter: Option<TVMFFIFieldGetter>,
-    /// A [`TVMFFIFieldSetter`], or a function object by flag.
+    /// A [`TVMFFIFieldSetter`], or a function object if the flag says so.
     pub setter: *mut c_void,
-    /// Default value or its factory, by flags.
+    /// Default value, or a factory if the flag says so.
     pub default_value_or_factory: TVMFFIAny,
-    /// Declared type of the field; a hint only.
+    /// Declared type of the field, as a hint.
     pub field_static_type_index: i32,
 }
 
@@ -130,11 +129,11 @@ pub struct TVMFFITypeMetadata {
     pub structural_eq_hash_kind: i32,
 }
 
-/// A column of the table of attributes, one attribute of many types: entry `i` belongs to type index `begin_index + i`.
+/// One attribute across many types: entry `i` belongs to type index `begin_index + i`.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct TVMFFITypeAttrColumn {
-    /// The entries; None where a type has no such attribute.
+    /// The entries; None for a type without the attribute.
     pub data: *const TVMFFIAny,
     /// Number of entries.
     pub size: i32,

@@ -1,6 +1,5 @@
-//! Type indices (`TVMFFITypeIndex`): the tag of every value and every object.
-//! Below 64: values on the stack; 64 to 127: objects with a fixed index; from 128: dynamic.
-//! The names that go with them are upstream's `StaticTypeKey` (object.h).
+//! Type indices (`TVMFFITypeIndex`): the tag of every value and every object. Below 64: values on the stack. 64 to 127:
+//! objects with a fixed index. From 128: dynamic. The type keys are upstream's `StaticTypeKey` (object.h).
 
 /// A type index as found in `TVMFFIAny::type_index` and `TVMFFIObject::type_index`.
 #[repr(transparent)]
@@ -56,9 +55,9 @@ type_indices! {
     SMALL_STR = 11 => "ffi.SmallStr";
     /// Bytes, at most seven, held in the value.
     SMALL_BYTES = 12 => "ffi.SmallBytes";
-    /// Marker of structural mutation: no new value.
+    /// Marker of structural mutation: unchanged.
     UNCHANGED = 13 => "ffi.Unchanged";
-    /// First index of an object: such values own or view a reference count.
+    /// First index of an object: the value owns a reference or borrows one.
     STATIC_OBJECT_BEGIN = 64;
     /// Object, the root of the object types.
     OBJECT = 64 => "ffi.Object";
@@ -90,12 +89,12 @@ type_indices! {
     VISIT_INTERRUPT = 77 => "ffi.VisitInterrupt";
     /// Integer of any width.
     BIG_INT = 78 => "ffi.BigInt";
-    /// First index that is given out at run time.
+    /// First index that is assigned at run time.
     DYN_OBJECT_BEGIN = 128;
 }
 
 impl TypeIndex {
-    /// Whether values of this index hold a pointer to a reference-counted object.
+    /// True if values of this index hold a pointer to a reference-counted object.
     #[inline]
     pub const fn is_object(self) -> bool {
         self.0 >= Self::STATIC_OBJECT_BEGIN.0

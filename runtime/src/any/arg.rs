@@ -74,10 +74,10 @@ impl Drop for Arg<'_> {
     note = "pointers become arguments with `AnyView::from_opaque_ptr` and `AnyView::from_dl_tensor`, which are `unsafe`"
 )]
 pub trait ToAnyView {
-    /// Converts to an argument, which borrows from `self` where it can.
+    /// Converts to an argument, which borrows from `self` if possible.
     ///
-    /// Strings of more than seven bytes without a NUL, and bytes of more than seven, have no form in the ABI that could
-    /// borrow from a `&str` or `&[u8]`. They are copied to the heap. To avoid the copy, pass `&CStr`,
+    /// The ABI can't borrow from a `&str` or `&[u8]` with more than seven bytes: a string must end with NUL, and bytes
+    /// need a separate descriptor. So longer ones are copied to the heap. To avoid the copy, pass `&CStr`,
     /// [`Str`](crate::Str) or [`Bytes`](crate::Bytes).
     fn to_arg(&self) -> Arg<'_>;
 }

@@ -1,5 +1,5 @@
-//! Conversions between plain Rust values and [`Any`] / [`AnyView`], following upstream's `TypeTraits`. Where upstream
-//! casts integers silently, reading checks their range.
+//! Conversions between plain Rust values and [`Any`] / [`AnyView`], following upstream's `TypeTraits`. Reading checks
+//! the range of integers, which upstream casts silently.
 
 use super::arg::{Arg, ToAnyView};
 use super::objects::try_from_any;

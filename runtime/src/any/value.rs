@@ -14,10 +14,10 @@ use crate::string::{bytes_of, raw_str_from_bytes};
 
 /// Reads a value of any type as a `T`.
 ///
-/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean; a boolean accepts an
-/// integer; a pointer accepts None; a string or bytes accepts its three forms; a data type or device accepts its name;
-/// an array accepts a list, a map accepts a dict, and vice versa, each as a copy; a shape accepts an array or list of
-/// integers; `Option<T>` reads None as `None`.
+/// Conversions are upstream's. An integer accepts a boolean; a float accepts an integer or boolean; a boolean accepts
+/// an integer. A pointer accepts None; a string or bytes accepts its three forms; a data type or device accepts its
+/// name. An array accepts a list, a map accepts a dict, and vice versa, each as a copy. A shape accepts an array or
+/// list of integers. `Option<T>` reads None as `None`.
 #[diagnostic::on_unimplemented(
     message = "a value of TVM FFI can't be read as `{Self}`",
     label = "`Any` doesn't convert to this type",
@@ -150,7 +150,7 @@ impl<'a> AnyView<'a> {
         crate::type_info::key_of(self.type_index())
     }
 
-    /// Whether the value is None.
+    /// True if the value is None.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.0.type_index == TypeIndex::NONE.0
@@ -284,7 +284,7 @@ impl<'a> AnyView<'a> {
         if self.borrows() { self.borrowed_to_owned() } else { Ok(Any(self.share())) }
     }
 
-    /// Whether the value points at memory that is not an object and has another owner.
+    /// True if the value points at memory that is not an object and has another owner.
     #[inline]
     pub(crate) fn borrows(&self) -> bool {
         (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&self.0.type_index)
@@ -468,7 +468,7 @@ impl Any {
         self.as_view().type_key()
     }
 
-    /// Whether the value is None.
+    /// True if the value is None.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.as_view().is_none()

@@ -3,7 +3,7 @@
 //! [`symbols`] lists them all by name, for linkers that resolve names at run time.
 //!
 //! With the feature `hidden` no symbol is exported. With `external` none is defined here, and [`symbols`] lists those
-//! of the process's runtime; the module `external` then replaces this file.
+//! of the process's runtime. The module `external` then replaces this file.
 #![cfg_attr(feature = "hidden", allow(non_snake_case))]
 
 mod call;
@@ -56,8 +56,8 @@ pub fn symbols() -> &'static [(&'static str, SymbolAddress)] {
 /// code.
 ///
 /// # Errors
-/// `RuntimeError` with advice on what to do: the C symbols of this file resolve to another runtime, whose symbols the
-/// process already exported when this file was loaded. With the feature `external`, as
+/// `RuntimeError` with advice on what to do. The C symbols of this file resolve to another runtime, because the process
+/// already exported that runtime's symbols when this file was loaded. With the feature `external`, as
 /// [`check_runtime`](crate::check_runtime).
 pub fn check_symbols() -> Result<()> {
     let other = symbols().first().and_then(|(_, address)| elsewhere(address.as_ptr()));

@@ -11,7 +11,7 @@ use crate::module::{Module, register_context_symbol, register_system_symbol};
 
 /// Finds a function in the modules that a library imports, or else among the global ones.
 ///
-/// `library_ctx` is what the library's `__tvm_ffi__library_ctx` holds. The result is not an owned reference: it lives
+/// `library_ctx` is the value of the library's `__tvm_ffi__library_ctx`. The result is not an owned reference: it lives
 /// as long as the library's module, and the same name always gives the same function.
 ///
 /// # Safety
@@ -55,8 +55,8 @@ pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, 
 /// Registers a symbol of the system library; a later one of the same name wins. NULL removes it.
 ///
 /// # Safety
-/// `name` must be NULL or NUL-terminated; `symbol` must be what the rules for libraries require of that name, and stay
-/// valid for ever.
+/// `name` must be NULL or NUL-terminated. `symbol` must be what the rules for libraries require of that name, and stay
+/// valid forever.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     guard(|| {

@@ -25,8 +25,8 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, 
     })
 }
 
-/// The index of a type, which is registered if new; -2 when a query finds nothing. An error is -1 with the error raised
-/// (upstream ends the process).
+/// The index of a type. Registers the type if it is new. Returns -2 if a query finds nothing, and -1 with the error
+/// raised (upstream ends the process).
 ///
 /// # Safety
 /// `type_key` must be NULL or a valid byte array.
@@ -53,8 +53,8 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
     })
 }
 
-/// The info of a type, at an address that stays valid. For an unknown index, where upstream ends the process, it is an
-/// empty info with index -1: C++ code dereferences the result without a check for NULL.
+/// The info of a type, at an address that stays valid. Upstream ends the process for an unknown index. Here the result
+/// is an empty info with index -1, since C++ code dereferences it without a check for NULL.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
     match type_table::ready_type_info(type_index) {
@@ -72,7 +72,7 @@ fn first_type_info(type_index: i32) -> *const TVMFFITypeInfo {
 }
 
 struct SyncInfo(TVMFFITypeInfo);
-// SAFETY: neither the info nor what it points at ever changes.
+// SAFETY: neither the info nor the data that it points at ever changes.
 unsafe impl Sync for SyncInfo {}
 
 /// The info returned for unknown types.

@@ -29,7 +29,7 @@ impl Array {
         unsafe { seq::values_of(seq::cell_of(&self.0).as_ref()) }
     }
 
-    /// Whether some element equals `value`, with the equality of [`Map`](super::Map) keys.
+    /// True if some element equals `value`, with the equality of [`Map`](super::Map) keys.
     ///
     /// # Errors
     /// The error of an `__any_equal__` attribute of an element's type.

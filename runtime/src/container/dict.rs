@@ -38,7 +38,7 @@ object_wrapper!(Dict[PhantomData], TypeIndex::DICT);
 
 /// A dict's table, locked for this thread.
 ///
-/// The table is a pointer: a reference would have to stay valid until the function that drops the guard returns, but
+/// The table is a pointer. A reference would have to stay valid until the function that drops the guard returns, but
 /// another thread may take the lock before that.
 struct Locked<'a> {
     table: Table,
@@ -63,7 +63,7 @@ enum Question {
     OwnHash,
     /// The hash of a key in the dict.
     Hash(Any),
-    /// Whether a key in the dict equals the key being looked up.
+    /// A comparison of a key in the dict with the key being looked up.
     Equal(Any),
 }
 
@@ -191,7 +191,7 @@ impl Dict {
         unsafe { locked.table.len() }
     }
 
-    /// Whether there are no entries at this moment.
+    /// True if there are no entries at this moment.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -216,7 +216,7 @@ impl Dict {
         })
     }
 
-    /// Whether the dict has an entry for `key`.
+    /// True if the dict has an entry for `key`.
     ///
     /// # Errors
     /// As [`Map::get`].

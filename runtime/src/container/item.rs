@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 
 /// A type for the elements of an [`Array`], [`List`], [`Map`] or [`Dict`].
 ///
-/// You can use every type that converts to and from [`Any`], except `Any` itself: containers of `Any` have their own
+/// You can use every type that converts to and from [`Any`], except `Any` itself. Containers of `Any` have their own
 /// methods, which return references or skip the checks.
 #[diagnostic::on_unimplemented(
     message = "containers of TVM FFI can't have `{Self}` as their type of elements",
@@ -40,7 +40,7 @@ impl<T: ContainerItem> ContainerItem for List<T> {}
 impl<K: ContainerItem, V: TryFromAny + Into<Any>> ContainerItem for Map<K, V> {}
 impl<K: ContainerItem, V: TryFromAny + Into<Any>> ContainerItem for Dict<K, V> {}
 
-/// Whether an element's stored form equals that of its conversion. If this holds for all elements, the container stays
+/// True if an element's stored form equals that of its conversion. If this holds for all elements, the container stays
 /// the same object.
 pub(super) fn is_stored_so(element: &Any, converted: &Any) -> bool {
     let (element, converted) = (element.as_raw(), converted.as_raw());

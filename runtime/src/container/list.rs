@@ -28,7 +28,7 @@ object_wrapper!(List[PhantomData], TypeIndex::LIST);
 
 /// A list's cell, locked for this thread.
 ///
-/// The cell is a pointer: a reference would have to stay valid until the function that drops the guard returns, but
+/// The cell is a pointer. A reference would have to stay valid until the function that drops the guard returns, but
 /// another thread may take the lock before that.
 struct Locked<'a> {
     cell: NonNull<TVMFFISeqCell>,
@@ -95,7 +95,7 @@ impl List {
         self.lock().len()
     }
 
-    /// Whether the list has no elements at this moment.
+    /// True if the list has no elements at this moment.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -110,7 +110,7 @@ impl List {
         self.lock().values().to_vec()
     }
 
-    /// Whether some element equals `value`, with the equality of [`Map`](super::Map) keys.
+    /// True if some element equals `value`, with the equality of [`Map`](super::Map) keys.
     ///
     /// # Errors
     /// The error of an `__any_equal__` attribute of an element's type.
@@ -126,7 +126,7 @@ impl List {
         list.splice(len..len, slice::from_mut(&mut value));
     }
 
-    /// Appends elements in one step, so that they are adjacent.
+    /// Appends elements in one step, so they are adjacent.
     pub fn extend<T: Into<Any>>(&self, values: impl IntoIterator<Item = T>) {
         let mut values = collect(values);
         let mut list = self.lock();

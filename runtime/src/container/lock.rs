@@ -1,9 +1,9 @@
 //! Locks for mutable containers. They are stored outside the containers, whose layout is fixed and which C++ code
 //! creates too.
 //!
-//! A standard-library lock takes two atomic exchanges, each of which waits for all earlier stores: one to take the lock
-//! and one at release, to check for waiting threads. These locks are released with a plain store, so a waiting thread
-//! has to poll. Steps under these locks take a few nanoseconds and run no user code.
+//! A standard-library lock takes two atomic exchanges, one to take the lock and one at release to check for waiting
+//! threads. Each waits for all earlier stores. These locks are released with a plain store, so a waiting thread has to
+//! poll. Steps under these locks take a few nanoseconds and run no user code.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};

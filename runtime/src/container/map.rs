@@ -105,7 +105,7 @@ impl Map {
         Self(new_object::<{ TypeIndex::MAP.0 }>(COPY_CAPACITY), PhantomData)
     }
 
-    /// The table, which doesn't change: C++ code only changes a map to which it holds the one reference.
+    /// The table, which doesn't change: C++ code changes a map only if it holds the one reference to it.
     pub(super) fn table(&self) -> Table {
         Table::of(&self.0)
     }
@@ -116,7 +116,7 @@ impl Map {
         unsafe { self.table().len() }
     }
 
-    /// Whether there are no entries.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -137,7 +137,7 @@ impl Map {
         }
     }
 
-    /// Whether the map has an entry for `key`.
+    /// True if the map has an entry for `key`.
     ///
     /// # Errors
     /// As [`Map::get`].

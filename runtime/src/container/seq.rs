@@ -1,6 +1,5 @@
-//! What `Array` and `List` share: header, `TVMFFISeqCell`, and elements of 16 bytes each.
-//! The elements follow the cell (no `data_deleter`) or are in a separate block.
-//! Header section: `TVMFFISeqCell`.
+//! The shared part of `Array` and `List`: header, `TVMFFISeqCell`, and elements of 16 bytes each. The elements follow
+//! the cell (no `data_deleter`) or are in a separate block. Header section: `TVMFFISeqCell`.
 
 use std::ptr::NonNull;
 
@@ -15,7 +14,7 @@ struct SeqObject<const INDEX: i32> {
     cell: TVMFFISeqCell,
 }
 
-// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+// SAFETY: repr(C) with the header first; the cell follows, as in the header file.
 unsafe impl<const INDEX: i32> ObjectLayout for SeqObject<INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
 

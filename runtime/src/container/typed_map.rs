@@ -142,7 +142,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Map<K, V> {
         self.as_untyped().len()
     }
 
-    /// Whether there are no entries.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -156,7 +156,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Map<K, V> {
         self.as_untyped().get(key)?.map(Any::cast).transpose()
     }
 
-    /// Whether the map has an entry for `key`.
+    /// True if the map has an entry for `key`.
     ///
     /// # Errors
     /// The error of the key's `__any_hash__` or `__any_equal__`.
@@ -187,7 +187,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
         self.as_untyped().len()
     }
 
-    /// Whether there are no entries at this moment.
+    /// True if there are no entries at this moment.
     pub fn is_empty(&self) -> bool {
         self.as_untyped().is_empty()
     }
@@ -201,7 +201,7 @@ impl<K: ContainerItem, V: TryFromAny + Into<Any>> Dict<K, V> {
         self.as_untyped().get(key)?.map(|value| value.cast()).transpose()
     }
 
-    /// Whether the dict has an entry for `key`.
+    /// True if the dict has an entry for `key`.
     ///
     /// # Errors
     /// The error of the key's `__any_hash__` or `__any_equal__`.

@@ -143,7 +143,7 @@ impl<T: ContainerItem> Array<T> {
         self.as_untyped().as_slice().len()
     }
 
-    /// Whether there are no elements.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -185,7 +185,7 @@ impl<T: ContainerItem> List<T> {
         self.as_untyped().len()
     }
 
-    /// Whether the list has no elements at this moment.
+    /// True if the list has no elements at this moment.
     pub fn is_empty(&self) -> bool {
         self.as_untyped().is_empty()
     }
@@ -213,7 +213,7 @@ impl<T: ContainerItem> List<T> {
         self.as_untyped().push(value);
     }
 
-    /// Appends elements in one step, so that they are adjacent.
+    /// Appends elements in one step, so they are adjacent.
     pub fn extend(&self, values: impl IntoIterator<Item = T>) {
         self.as_untyped().extend(values);
     }

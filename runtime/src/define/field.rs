@@ -17,7 +17,7 @@ use crate::typed::TypeSchema;
     note = "`#[object(skip)]` keeps a field from reflection"
 )]
 pub trait Field: Send + Sync + 'static {
-    /// Whether other code can write the field.
+    /// True if other code can write the field.
     const IS_WRITABLE: bool;
 
     /// Returns the value.

@@ -151,7 +151,7 @@ impl<T: Object> Obj<T> {
         self.0.downgrade()
     }
 
-    /// Whether both refer to the same object.
+    /// True if both refer to the same object.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
@@ -184,7 +184,7 @@ impl<T: Object> Obj<T> {
     }
 }
 
-/// Whether an object is of type `T` or of a type that extends it.
+/// True if an object is of type `T` or of a type that extends it.
 fn is_instance<T: Object>(object: &ObjectRef) -> bool {
     // A type that isn't registered has no objects.
     let Some(wanted) = T::slot().get() else { return false };

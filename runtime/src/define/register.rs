@@ -204,7 +204,7 @@ unsafe extern "C" fn create<T: Object + Default>(result: *mut TVMFFIObjectHandle
     })
 }
 
-/// What a constructor can return: a value of the type, a reference to an object, or a `Result` of either.
+/// The result of a constructor: a value of the type, a reference to an object, or a `Result` of either.
 pub trait InitResult<T> {
     /// Converts to an object reference.
     ///

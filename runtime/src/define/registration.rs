@@ -1,4 +1,4 @@
-//! What a type declares about itself before it is registered.
+//! The properties that a type declares before it is registered.
 
 use std::marker::PhantomData;
 
@@ -29,7 +29,7 @@ pub(super) struct NewMethod {
     pub(super) metadata: String,
 }
 
-/// What a type declares about itself.
+/// The properties that a type declares.
 pub struct Registration<T> {
     pub(super) doc: &'static str,
     pub(super) creator: Option<TVMFFIObjectCreator>,

@@ -1,4 +1,4 @@
-//! The slot for a type's index, which is set once.
+//! The slot for a type's index. It is set once.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

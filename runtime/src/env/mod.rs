@@ -1,6 +1,5 @@
-//! The environment of a call: streams by device, tensor allocator, signal check.
-//! Streams belong to a thread; the allocator to a thread, with one for the whole process behind.
-//! Header: `extra/c_env_api.h`.
+//! The environment of a call: streams by device, tensor allocator, signal check. Streams belong to a thread. A thread
+//! may have an allocator of its own; otherwise it uses the process's. Header: `extra/c_env_api.h`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,24 +12,24 @@ use crate::error::raised_error;
 use crate::error::{Error, Result, kind, runtime_error, set_raised, value_error};
 use crate::tensor::Tensor;
 
-/// Devices whose streams have a place of their own: these types, with these many ids each.
+/// Devices of these types, with these many ids each, have slots of their own for streams.
 const DEVICE_TYPES: usize = 20;
 const DEVICE_IDS: usize = 16;
 
 thread_local! {
-    /// Streams by device type and id, NULL where none is set. Neither to make nor to drop takes anything, so a
-    /// thread finds its streams by one address, to its end.
+    /// Streams by device type and id; NULL if none is set. They need neither an initialiser nor a destructor. So a
+    /// thread reaches them at one address, until it ends.
     static STREAMS: [[Cell<*mut c_void>; DEVICE_IDS]; DEVICE_TYPES] =
         const { [const { [const { Cell::new(std::ptr::null_mut()) }; DEVICE_IDS] }; DEVICE_TYPES] };
-    /// Those of all other devices.
+    /// Streams of all other devices.
     static OTHER_STREAMS: RefCell<HashMap<(i32, i32), *mut c_void>> = RefCell::new(HashMap::new());
     static ALLOCATOR: Cell<Option<DLPackManagedTensorAllocator>> = const { Cell::new(None) };
 }
 
-/// The process's allocator, NULL for none.
+/// The process's allocator; NULL if none is set.
 static GLOBAL_ALLOCATOR: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What `look` does with the place of a device's stream in this thread, or `None` where the device has none.
+/// Calls `look` with the slot of a device's stream in this thread. Returns `None` if the device has no slot.
 #[inline]
 fn with_location<T>(device: DLDevice, look: impl FnOnce(&Cell<*mut c_void>) -> T) -> Option<T> {
     let (ty, id) = (usize::try_from(device.device_type.0).ok()?, usize::try_from(device.device_id).ok()?);
@@ -40,7 +39,7 @@ fn with_location<T>(device: DLDevice, look: impl FnOnce(&Cell<*mut c_void>) -> T
     STREAMS.with(|streams| Some(look(streams.get(ty)?.get(id)?)))
 }
 
-/// Sets this thread's stream of a device and returns the one before, NULL if there was none.
+/// Sets this thread's stream of a device and returns the one before; NULL if there was none.
 #[inline]
 pub(crate) fn set_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c_void> {
     with_location(device, |place| place.replace(stream)).map_or_else(|| set_other_stream(device, stream), Ok)
@@ -56,7 +55,7 @@ fn set_other_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c_void
     Ok(old.ok().flatten().unwrap_or(std::ptr::null_mut()))
 }
 
-/// This thread's stream of a device, NULL if none is set.
+/// This thread's stream of a device; NULL if none is set.
 #[inline]
 pub(crate) fn stream(device: DLDevice) -> *mut c_void {
     with_location(device, Cell::get).unwrap_or_else(|| other_stream(device))
@@ -69,7 +68,7 @@ fn other_stream(device: DLDevice) -> *mut c_void {
     found.ok().flatten().unwrap_or(std::ptr::null_mut())
 }
 
-/// Sets this thread's allocator, maybe the process's too, and returns the thread's one before.
+/// Sets this thread's allocator, and the process's too if `global` is set. Returns the thread's previous one.
 pub(crate) fn set_allocator(
     allocator: Option<DLPackManagedTensorAllocator>,
     global: bool,
@@ -87,7 +86,7 @@ pub(crate) fn set_process_allocator(allocator: DLPackManagedTensorAllocator) -> 
     Ok(())
 }
 
-/// Sets nothing: without an allocator this runtime takes memory of the CPU.
+/// Sets nothing: without an allocator this runtime allocates on the CPU.
 pub(crate) fn set_last_allocator(_: DLPackManagedTensorAllocator) -> Result<()> {
     Ok(())
 }
@@ -112,10 +111,10 @@ unsafe extern "C" fn raise_allocator_error(_error_ctx: *mut c_void, kind: *const
     set_raised(Error::new(&text(kind), &text(message)));
 }
 
-/// A tensor like the prototype, from the current allocator, or else from this crate's on the CPU.
+/// A tensor like the prototype, from the current allocator, or else from this crate's allocator on the CPU.
 ///
 /// # Errors
-/// What the allocator raises; without one, as [`Tensor::empty`].
+/// The error that the allocator raises. Without an allocator, as [`Tensor::empty`].
 ///
 /// # Safety
 /// The prototype's device, type and shape must be filled.
@@ -132,7 +131,7 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
         return Tensor::empty(shape, dtype, device);
     };
     let mut managed = std::ptr::null_mut();
-    // SAFETY: the allocator's contract in dlpack.h; the prototype is the caller's.
+    // SAFETY: the allocator follows its contract in dlpack.h, and the caller's prototype is valid.
     let code = unsafe { allocate(prototype, &raw mut managed, std::ptr::null_mut(), Some(raise_allocator_error)) };
     if code != 0 {
         return Err(raised_error(code));
@@ -140,10 +139,10 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
     if managed.is_null() {
         return Err(runtime_error("TVMFFIEnvTensorAlloc: failed to allocate a tensor from the allocator"));
     }
-    // SAFETY: the allocator hands out an owned structure that is filled as dlpack.h says. It stays ours where it is
-    // refused.
+    // SAFETY: the allocator returns an owned structure, filled as `dlpack.h` says. If the import refuses it, it stays
+    // ours.
     unsafe {
-        // By the generic function, which is compiled for these arguments here.
+        // Use the generic function, which is compiled here for these arguments.
         Tensor::import(managed, 0, false).inspect_err(|_| {
             if let Some(deleter) = (*managed).deleter {
                 deleter(managed);
@@ -156,7 +155,7 @@ type CheckSignals = unsafe extern "C" fn() -> c_int;
 type GilEnsure = unsafe extern "C" fn() -> *mut c_void;
 type GilRelease = unsafe extern "C" fn(*mut c_void);
 
-/// Functions of Python's C API, NULL where they are not registered.
+/// Functions of Python's C API; NULL if they aren't registered.
 static CHECK_SIGNALS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static GIL_ENSURE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static GIL_RELEASE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
@@ -164,7 +163,7 @@ static GIL_RELEASE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 /// Registers a function of the surrounding environment.
 ///
 /// # Errors
-/// `ValueError` for a name that the header does not know.
+/// `ValueError` for a name that isn't in the header.
 ///
 /// # Safety
 /// `symbol` must be NULL or the function of that name in Python's C API.
@@ -179,11 +178,11 @@ pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()>
     Ok(())
 }
 
-/// Lets the surrounding environment handle its signals, and returns whether it went well: else a handler has set an
-/// error in the environment. No environment, no signals.
+/// Lets the surrounding environment handle its signals. Returns false if a handler has set an error in the environment.
+/// Without an environment there are no signals.
 ///
 /// # Errors
-/// `InternalError` where the environment has not registered all that is needed.
+/// `InternalError` if the environment hasn't registered all required functions.
 #[inline]
 pub(crate) fn check_signals() -> Result<bool> {
     let check = CHECK_SIGNALS.load(Ordering::Acquire);
@@ -192,8 +191,8 @@ pub(crate) fn check_signals() -> Result<bool> {
 
 #[inline(never)]
 fn run_check(check: *mut c_void) -> Result<bool> {
-    // SAFETY: a place holds NULL, which is None, or the function that `register_api` was promised; this one is not
-    // NULL.
+    // SAFETY: each pointer is NULL, which is None, or the function that the caller of `register_api` promised. This one
+    // is not NULL.
     let (check, ensure, release) = unsafe {
         (
             transmute::<*mut c_void, CheckSignals>(check),

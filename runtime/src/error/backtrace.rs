@@ -1,6 +1,6 @@
-//! The text of backtraces, in upstream's form: most recent call first, one call a line.
-//! By default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack, of at most
-//! `TVM_TRACEBACK_LIMIT` lines. Rules: upstream's `backtrace.cc` and `backtrace_utils.h`.
+//! The text of backtraces, in upstream's form: most recent call first, one call a line. By default it is one line, the
+//! place that raises. With `TVM_FFI_BACKTRACE=1` it is the whole stack, with at most `TVM_TRACEBACK_LIMIT` lines.
+//! Rules: upstream's `backtrace.cc` and `backtrace_utils.h`.
 
 use std::backtrace::Backtrace;
 use std::borrow::Cow;
@@ -12,12 +12,11 @@ use cpp_demangle::{DemangleOptions, Symbol};
 use super::memory::formatted;
 use crate::code_map;
 
-/// What capturing a stack and writing it out takes at most, in bytes, roughly.
+/// Approximate maximum of bytes for capturing a stack and writing it out.
 const STACK_MEMORY: usize = 1 << 20;
 
-/// The choice whether whole stacks are captured; read from the environment once. Std captures a stack under a lock,
-/// which its handler of failed allocations takes too: without memory the process would hang. So no stack is captured
-/// then.
+/// True if whole stacks are captured. The environment is read once. Std captures a stack under a lock that its handler
+/// of failed allocations takes too. Without memory the process would hang, so no stack is captured then.
 fn captures_stacks() -> bool {
     chosen() && Vec::<u8>::new().try_reserve_exact(STACK_MEMORY).is_ok()
 }
@@ -30,13 +29,13 @@ fn chosen() -> bool {
     })
 }
 
-/// Most lines of a backtrace: `TVM_TRACEBACK_LIMIT`, where that is a number that is not negative.
+/// Maximum number of lines of a backtrace: `TVM_TRACEBACK_LIMIT`, if it is a non-negative number.
 fn limit() -> usize {
     let set = std::env::var("TVM_TRACEBACK_LIMIT").ok().and_then(|value| value.trim_start().parse::<i32>().ok());
     set.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(512)
 }
 
-/// The backtrace of an error that is made at `place`, by the policy of [`Error`](super::Error).
+/// The backtrace of an error made at `place`, by the policy of [`Error`](super::Error).
 pub(super) fn capture(place: &Location<'_>) -> String {
     let line = frame_line(place.file(), place.line(), "<rust>");
     if !captures_stacks() {
@@ -54,8 +53,8 @@ pub(super) fn capture(place: &Location<'_>) -> String {
     text(start, frames, true)
 }
 
-/// The backtrace of an error that C code raises, from the caller of the C function on: the whole stack where enabled,
-/// else nothing. It ends where one language calls the other, unless it is to go on.
+/// The backtrace of an error that C code raises, from the caller of the C function on. It is the whole stack if stacks
+/// are captured, and otherwise empty. Unless `crosses_boundary`, it ends where one language calls the other.
 pub(crate) fn c_backtrace(crosses_boundary: bool) -> String {
     if !captures_stacks() {
         return String::new();
@@ -65,8 +64,7 @@ pub(crate) fn c_backtrace(crosses_boundary: bool) -> String {
     text(String::new(), &frames[behind_own(&frames)..], !crosses_boundary)
 }
 
-/// The backtrace at a place that C code names: the place, and the stack behind it where enabled. As
-/// [`c_backtrace`].
+/// The backtrace at a place that C code names: the place, then the stack as in [`c_backtrace`].
 pub(crate) fn c_backtrace_at(file: &str, line: u32, function: &str, crosses_boundary: bool) -> String {
     let start = if is_left_out(Some(file), function) { String::new() } else { frame_line(file, line, function) };
     if !captures_stacks() {
@@ -79,7 +77,7 @@ pub(crate) fn c_backtrace_at(file: &str, line: u32, function: &str, crosses_boun
     text(start, &frames[behind..], !crosses_boundary)
 }
 
-/// One line of a backtrace; empty where there is no memory for it.
+/// One line of a backtrace; empty if there is no memory for it.
 fn frame_line(file: &str, line: u32, function: &str) -> String {
     formatted(format_args!("  File \"{file}\", line {line}, in {function}\n")).unwrap_or_default()
 }
@@ -87,12 +85,12 @@ fn frame_line(file: &str, line: u32, function: &str) -> String {
 /// A call on the stack.
 struct Frame<'a> {
     function: Cow<'a, str>,
-    /// File and line, where there is debug information.
+    /// File and line, if there is debug information.
     place: Option<(Cow<'a, str>, u32)>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame as std shows it. Of code that was made at run time std knows the address alone.
+    /// A frame as std shows it. For code made at run time, std shows the address alone.
     fn new(address: Option<&str>, function: &'a str) -> Self {
         let unknown = function.starts_with("<unknown>");
         let address = address.and_then(|text| usize::from_str_radix(text.strip_prefix("0x")?, 16).ok());
@@ -105,13 +103,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The calling thread's stack as std writes it in full.
+/// The calling thread's stack, as std prints it in full.
 fn captured() -> String {
     format!("{:#}", Backtrace::force_capture())
 }
 
-/// The calls in what std writes: "  12:  0x55d0 - function", and where it knows the place, below that "at
-/// file:line:column".
+/// The calls in std's text: "  12:  0x55d0 - function", and a line "at file:line:column" below if std knows the place.
 fn frames(stack: &str) -> Vec<Frame<'_>> {
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for line in stack.lines().map(str::trim) {
@@ -135,7 +132,7 @@ fn frames(stack: &str) -> Vec<Frame<'_>> {
     frames
 }
 
-/// The place behind the frames in which this crate makes the backtrace.
+/// The index of the first frame after those in which this crate makes the backtrace.
 fn behind_own(frames: &[Frame<'_>]) -> usize {
     const C_FUNCTIONS: [&str; 2] = ["TVMFFIBacktrace", "TVMFFIErrorSetRaisedFromCStr"];
     let is_c_function = |frame: &Frame<'_>| C_FUNCTIONS.iter().any(|name| last_name(&frame.function).starts_with(name));
@@ -164,7 +161,7 @@ fn text(start: String, frames: &[Frame<'_>], stops_at_boundary: bool) -> String 
         }
         let (file, line) = match &frame.place {
             Some((file, line)) => (&**file, *line),
-            // A call of which nothing is known says nothing.
+            // A call without any information adds nothing.
             None if function.starts_with("0x") || function.starts_with("<unknown>") => continue,
             None => ("<unknown>", 0),
         };
@@ -177,20 +174,20 @@ fn text(start: String, frames: &[Frame<'_>], stops_at_boundary: bool) -> String 
     text
 }
 
-/// The name of a function of C++ as its source has it.
+/// The name of a C++ function as in its source.
 fn demangled(function: &str) -> String {
     let symbol = function.starts_with("_Z").then(|| Symbol::new(function).ok()).flatten();
     symbol.and_then(|symbol| symbol.demangle(&DemangleOptions::default()).ok()).unwrap_or_else(|| function.to_owned())
 }
 
-/// Whether one language calls another in this function: the frames behind it are the other one's to tell.
+/// True if one language calls another in this function. The other language reports the frames after it.
 fn is_boundary(function: &str) -> bool {
     ["TVMFFIFunctionCall", "slot_tp_call", "object_is_not_callable", "_Py", "PyObject"]
         .iter()
         .any(|name| function.starts_with(name))
 }
 
-/// Whether a call is left out, since it is part of how calls are made.
+/// True if a call is left out because it belongs to the mechanics of calling.
 fn is_left_out(file: Option<&str>, function: &str) -> bool {
     const FUNCTIONS: [&str; 6] = [
         "tvm::ffi::Function",
@@ -212,14 +209,13 @@ fn is_left_out(file: Option<&str>, function: &str) -> bool {
         || file.is_some_and(|file| FILES.iter().any(|part| file.contains(part)))
 }
 
-/// Whether a function is a part of a wrapper that `tvm-ffi-codegen` has made, and not the wrapper itself: nobody has
-/// written it.
+/// True if a function is a generated part of a wrapper that `tvm-ffi-codegen` has made, and not the wrapper itself.
 fn is_part_of_wrapper(function: &str) -> bool {
     let is_local = |rest: &str| ["-slow-path", "-body"].iter().any(|part| rest.contains(part));
     let is_anonymous = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     function.starts_with("__tvm_ffi_codegen_")
         || function.strip_prefix("__tvm_ffi_").is_some_and(is_local)
-        // the name that Cranelift gives a function without one in an object
+        // Cranelift's name for a function without one in an object.
         || function.strip_prefix(".Lfn").is_some_and(is_anonymous)
 }
 
@@ -227,7 +223,7 @@ fn is_part_of_wrapper(function: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Code that std knows nothing of has the names that it was given, for as long as they are known.
+    /// Backtraces name code that std doesn't know, while it is registered.
     #[test]
     fn code_made_at_run_time_is_named() {
         let stack = "   0:     0x7f0000000110 - <unknown>\n   1:     0x7f0000000111 - <unknown>\n   2:     \
@@ -244,7 +240,7 @@ mod tests {
         assert_eq!(shown(), "");
     }
 
-    /// A wrapper is one line, whatever parts it has; a line of a source stays.
+    /// A wrapper is one line, whatever parts it has. A source line stays.
     #[test]
     fn parts_of_wrappers_are_left_out() {
         let stack = "   0:     0x55d0c0 - __tvm_ffi_codegen_report\n\

@@ -1,4 +1,4 @@
-//! Kinds of errors that this crate raises; upstream's Python maps them to its own classes.
+//! Kinds of errors that this crate raises. Upstream's Python maps them to its own classes.
 
 /// A value has the wrong type.
 pub const TYPE_ERROR: &str = "TypeError";
@@ -6,9 +6,9 @@ pub const TYPE_ERROR: &str = "TypeError";
 pub const VALUE_ERROR: &str = "ValueError";
 /// An operation failed.
 pub const RUNTIME_ERROR: &str = "RuntimeError";
-/// A panic, or a broken promise within the runtime.
+/// A panic, or a broken invariant of the runtime.
 pub const INTERNAL_ERROR: &str = "InternalError";
-/// A name is not there.
+/// A missing name.
 pub const KEY_ERROR: &str = "KeyError";
 /// A number is out of bounds.
 pub const INDEX_ERROR: &str = "IndexError";

@@ -13,7 +13,7 @@ macro_rules! err {
     };
 }
 
-/// Returns an error from a function whose result is an [`Error`](crate::Error) or is made from one:
+/// Returns an error from a function. The function's error type is [`Error`](crate::Error) or converts from it:
 /// `bail!(ValueError, "{n} is negative")`.
 ///
 /// ```
@@ -32,7 +32,7 @@ macro_rules! bail {
     };
 }
 
-/// Returns an error as [`bail!`](crate::bail) where a condition doesn't hold:
+/// Returns an error as [`bail!`](crate::bail) if a condition doesn't hold:
 /// `ensure!(n >= 0, ValueError, "{n} is negative")`.
 ///
 /// ```

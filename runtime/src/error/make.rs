@@ -20,21 +20,21 @@ fn error(kind: &str, message: fmt::Arguments<'_>) -> Error {
     }
 }
 
-/// The error of a failed allocation, which is made without memory where there is none.
+/// The error of a failed allocation. Without memory it is the permanent one.
 #[track_caller]
 #[cold]
 pub(crate) fn memory_error() -> Error {
     Error::new(kind::MEMORY_ERROR, "out of memory")
 }
 
-/// The error of a failed allocation of that many bytes.
+/// The error of a failed allocation of `size` bytes.
 #[track_caller]
 #[cold]
 pub(crate) fn no_memory_for(size: usize, what: &str) -> Error {
     error(kind::MEMORY_ERROR, format_args!("cannot allocate {size} bytes for {what}"))
 }
 
-/// The error of a value whose type differs from what is expected.
+/// The error of a value that has another type than expected.
 #[track_caller]
 #[cold]
 pub(crate) fn type_mismatch(expected: &str, got: TypeIndex) -> Error {
@@ -64,14 +64,14 @@ pub(crate) fn runtime_error(message: &str) -> Error {
     Error::new(kind::RUNTIME_ERROR, message)
 }
 
-/// The error of a condition that upstream checks by `TVM_FFI_ICHECK`, which is named in its text.
+/// The error of a condition that upstream checks with `TVM_FFI_ICHECK`. The message names the condition.
 #[track_caller]
 #[cold]
 pub(crate) fn check_failed(condition: &str, message: &str) -> Error {
     error(kind::INTERNAL_ERROR, format_args!("Check failed: ({condition}) is false: {message}"))
 }
 
-/// The error that stands for a panic: kind `InternalError`, the panic's message.
+/// The error that represents a panic: kind `InternalError`, with the panic's message.
 #[cold]
 pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -80,21 +80,21 @@ pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
     message.map_or_else(memory_error, |message| Error::from_parts(kind::INTERNAL_ERROR, &message, "", None, None))
 }
 
-/// The error of an index that is out of bounds.
+/// The error of an out-of-bounds index.
 #[track_caller]
 #[cold]
 pub(crate) fn index_error(index: impl fmt::Display, len: impl fmt::Display) -> Error {
     error(kind::INDEX_ERROR, format_args!("Index {index} out of bounds {len}"))
 }
 
-/// The error of a range that is out of bounds.
+/// The error of an out-of-bounds range.
 #[track_caller]
 #[cold]
 pub(crate) fn range_error(start: impl fmt::Display, end: impl fmt::Display, len: usize) -> Error {
     error(kind::INDEX_ERROR, format_args!("Erase range [{start}, {end}) out of bounds {len}"))
 }
 
-/// The error behind a return code that is not zero.
+/// The raised error that a non-zero return code reports.
 #[cold]
 #[track_caller]
 pub(crate) fn raised_error(code: i32) -> Error {

@@ -1,4 +1,4 @@
-//! Errors without memory: the one that is there from the start, and texts whose making may fail.
+//! Errors without memory: a permanent error object, and texts that may fail to allocate.
 
 use std::cell::UnsafeCell;
 use std::fmt::{self, Write};
@@ -9,7 +9,7 @@ use super::kind;
 use crate::abi::*;
 use crate::heap::{ObjectRef, count};
 
-/// An error object that nothing frees, since it keeps a reference to itself.
+/// An error object that is never freed, since it keeps a reference to itself.
 #[repr(C)]
 struct Permanent {
     header: TVMFFIObject,
@@ -18,8 +18,8 @@ struct Permanent {
 
 struct StaticError(UnsafeCell<Permanent>);
 
-// SAFETY: the counts are atomic, and the rest never changes: the object is never unshared, as an error must be for a
-// change.
+// SAFETY: the counts are atomic, and the rest never changes. Only an unshared error may change, and this object is
+// never unshared.
 unsafe impl Sync for StaticError {}
 
 static OUT_OF_MEMORY: StaticError = StaticError(UnsafeCell::new(Permanent {
@@ -39,10 +39,10 @@ static OUT_OF_MEMORY: StaticError = StaticError(UnsafeCell::new(Permanent {
     },
 }));
 
-/// The permanent error has no place for a backtrace.
+/// The permanent error stores no backtrace.
 unsafe extern "C" fn keep_backtrace(_error: TVMFFIObjectHandle, _backtrace: *const TVMFFIByteArray, _mode: i32) {}
 
-/// The `MemoryError` that takes the place of an error that can't be made.
+/// The `MemoryError` in place of an error that can't be allocated.
 #[cold]
 pub(super) fn out_of_memory() -> ObjectRef {
     let object: *mut TVMFFIObject = OUT_OF_MEMORY.0.get().cast();
@@ -53,7 +53,7 @@ pub(super) fn out_of_memory() -> ObjectRef {
     }
 }
 
-/// A copy of bytes, or nothing where there is no memory.
+/// A copy of bytes; `None` without memory.
 pub(super) fn copied(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len()).ok()?;
@@ -61,7 +61,7 @@ pub(super) fn copied(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(copy)
 }
 
-/// A formatted text, or nothing where there is no memory.
+/// A formatted text; `None` without memory.
 pub(super) fn formatted(text: fmt::Arguments<'_>) -> Option<String> {
     struct Fallible(String);
 

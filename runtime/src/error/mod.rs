@@ -1,5 +1,5 @@
-//! Errors: the `ffi.Error` object as a Rust error, and the thread's slot of the raised error.
-//! `memory` has the error that takes the place of one for which there is no memory.
+//! Errors: the `ffi.Error` object as a Rust error, and the thread's slot of the raised error. `memory` has the error
+//! that is used when an error can't be allocated.
 
 mod backtrace;
 #[cfg(feature = "external")]

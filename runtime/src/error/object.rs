@@ -1,5 +1,4 @@
-//! The error object as a Rust error.
-//! The backtrace is text that any C reader may read, so it is written when the error is made.
+//! The error object as a Rust error. The backtrace is text that any C reader may read, so it is written with the error.
 //! Header section: `TVMFFIErrorCell`.
 
 use std::ffi::c_void;
@@ -19,37 +18,37 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[repr(C)]
 struct ErrorObject {
     header: TVMFFIObject,
-    /// Kind and message lie behind the object.
+    /// Kind and message follow the object.
     cell: TVMFFIErrorCell,
     backtrace: Vec<u8>,
 }
 
-// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+// SAFETY: repr(C) with the header first; the cell follows, as in the header file.
 unsafe impl ObjectLayout for ErrorObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::ERROR;
 
     unsafe fn drop_fields(object: *mut Self) {
-        // SAFETY: a handle in the cell, which C code may have filled since, is NULL or owns a strong reference; each is
-        // given up here, once.
+        // SAFETY: a handle in the cell, which C code may have filled since, is NULL or owns a strong reference. Each is
+        // released here, once.
         let objects = unsafe {
             (&raw mut (*object).backtrace).drop_in_place();
             let cell = (*object).cell;
             [cell.cause_chain, cell.extra_context].map(|handle| ObjectRef::from_raw(handle.cast()))
         };
-        // However long a chain of causes is.
+        // Releases chains of causes of any length without recursion.
         release(objects.into_iter().flatten());
     }
 }
 
-/// An error: kind, message, backtrace, and maybe a cause. Cloning adds a reference.
+/// An error: kind, message, backtrace, and an optional cause. Cloning adds a reference.
 ///
-/// **Without memory** for an error, a `MemoryError` "out of memory" is in its place, which is there from the start.
+/// **Without memory** for an error, you get a preallocated `MemoryError` "out of memory" in its place.
 ///
-/// **Backtrace.** Making an error is cheap by default: `backtrace()` then holds the line of the
-/// Rust caller that made it (nothing for errors that come from C). When the environment variable
-/// `TVM_FFI_BACKTRACE` is `1` at the first error, or else `RUST_BACKTRACE` is set and not `0`, the
-/// whole stack is captured and written out at creation. It has to be text by then: the ABI's
-/// backtrace is a plain byte array that C code reads without asking.
+/// **Backtrace.** Making an error is cheap by default. `backtrace()` then holds the line of the Rust caller that made
+/// it, and is empty for errors that come from C. The whole stack is captured if the environment variable
+/// `TVM_FFI_BACKTRACE` is set and not `0` at the first error. If it isn't set, `RUST_BACKTRACE` decides in the same
+/// way. The stack is written out as text at once, because the ABI's backtrace is a plain byte array that C code reads
+/// directly.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Error(ObjectRef);
@@ -57,7 +56,7 @@ pub struct Error(ObjectRef);
 object_wrapper!(Error, TypeIndex::ERROR);
 
 impl Error {
-    /// An error of `kind` (such as `"ValueError"`), with a backtrace by the policy above.
+    /// An error of `kind` (such as `"ValueError"`), with a backtrace by the policy of [`Error`].
     #[track_caller]
     #[cold]
     pub fn new(kind: &str, message: &str) -> Self {
@@ -65,7 +64,7 @@ impl Error {
         Self::from_parts(kind, message, &backtrace, None, None)
     }
 
-    /// An error from all its parts, without capturing anything.
+    /// An error from all its parts, without capturing a backtrace.
     #[cold]
     pub fn from_parts(
         kind: &str,
@@ -94,7 +93,7 @@ impl Error {
         let handle = |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), |o| o.into_raw().cast::<c_void>());
         let object = try_make_object(kind.len() + message.len(), |header, tail| {
             let text = |bytes: &[u8], place: *mut u8| {
-                // SAFETY: the tail is new and has room for both texts, one behind the other.
+                // SAFETY: the tail is new and has room for both texts, one after the other.
                 unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
                 TVMFFIByteArray { data: place.cast(), size: bytes.len() }
             };
@@ -108,7 +107,7 @@ impl Error {
             };
             ErrorObject { header, cell, backtrace }
         });
-        // SAFETY: `try_make_object` hands out the object's one strong reference.
+        // SAFETY: `try_make_object` returns the object's one strong reference.
         Self(object.map_or_else(out_of_memory, |object| unsafe { ObjectRef::from_non_null(object) }))
     }
 
@@ -123,13 +122,13 @@ impl Error {
         unsafe { self.cell_ptr().read() }
     }
 
-    /// The kind, such as `TypeError`. A foreign kind that is not UTF-8 ends at its first bad byte.
+    /// The kind, such as `TypeError`. A foreign kind that is not UTF-8 is cut at its first invalid byte.
     pub fn kind(&self) -> &str {
         // SAFETY: kind and message are fixed when an error is made and live as long as it.
         valid_prefix(unsafe { self.cell().kind.as_slice() })
     }
 
-    /// The message. A foreign message that is not UTF-8 ends at its first bad byte.
+    /// The message. A foreign message that is not UTF-8 is cut at its first invalid byte.
     pub fn message(&self) -> &str {
         // SAFETY: as for `kind`.
         valid_prefix(unsafe { self.cell().message.as_slice() })
@@ -137,8 +136,8 @@ impl Error {
 
     /// The backtrace, most recent call first, one call a line (header: `TVMFFIErrorCell`).
     pub fn backtrace(&self) -> String {
-        // SAFETY: Rust code changes the text of unshared errors only; C code that changes it while
-        // others read breaks the header's rule for errors.
+        // SAFETY: Rust code changes the text of unshared errors only. C code that changes it during a read breaks the
+        // header's rule for errors.
         String::from_utf8_lossy(unsafe { self.cell().backtrace.as_slice() }).into_owned()
     }
 
@@ -161,8 +160,8 @@ impl Error {
         self.copy_with(Some(cause.into_object()), self.extra_context())
     }
 
-    /// The same error with further context: an object for the code that catches the error, such as a string with the
-    /// error's parts.
+    /// The same error with further context. The context is an object for the code that catches the error, such as a
+    /// string with the error's parts.
     #[must_use]
     pub fn with_extra_context(self, context: ObjectRef) -> Self {
         self.copy_with(self.cause().map(AsObject::into_object), Some(context))
@@ -174,13 +173,12 @@ impl Error {
         Self::from_bytes(kind, message, unsafe { self.cell().backtrace.as_slice() }, cause, context)
     }
 
-    /// Replaces the backtrace. An error that others share is copied first, so none of them
-    /// sees the change.
+    /// Replaces the backtrace. A shared error is copied first, so its other owners don't see the change.
     pub fn update_backtrace(&mut self, text: &str) {
         self.change_backtrace(text, kTVMFFIBacktraceUpdateModeReplace);
     }
 
-    /// Appends older calls to the backtrace. An error that others share is copied first.
+    /// Appends older calls to the backtrace. A shared error is copied first.
     pub fn append_backtrace(&mut self, text: &str) {
         self.change_backtrace(text, kTVMFFIBacktraceUpdateModeAppend);
     }
@@ -191,7 +189,7 @@ impl Error {
         }
         if let Some(update) = self.cell().update_backtrace {
             let text = TVMFFIByteArray::from_slice(text.as_bytes());
-            // SAFETY: the function belongs to this error, which nobody else refers to.
+            // SAFETY: the function belongs to this error, and `self` is its only reference.
             unsafe { update(self.0.as_ptr().cast(), &raw const text, mode) };
         }
     }
@@ -203,12 +201,11 @@ unsafe extern "C" fn update_backtrace(error: TVMFFIObjectHandle, backtrace: *con
         return;
     }
     let error = error.cast::<ErrorObject>();
-    // SAFETY: this function is only found in errors that this module made. The header's contract
-    // leaves it to the caller that nobody reads the text meanwhile. The new text may be the old
-    // one, so it is copied before anything changes.
+    // SAFETY: only errors that this module made have this function. By the header's contract the caller ensures that no
+    // thread reads the text meanwhile. The new text may be the old one, so it is copied before anything changes.
     unsafe {
         let stored = &mut (*error).backtrace;
-        // Without memory the text stays as it is.
+        // Without memory the text stays unchanged.
         let Some(text) = copied((*backtrace).as_slice()) else { return };
         if update_mode == kTVMFFIBacktraceUpdateModeReplace {
             *stored = text;
@@ -243,7 +240,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The causes of an error in a line each, however many there are.
+/// The causes of an error, one line each, for chains of any length.
 struct Causes<'a>(&'a Error);
 
 impl fmt::Debug for Causes<'_> {
@@ -256,9 +253,9 @@ impl fmt::Debug for Causes<'_> {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         let cell = self.cell_ptr().as_ptr();
-        // SAFETY: the cell owns its cause for as long as this error lives, and never changes it.
-        // `Error` is a transparent pointer to an object that is not NULL, so a non-NULL handle to
-        // an error object is a valid `Error`, which is only borrowed here.
+        // SAFETY: the cell owns its cause for as long as this error lives, and never changes it. `Error` is a
+        // transparent non-NULL pointer to an object. So a non-NULL handle to an error object is a valid `Error`, which
+        // is only borrowed here.
         unsafe {
             let handle = (*cell).cause_chain.cast::<TVMFFIObject>();
             if handle.is_null() || (*handle).type_index != TypeIndex::ERROR.0 {

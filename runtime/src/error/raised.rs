@@ -4,14 +4,14 @@
 use super::object::Error;
 use crate::heap::{AsObject, raised};
 
-/// Puts an error into this thread's slot, over any that is there.
+/// Puts an error into this thread's slot, replacing the current one.
 pub fn set_raised(error: Error) {
     raised::set(error.into_object());
 }
 
 /// Takes the error out of this thread's slot.
 pub fn take_raised() -> Option<Error> {
-    // SAFETY: the slot holds what `set_raised` put there, which is an error.
+    // SAFETY: the slot holds an error that `set_raised` put there.
     raised::take().map(|error| unsafe { Error::from_object_unchecked(error) })
 }
 

@@ -1,14 +1,13 @@
-//! The macro that makes a typed handle of a `repr(transparent)` wrapper of `ObjectRef`.
+//! The macro that makes typed handles from `repr(transparent)` wrappers of `ObjectRef`.
 
-/// Implements [`AsObject`] and the conversions of a `repr(transparent)` wrapper of `ObjectRef`.
+/// Implements [`AsObject`] and the conversions for a `repr(transparent)` wrapper of `ObjectRef`.
 ///
-/// Where the header leaves the layout open, a third argument tells this crate's objects apart. The name of a container
-/// is followed by the marker of its elements' types: the handle of elements of any type is meant.
+/// If the header leaves the layout open, a third argument identifies this crate's objects. For a container, give the
+/// marker of its element types after the name. The implementation is then for the handle whose elements have any type.
 macro_rules! object_wrapper {
     ($name:ident $([$marker:expr])?, $index:expr $(, $has_layout:path)?) => {
-        // SAFETY: the wrapper is repr(transparent) over ObjectRef, and objects of this type index
-        // have the layout that the header gives, or else one that `has_layout` looks at; the
-        // methods read nothing else.
+        // SAFETY: the wrapper is repr(transparent) over ObjectRef. Objects of this type index have the header's layout,
+        // or one that `has_layout` checks. The methods read nothing else.
         unsafe impl $crate::heap::AsObject for $name {
             const TYPE_INDEX: $crate::abi::TypeIndex = $index;
 

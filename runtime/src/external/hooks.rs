@@ -1,12 +1,12 @@
-//! What lower layers need from an external runtime. `none` has the same functions for builds that use this crate's own
-//! runtime.
+//! Functions of an external runtime for lower layers. `none` has the same functions for builds that use this crate's
+//! own runtime.
 
 use std::ffi::c_void;
 
 use super::load::api;
 use crate::abi::*;
 
-/// Whether this crate uses an external runtime.
+/// True if this crate uses an external runtime.
 pub(crate) const IS_USED: bool = true;
 
 /// The allocator of the external runtime; `None` without one.

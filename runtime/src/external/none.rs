@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::abi::*;
 
-/// Whether this crate uses an external runtime.
+/// True if this crate uses an external runtime.
 pub(crate) const IS_USED: bool = false;
 
 /// Stores an info that was found.

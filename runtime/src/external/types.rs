@@ -36,7 +36,7 @@ unsafe fn fetch(api: &Api, index: i32, publish: Publish) -> Option<*mut TVMFFITy
     Some(info)
 }
 
-/// Whether one of the keys that the global function `ffi.GetRegisteredTypeKeys` lists has this type index. A library
+/// True if one of the keys that the global function `ffi.GetRegisteredTypeKeys` lists has this type index. A library
 /// without that function registers the static types that it needs itself.
 fn is_registered(api: &Api, index: i32) -> bool {
     let Some(keys) = Owned::global(api, c"ffi.GetRegisteredTypeKeys".to_bytes()).and_then(|list| list.call()) else {

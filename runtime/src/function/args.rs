@@ -1,6 +1,5 @@
-//! Argument lists of [`Function::call`](super::Function::call): tuples, slices and vectors.
-//! A tuple's values become views in one array on the stack.
-//! No header section: this is Rust's side of a call.
+//! Argument lists of [`Function::call`](super::Function::call): tuples, slices and vectors. A tuple's values become
+//! views in one array on the stack. No header section: this is the Rust side of a call.
 
 use crate::any::{AnyView, ToAnyView};
 use crate::error::Result;
@@ -16,7 +15,7 @@ pub trait CallArgs {
     /// Runs `call` with the arguments as views.
     ///
     /// # Errors
-    /// Those of `call`.
+    /// The errors of `call`.
     fn with_views<R>(&self, call: impl FnOnce(&[AnyView<'_>]) -> Result<R>) -> Result<R>;
 }
 

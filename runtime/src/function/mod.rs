@@ -1,6 +1,6 @@
-//! Functions: objects that hold one callable of the C calling convention.
-//! Made from a closure, from a C callback, or from machine code; called from Rust or C alike.
-//! Header sections: `TVMFFISafeCallType`, `TVMFFIFunctionCell`, `TVMFFIFunctionCreate`.
+//! Functions: objects that hold one callable of the C calling convention. You make one from a closure, a C callback or
+//! machine code. Rust and C call all of them in the same way. Header sections: `TVMFFISafeCallType`,
+//! `TVMFFIFunctionCell`, `TVMFFIFunctionCreate`.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -23,7 +23,7 @@ struct FunctionObject<T> {
     payload: T,
 }
 
-// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+// SAFETY: repr(C) with the header first; the cell follows, as in the header file.
 unsafe impl<T> ObjectLayout for FunctionObject<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::FUNCTION;
 
@@ -51,16 +51,15 @@ exact_objects!(Function);
 impl Function {
     fn with_payload<T>(safe_call: TVMFFISafeCallType, payload: T) -> Self {
         let object = make_object(0, |header, _| FunctionObject::new(header, safe_call, payload));
-        // SAFETY: `make_object` hands out the object's one strong reference.
+        // SAFETY: `make_object` returns the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
 
     /// A function that calls a closure.
     ///
-    /// An error of the closure is raised to the caller. A panic is caught and becomes an error of
-    /// kind `InternalError` with the panic's message (upstream gives that kind to any exception
-    /// that is not an error of its own). A panic while the closure is dropped, when the last
-    /// reference goes, is swallowed.
+    /// An error of the closure is raised to the caller. A panic becomes an error of kind `InternalError` with the
+    /// panic's message. (Upstream gives that kind to any exception that is not an error of its own.) The last reference
+    /// drops the closure; a panic in that drop is swallowed.
     pub fn from_packed<F>(closure: F) -> Self
     where
         F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
@@ -68,28 +67,27 @@ impl Function {
         Self::with_payload(call_closure::<F>, closure)
     }
 
-    /// As [`Function::from_packed`], for a function that the crate makes for itself while others wait for it.
+    /// As [`Function::from_packed`], for a function that the crate makes for itself while other threads wait for it.
     pub(crate) fn built_in<F>(closure: F) -> Self
     where
         F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
     {
         let object = make_own_object(|header| FunctionObject::new(header, call_closure::<F>, closure));
-        // SAFETY: `make_own_object` hands out the object's one strong reference.
+        // SAFETY: `make_own_object` returns the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
 
-    /// A function that calls a C callback with `self_` as its handle, and `deleter` once with
-    /// `self_` when the last reference goes (`TVMFFIFunctionCreate`).
+    /// A function that calls a C callback with `self_` as its handle (`TVMFFIFunctionCreate`). When the last reference
+    /// goes, it calls `deleter` once with `self_`.
     ///
-    /// With a NULL `self_` and no deleter the callback is called directly, and its handle is then
-    /// the function object, as upstream.
+    /// With a NULL `self_` and no deleter the callback is called directly. Its handle is then the function object, as
+    /// upstream.
     ///
     /// # Safety
-    /// `safe_call` must follow [`TVMFFISafeCallType`] for any arguments and never unwind. It and
-    /// `deleter` must be callable on any thread with `self_`, until the deleter has run. What the
-    /// callback writes through its arguments is its author's to answer for: callers of the
-    /// function are safe Rust, so a callback that writes into tensor arguments must say so, and
-    /// must not be called while Rust code holds a slice of such a tensor.
+    /// `safe_call` must follow [`TVMFFISafeCallType`] for any arguments and never unwind. It and `deleter` must be
+    /// callable on any thread with `self_`, until the deleter has run. You are responsible for what the callback writes
+    /// through its arguments, because its callers are safe Rust. A callback that writes into tensor arguments must
+    /// document it. It must not be called while Rust code holds a slice of such a tensor.
     pub unsafe fn from_extern_c(
         self_: *mut c_void,
         safe_call: TVMFFISafeCallType,
@@ -102,9 +100,8 @@ impl Function {
         Self::with_payload(call_callback, callback)
     }
 
-    /// A function whose cell holds `safe_call` itself, so a call is one indirect jump.
-    /// `keep_alive`, which owns the code, is dropped when the function is freed. The handle that
-    /// the code receives is the function object.
+    /// A function whose cell holds `safe_call` itself, so a call is one indirect jump. `keep_alive` owns the code, and
+    /// is dropped when the function is freed. The code receives the function object as its handle.
     ///
     /// # Safety
     /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
@@ -112,8 +109,8 @@ impl Function {
         Self::with_payload(safe_call, keep_alive)
     }
 
-    /// A function of a library: a symbol, whose callable receives NULL as its handle, as upstream passes. `keep_alive`,
-    /// which keeps the library open, is dropped when the function is freed.
+    /// A function of a library's symbol. The callable receives NULL as its handle, as upstream. `keep_alive` keeps the
+    /// library open, and is dropped when the function is freed.
     ///
     /// # Safety
     /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
@@ -124,7 +121,7 @@ impl Function {
         make(SymbolOf { safe_call, _keep_alive: keep_alive })
     }
 
-    /// A function that calls another, and keeps a value alive, which is dropped after the other function.
+    /// A function that calls this one and keeps a value alive. The value is dropped after this function.
     pub(crate) fn keeping(self, keep_alive: impl Send + Sync + 'static) -> Self {
         fn make<T>(payload: Keeping<T>) -> Function {
             Function::with_payload(call_keeping::<T>, payload)
@@ -132,8 +129,8 @@ impl Function {
         make(Keeping { function: self, _keep_alive: keep_alive })
     }
 
-    /// The callable in the object's cell. Call it with [`Function::as_raw_handle`] as handle and
-    /// keep `self` alive meanwhile.
+    /// The callable in the object's cell. Call it with [`Function::as_raw_handle`] as its handle, and keep `self` alive
+    /// during the call.
     #[inline]
     pub fn as_safe_call(&self) -> TVMFFISafeCallType {
         // SAFETY: the cell follows the header of every function object.
@@ -141,7 +138,7 @@ impl Function {
         cell.safe_call.unwrap_or(no_callable)
     }
 
-    /// The object's address, the handle of its callable.
+    /// The object's address, which is the callable's handle.
     #[inline]
     pub fn as_raw_handle(&self) -> *mut c_void {
         self.0.as_ptr().cast()
@@ -150,8 +147,7 @@ impl Function {
     /// Calls the function with a tuple of up to sixteen arguments, or with a slice of views.
     ///
     /// # Errors
-    /// The error that the function raises; `RuntimeError` when it fails without raising one (its
-    /// message then has the return code).
+    /// The error that the function raises. `RuntimeError` with the return code if it fails without raising one.
     #[inline]
     pub fn call<A: CallArgs>(&self, args: A) -> Result<Any> {
         args.with_views(|views| self.call_packed(views))
@@ -169,18 +165,17 @@ impl Function {
         // SAFETY: the views are valid for the call, and the result is None.
         let code = unsafe { self.call_raw(raw, &mut result) };
         if code == 0 {
-            // SAFETY: on success the result is an owned value, or stayed None; the callable has just written it.
+            // SAFETY: on success the result is an owned value, or still None, and was written just before.
             return unsafe { Any::from_result(TVMFFIAny::read_parts(&raw const result)) };
         }
         // SAFETY: a result that was written before the failure is an owned value.
         Err(unsafe { failed_call(code, result) })
     }
 
-    /// Calls the function and returns its code, without looking at the result or a raised error.
+    /// Calls the function and returns its code. The result and a raised error are left to you.
     ///
     /// # Safety
-    /// The arguments must be valid by their type indices, and the result must not own anything:
-    /// its type index must be below 64.
+    /// The arguments must be valid by their type indices. The result must own nothing: its type index must be below 64.
     #[inline]
     pub unsafe fn call_raw(&self, args: &[TVMFFIAny], result: &mut TVMFFIAny) -> i32 {
         let Ok(num_args) = i32::try_from(args.len()) else {
@@ -198,10 +193,10 @@ impl fmt::Debug for Function {
     }
 }
 
-/// The error of a call that has failed with `code`.
+/// The error of a call that failed with `code`.
 ///
 /// # Safety
-/// The result must be an owned value, which is dropped.
+/// The result must be an owned value, and is dropped.
 #[cold]
 #[inline(never)]
 unsafe fn failed_call(code: i32, result: TVMFFIAny) -> Error {
@@ -241,7 +236,7 @@ where
     let Some(result) = NonNull::new(result) else {
         return raise(runtime_error("result is NULL"));
     };
-    // SAFETY: the caller's result is readable; only its type index is looked at.
+    // SAFETY: the caller's result is readable, and this reads only its type index.
     if TypeIndex(unsafe { result.as_ref() }.type_index).is_object() {
         return raise(runtime_error("result must be initialised to None"));
     }
@@ -277,7 +272,7 @@ impl Drop for Callback {
     }
 }
 
-/// The callable of [`Function::from_extern_c`]: passes on the handle that the callback expects.
+/// The callable of [`Function::from_extern_c`]. It passes on the handle that the callback expects.
 unsafe extern "C" fn call_callback(
     handle: *mut c_void,
     args: *const TVMFFIAny,
@@ -290,7 +285,7 @@ unsafe extern "C" fn call_callback(
     unsafe { (callback.safe_call)(callback.self_, args, num_args, result) }
 }
 
-/// A callable of a library, and what keeps the library open.
+/// A callable of a library, and the value that keeps the library open.
 struct SymbolOf<T> {
     safe_call: TVMFFISafeCallType,
     _keep_alive: T,
@@ -309,7 +304,7 @@ unsafe extern "C" fn call_symbol<T>(
     unsafe { (symbol.safe_call)(std::ptr::null_mut(), args, num_args, result) }
 }
 
-/// A function, and what stays as long. Dropped in this order.
+/// A function, and a value that lives as long. Fields are dropped in this order.
 struct Keeping<T> {
     function: Function,
     _keep_alive: T,

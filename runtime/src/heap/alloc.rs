@@ -13,14 +13,14 @@ use super::{count, live, raised, spare};
 use crate::abi::*;
 use crate::external;
 
-/// What the builtin allocator writes directly before a body of usual alignment; the header is the last field.
+/// The fields that the builtin allocator writes directly before a body of usual alignment. The header is the last one.
 #[repr(C)]
 struct Prefix {
     total_size: usize,
     header: TVMFFIObjectAllocHeader,
 }
 
-/// What the builtin allocator writes directly before a body of larger alignment.
+/// The fields that the builtin allocator writes directly before a body of larger alignment.
 #[repr(C)]
 struct AlignedPrefix {
     align: usize,
@@ -286,8 +286,8 @@ fn no_memory<T>(tail: usize) -> ! {
     handle_alloc_error(layout::<T>(tail).unwrap_or_else(Layout::new::<T>))
 }
 
-/// As [`make_object`], with storage from the builtin allocator. For objects that this crate makes for itself while
-/// other threads wait for them: a custom allocator could call back into the crate, so it must not run meanwhile.
+/// As [`make_object`], with storage from the builtin allocator. It is for objects that this crate makes for itself
+/// while other threads wait for them. A custom allocator could call back into the crate, so it must not run meanwhile.
 pub(crate) fn make_own_object<T: ObjectLayout>(build: impl FnOnce(TVMFFIObject) -> T) -> NonNull<T> {
     let own = |header| TVMFFIObject { deleter: Some(delete_own_object::<T>), ..header };
     make_object_in(0, |header, _| build(own(header)), allocate_builtin).unwrap_or_else(|| no_memory::<T>(0))

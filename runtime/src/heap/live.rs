@@ -75,8 +75,8 @@ pub(super) fn made<T>(object: *mut T) {
     record::add(object.addr());
 }
 
-/// Records that an object no longer counts. Either it is freed and its address may be reused, or something holds it for
-/// the life of the process, so it is not a leak.
+/// Records that an object no longer counts. It may be freed, so its address may be reused. Otherwise something holds it
+/// until the process ends, so it is not a leak.
 #[inline]
 pub(crate) fn gone<T>(object: *mut T) {
     record::remove(object.addr());

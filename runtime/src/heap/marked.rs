@@ -34,7 +34,7 @@ pub(crate) fn new<T: Send + Sync, const INDEX: i32>(body: T) -> ObjectRef {
     unsafe { ObjectRef::from_non_null(object) }
 }
 
-/// Whether a module object was made by this crate.
+/// True if a module object was made by this crate.
 pub(crate) fn is_marked(object: &ObjectRef) -> bool {
     // SAFETY: the object is alive, and in every implementation at least one word follows the header.
     let word = unsafe { object.as_ptr().add(1).cast::<*const u8>().read() };

@@ -86,7 +86,7 @@ impl ObjectRef {
         unsafe { count::counts(self.as_ptr()) }.1
     }
 
-    /// Whether this is the only reference of either kind. While you hold `&mut self`, it stays the only one.
+    /// True if this is the only reference of either kind. While you hold `&mut self`, it stays the only one.
     pub fn is_unique(&self) -> bool {
         // SAFETY: the reference keeps the object alive.
         unsafe { count::counts(self.as_ptr()) == (1, 0) }
@@ -99,7 +99,7 @@ impl ObjectRef {
         WeakRef(self.0)
     }
 
-    /// Whether both refer to the same object.
+    /// True if both refer to the same object.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
@@ -195,12 +195,12 @@ pub unsafe trait AsObject: Sized {
     /// Converts into the untyped handle.
     fn into_object(self) -> ObjectRef;
 
-    /// Whether an object of `TYPE_INDEX` has the layout of this type; always true where the header fixes the layout.
+    /// True if an object of `TYPE_INDEX` has the layout of this type; always true if the header fixes the layout.
     fn has_layout(_object: &ObjectRef) -> bool {
         true
     }
 
-    /// Whether an object is of this type: its type index is `TYPE_INDEX` and its layout is this type's.
+    /// True if an object is of this type: its type index is `TYPE_INDEX` and its layout is this type's.
     fn is_object(object: &ObjectRef) -> bool {
         object.type_index() == Self::TYPE_INDEX && Self::has_layout(object)
     }

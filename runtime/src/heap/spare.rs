@@ -12,7 +12,7 @@ const SIZES: usize = LARGEST / ALIGN;
 /// Maximum bytes that a thread keeps in blocks of one size; 64 KiB for all sizes together.
 const MOST: usize = 2048;
 
-/// Debug builds free every block immediately, so that tools that detect use after free see it.
+/// Debug builds free every block immediately, for tools that detect use after free.
 const KEEPS: bool = !cfg!(debug_assertions);
 
 /// The contents of a kept block.

@@ -1,21 +1,22 @@
-//! Whether this crate's runtime is the one that the rest of the process uses.
-//! `external` is the twin of this file for an external runtime.
+//! Checks that the rest of the process uses this crate's runtime. `external` replaces this file for an external
+//! runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Result, runtime_error};
 use crate::process;
 
-/// Checks that the runtime behind this crate is there, and is the one that others in this process use.
+/// Checks that the runtime behind this crate exists, and that the rest of the process uses it too.
 ///
-/// Nothing has to call it: what registers functions and types does, as far as it can fail, and so do exported
-/// functions. It is for programs that want to know at their start.
+/// You need not call it: registering functions and types checks it, as do exported functions. Call it to find out at
+/// the start of a program.
 ///
 /// # Errors
-/// `RuntimeError` that says what to do. With the feature `external`: the process has no runtime, or several. Else:
-/// another runtime is in the process, from which values would come whose types, errors and streams are not known here.
+/// `RuntimeError` with advice on what to do. With the feature `external`: the process has no runtime, or several.
+/// Otherwise: the process has another runtime, so values would come with types, errors and streams that are unknown
+/// here.
 pub fn check_runtime() -> Result<()> {
-    /// The loader's changes when this runtime was found to be alone, and one more.
+    /// `process::changes()` plus one, when no other runtime was found.
     static ALONE_AT: AtomicU64 = AtomicU64::new(0);
 
     let changes = process::changes();
@@ -31,14 +32,14 @@ pub fn check_runtime() -> Result<()> {
     Ok(())
 }
 
-/// Where others find this crate's symbols, checks as [`check_runtime`]. A hidden runtime keeps to itself, so
-/// others don't disturb it. On Windows a library names the file of each symbol, and one that names another's is refused
-/// when it is loaded.
+/// Checks as [`check_runtime`], if other code can find this crate's symbols. A hidden runtime exports none, so other
+/// runtimes don't disturb it. On Windows a library names the file of each symbol. A library that names another
+/// runtime's file is refused at load.
 pub(crate) fn check_shared() -> Result<()> {
     if cfg!(any(feature = "hidden", windows)) { Ok(()) } else { check_runtime() }
 }
 
-/// Raises an error in another runtime that the process uses, and returns whether there is one: a caller that uses that
+/// Raises an error in another runtime that the process uses, and returns whether there is one. A caller that uses that
 /// runtime would not find the error here.
 pub(crate) fn raise_elsewhere(kind: &str, message: &str) -> bool {
     check_runtime().is_err() && process::beside::raise_in_another(kind, message)

@@ -83,7 +83,7 @@ pub enum LibraryBinError {
         /// Their number.
         count: u64,
     },
-    /// A size exceeds what fits into memory.
+    /// A size doesn't fit into memory.
     #[error("library_bin: {size} bytes are more than memory can have")]
     TooLarge {
         /// The size; `u64::MAX` if it is larger than that.

@@ -51,7 +51,7 @@ impl Module {
     /// # Safety
     /// As for any library, its initialisers must be sound to run, and its functions must be sound to call with any
     /// arguments. Its symbols that begin with `__tvm_ffi_` must follow upstream's documents for compilers. Upstream
-    /// closes the library with its module: no value that its code has made, and no thread that it has started, may
+    /// closes the library with its module. So no value that its code has made, and no thread that it has started, may
     /// outlive the module and its functions.
     pub unsafe fn load_from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -123,7 +123,7 @@ impl Module {
         call("ffi.ModuleGetFunction", (self, name, query_imports))?.cast()
     }
 
-    /// Whether there is a function of that name. The search is that of
+    /// True if there is a function of that name. The search is that of
     /// [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors

@@ -49,7 +49,7 @@ pub trait ModuleImpl: Send + Sync {
     /// If the function exists but can't be returned. A missing function isn't an error.
     fn get_function(&self, name: &str) -> Result<Option<Function>>;
 
-    /// Whether there is a function of that name, even one that can't be called before further compilation.
+    /// True if there is a function of that name, even one that can't be called before further compilation.
     ///
     /// # Errors
     /// As [`get_function`](Self::get_function).
@@ -78,7 +78,7 @@ pub trait ModuleImpl: Send + Sync {
         None
     }
 
-    /// What the module can be used for.
+    /// The uses of the module.
     fn property_mask(&self) -> PropertyMask {
         PropertyMask::NONE
     }

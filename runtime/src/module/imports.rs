@@ -59,7 +59,7 @@ impl Module {
         self.first_of(query_imports, |module| module.get_function(name))
     }
 
-    /// Whether there is a function of that name, even one that can't be called before further compilation. The search
+    /// True if there is a function of that name, even one that can't be called before further compilation. The search
     /// is that of [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors

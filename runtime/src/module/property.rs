@@ -18,7 +18,7 @@ impl PropertyMask {
     /// [`Module::write_to_file`](super::Module::write_to_file) writes objects or sources, to be compiled further.
     pub const COMPILATION_EXPORTABLE: Self = Self(0b100);
 
-    /// Whether `self` includes all uses in `other`.
+    /// True if `self` includes all uses in `other`.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -1,5 +1,5 @@
-//! Reference-counted objects: the owning handles over any of them, the allocator of their storage, opaque objects, and
-//! two that stand for something else.
+//! Reference-counted objects: the owning handles to any of them, the allocator of their storage, opaque objects, and
+//! two sentinels.
 
 mod opaque;
 mod sentinel;

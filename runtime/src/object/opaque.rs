@@ -1,6 +1,5 @@
-//! Opaque objects: a foreign handle whose deleter runs with the last strong reference.
-//! Their one type index is `ffi.OpaquePyObject`, as upstream.
-//! Header section: `TVMFFIObjectCreateOpaque`.
+//! Opaque objects: a foreign handle with a deleter that runs with the last strong reference. As upstream, their one
+//! type index is `ffi.OpaquePyObject`. Header section: `TVMFFIObjectCreateOpaque`.
 
 use std::ffi::c_void;
 
@@ -15,7 +14,7 @@ struct OpaqueObject {
     deleter: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+// SAFETY: repr(C) with the header first; the cell follows, as in the header file.
 unsafe impl ObjectLayout for OpaqueObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::OPAQUE_PY_OBJECT;
 
@@ -32,8 +31,7 @@ unsafe impl ObjectLayout for OpaqueObject {
 /// An object that owns a foreign handle.
 ///
 /// # Errors
-/// `RuntimeError` when `type_index` is not [`TypeIndex::OPAQUE_PY_OBJECT`]; the deleter is then
-/// not called.
+/// `RuntimeError` if `type_index` is not [`TypeIndex::OPAQUE_PY_OBJECT`]. The deleter isn't called then.
 ///
 /// # Safety
 /// `deleter` must be safe to call once with `handle`, on any thread.
@@ -46,6 +44,6 @@ pub unsafe fn create_opaque(
         return Err(Error::new(kind::RUNTIME_ERROR, "Only kTVMFFIOpaquePyObject is supported for now"));
     }
     let object = make_object(0, |header, _| OpaqueObject { header, cell: TVMFFIOpaqueObjectCell { handle }, deleter });
-    // SAFETY: `make_object` hands out the object's one strong reference.
+    // SAFETY: `make_object` returns the object's one strong reference.
     Ok(unsafe { ObjectRef::from_non_null(object) })
 }

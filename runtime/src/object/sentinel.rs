@@ -1,5 +1,5 @@
-//! The two objects that stand for something else: a value that is not there, and the beginning of keyword arguments.
-//! No header section: upstream makes them in `object.cc`.
+//! The two sentinel objects: a missing value, and the start of keyword arguments. No header section: upstream makes
+//! them in `object.cc`.
 
 use std::sync::OnceLock;
 
@@ -19,19 +19,19 @@ unsafe impl ObjectLayout for PlainObject {
 fn get(place: &'static OnceLock<ObjectRef>) -> ObjectRef {
     let make = || {
         let object = make_own_object(|header| PlainObject { header });
-        // SAFETY: `make_own_object` hands out the object's one strong reference.
+        // SAFETY: `make_own_object` returns the object's one strong reference.
         unsafe { ObjectRef::from_non_null(object) }
     };
     place.get_or_init(make).clone()
 }
 
-/// The one object that stands for a value that is not there.
+/// The sentinel for a missing value.
 pub(crate) fn missing() -> ObjectRef {
     static MISSING: OnceLock<ObjectRef> = OnceLock::new();
     get(&MISSING)
 }
 
-/// The one object after which arguments are keywords and values in turn.
+/// The sentinel before keyword arguments. Names and values alternate after it.
 pub(crate) fn kwargs() -> ObjectRef {
     static KWARGS: OnceLock<ObjectRef> = OnceLock::new();
     get(&KWARGS)

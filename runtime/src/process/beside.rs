@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::{Runtime, runtimes, system};
 
-/// The runtime that other code in this process uses instead of the one that this code is part of.
+/// Another runtime that other code in this process uses instead of this one.
 ///
 /// `None` if libraries find this runtime, since then they never reach another.
 pub(crate) fn another() -> Option<Runtime> {
@@ -26,7 +26,7 @@ pub(crate) fn another() -> Option<Runtime> {
     runtimes().into_iter().find(|runtime| runtime.base != own)
 }
 
-/// The message that `file` has a second runtime besides the one that this code is part of, and how to fix that.
+/// The message that `file` has another runtime than this code's, with advice.
 pub(crate) fn two_runtimes(file: &str) -> String {
     let own = system::own_file();
     format!(
@@ -37,9 +37,9 @@ pub(crate) fn two_runtimes(file: &str) -> String {
     )
 }
 
-/// Extends the message for a duplicate registration. One cause is a second runtime that was loaded later and bound to
-/// this one's symbols, so it registers all its own functions and types here. Then the message says so. This can't
-/// happen if this runtime is hidden.
+/// Extends the message for a duplicate registration. A second runtime may have been loaded later and bound to this
+/// one's symbols. It then registers all its own functions and types here, and the message says so. This can't happen if
+/// this runtime is hidden.
 pub(crate) fn registered_twice(mut message: String) -> String {
     let own = system::own_base();
     let beside = || runtimes().into_iter().find(|runtime| runtime.base != own);

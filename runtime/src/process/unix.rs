@@ -76,7 +76,7 @@ pub(super) fn elsewhere(address: *const c_void) -> Option<String> {
     (base != 0 && base != own_base()).then_some(file)
 }
 
-/// Whether an address is in this file. The loader's list of segments answers this much faster than `dladdr`, which
+/// True if an address is in this file. The loader's list of segments answers this much faster than `dladdr`, which
 /// searches symbols. Speed matters here because every new engine calls this.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_in_this_file(address: *const c_void) -> bool {

@@ -19,7 +19,7 @@ use crate::shape::Shape;
 use crate::string::bytes_of;
 use crate::type_table::attr_value;
 
-/// Whether two values are equal.
+/// True if two values are equal.
 ///
 /// # Errors
 /// Any error of a getter or attribute.

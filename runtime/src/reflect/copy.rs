@@ -36,7 +36,7 @@ struct Copier {
     copies: HashMap<usize, (Any, Any)>,
     /// Addresses of the arrays and maps that are being copied. Their copies are made after those of their contents.
     open: HashSet<usize>,
-    /// Whether any copy refers to an original, because that original's copy didn't exist yet.
+    /// True if any copy refers to an original, because that original's copy didn't exist yet.
     has_stand_ins: bool,
 }
 
@@ -209,7 +209,7 @@ fn shallow_copy(object: &ObjectRef) -> Result<Any> {
     }
 }
 
-/// Whether two values have the same bits.
+/// True if two values have the same bits.
 fn same(one: &Any, other: &Any) -> bool {
     let (one, other) = (one.as_raw(), other.as_raw());
     (one.type_index, one.zero_padding, one.bits()) == (other.type_index, other.zero_padding, other.bits())

@@ -1,7 +1,7 @@
 //! Objects with a layout that is described only by the fields of their type. They belong to types that other languages
-//! define, and to some built-in types. A new object is all bits zero, and that is a valid value for each field:
-//! `Stored` requires it of Rust's types, and [`Storage`] has no other kinds. Types with `derive(Object)` lay out their
-//! objects themselves, so this file refuses to make objects of them or their children.
+//! define, and to some built-in types. A new object is all bits zero, which is a valid value for each field. `Stored`
+//! requires that of Rust's types, and [`Storage`] has no other kinds. Types with `derive(Object)` lay out their objects
+//! themselves, so this file refuses to make objects of them or their children.
 //! No header section: upstream's `PyClassDeleter`, and the code that makes such objects.
 
 use super::field;

@@ -144,7 +144,7 @@ fn enum_types() -> Vec<Definition> {
     ]
 }
 
-/// Whether an object is an enum member. An enum has one object for each value.
+/// True if an object is an enum member. An enum has one object for each value.
 pub(super) fn is_enum(object: &ObjectRef) -> bool {
     key_to_index(Enum::KEY).is_some_and(|index| is_instance(object.type_index(), TypeIndex(index)))
 }

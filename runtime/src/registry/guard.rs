@@ -52,17 +52,17 @@ const HARMLESS: &[&str] = &[
     "ffi.VisitInterrupt",
 ];
 
-/// Whether a global function of that name loads code.
+/// True if a global function of that name loads code.
 pub(crate) fn loads_code(name: &[u8]) -> bool {
     name == LOAD_FROM_FILE.as_bytes() || name.starts_with(FILE_LOADER.as_bytes())
 }
 
-/// Whether a global function of that name is an external runtime's own and may be unsound for some arguments.
+/// True if a global function of that name is an external runtime's own and may be unsound for some arguments.
 fn is_external(name: &str) -> bool {
     external::IS_USED && name.starts_with(OWN) && !name.starts_with(BYTES_LOADER) && !HARMLESS.contains(&name)
 }
 
-/// Whether a global function of that name is one of upstream's tests.
+/// True if a global function of that name is one of upstream's tests.
 fn is_upstreams_test(name: &str) -> bool {
     name.starts_with(TESTING) && type_table::key_to_index(TESTING_TYPE).is_some()
 }

@@ -32,8 +32,8 @@ pub fn get_global(name: &str) -> Option<Function> {
 /// If you call `ffi.MakeFieldSetter` or `ffi._PyClassRegisterTypeAttrColumns`, the addresses and sizes that you pass
 /// must be valid. If you call a function that loads code (`ffi.ModuleLoadFromFile` or `ffi.Module.load_from_file.*`),
 /// the file must satisfy the contract of [`Module::load_from_file`](crate::Module::load_from_file). If you call an
-/// external runtime's own function, you must pass the arguments that it expects, and no thread may change a list, dict
-/// or table that it uses meanwhile.
+/// external runtime's own function, you must pass the arguments that it expects. No thread may change a list, dict or
+/// table that it uses meanwhile.
 pub unsafe fn get_global_unchecked(name: &str) -> Option<Function> {
     super::find(name.as_bytes())
 }

@@ -51,7 +51,7 @@ impl<'a> Type<'a> {
         (types, text)
     }
 
-    /// Whether upstream converts the value to this type.
+    /// True if upstream converts the value to this type.
     fn accepts(&self, view: &AnyView<'_>) -> bool {
         use TypeIndex as T;
         let index = view.inner_type_index();

@@ -51,7 +51,7 @@ pub(super) fn contiguous_strides(shape: &[i64]) -> Result<Vec<i64>> {
     Ok(strides)
 }
 
-/// Whether a tensor is contiguous: it has no strides or no elements, or each stride is the product of the extents after
+/// True if a tensor is contiguous: it has no strides or no elements, or each stride is the product of the extents after
 /// its dimension. The stride of an extent of one does not matter.
 pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
     if strides.is_empty() {
@@ -85,7 +85,7 @@ pub(super) fn ndim_of(shape: &[i64]) -> Result<i32> {
     i32::try_from(shape.len()).map_err(|_| value_error("too many dimensions"))
 }
 
-/// Whether a tensor's first element is aligned. An alignment of zero means no requirement.
+/// True if a tensor's first element is aligned. An alignment of zero means no requirement.
 pub(super) fn is_aligned(tensor: &DLTensor, alignment: usize) -> bool {
     if alignment == 0 {
         return true;

@@ -13,7 +13,7 @@ pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     /// The element type.
     const DTYPE: DLDataType;
 
-    /// Whether bytes from foreign memory are valid values of this type.
+    /// True if bytes from foreign memory are valid values of this type.
     #[doc(hidden)]
     fn is_valid(_bytes: &[u8]) -> bool {
         true

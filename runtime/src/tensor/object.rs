@@ -25,7 +25,7 @@ struct TensorObject<M> {
     manager: M,
 }
 
-// SAFETY: repr(C) with the header first; the DLTensor follows, as the header file says.
+// SAFETY: repr(C) with the header first; the DLTensor follows, as in the header file.
 unsafe impl<M> ObjectLayout for TensorObject<M> {
     const TYPE_INDEX: TypeIndex = TypeIndex::TENSOR;
 
@@ -285,13 +285,13 @@ impl Tensor {
         checked_size(self.numel(), self.dtype()).unwrap_or(0)
     }
 
-    /// Whether the elements are in row-major order without gaps. This holds for tensors without elements, and the
+    /// True if the elements are in row-major order without gaps. This holds for tensors without elements, and the
     /// stride of an extent of one does not matter (`IsContiguous`, container/tensor.h).
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides())
     }
 
-    /// Whether the first element is aligned to `alignment` bytes. On devices whose data pointers aren't addresses, only
+    /// True if the first element is aligned to `alignment` bytes. On devices whose data pointers aren't addresses, only
     /// the byte offset counts (`IsAligned`, container/tensor.h).
     pub fn is_aligned(&self, alignment: usize) -> bool {
         is_aligned(self.as_dl_tensor(), alignment)
@@ -305,8 +305,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `TypeError` for another element type. `ValueError` when the memory can't be read by the CPU, is not contiguous
-    /// or not aligned for `T`, or contains bits that aren't a valid `T`.
+    /// `TypeError` for another element type. `ValueError` if the CPU can't read the memory, if it isn't contiguous or
+    /// not aligned for `T`, or if it contains invalid bits for a `T`.
     ///
     /// # Safety
     /// The tensor's memory must not be written while the slice exists. This includes every function on any thread that
@@ -357,7 +357,7 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// Whether this object owns memory that this crate allocated, as [`Tensor::empty`] creates it.
+    /// True if this object owns memory that this crate allocated, as [`Tensor::empty`] creates it.
     fn owns_memory(&self) -> bool {
         let own: TVMFFIObjectDeleter = owned_deleter();
         // SAFETY: the reference keeps the header alive, and the deleter never changes.

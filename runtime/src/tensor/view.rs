@@ -135,7 +135,7 @@ impl<'a> TensorView<'a> {
         checked_numel(self.shape()).unwrap_or(0)
     }
 
-    /// Whether the elements are in row-major order without gaps.
+    /// True if the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides())
     }

@@ -57,7 +57,7 @@ pub(crate) fn key_hash(index: TypeIndex) -> Result<u64> {
     registered_info(index.0).map(|info| unsafe { (*info).type_key_hash })
 }
 
-/// Whether a type is `ancestor` or derived from it.
+/// True if a type is `ancestor` or derived from it.
 pub(crate) fn is_instance(index: TypeIndex, ancestor: TypeIndex) -> bool {
     let (Some(info), Some(of)) = (type_info(index.0), type_info(ancestor.0)) else {
         return false;

@@ -45,7 +45,7 @@ pub(crate) struct Definition {
     pub(crate) key: &'static str,
     /// The parent's key, used if the type's index is allocated.
     pub(crate) parent: &'static str,
-    /// Whether the type refuses child types.
+    /// True if the type refuses child types.
     pub(crate) is_final: bool,
     pub(crate) metadata: Option<TVMFFITypeMetadata>,
     pub(crate) fields: Vec<TVMFFIFieldInfo>,

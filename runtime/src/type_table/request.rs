@@ -14,7 +14,7 @@ pub struct TypeRequest<'a> {
     pub depth: i32,
     /// Slots to reserve for child types.
     pub num_child_slots: i32,
-    /// Whether more child types may be registered than there are reserved slots.
+    /// True if more child types may be registered than there are reserved slots.
     pub child_slots_can_overflow: bool,
     /// The parent's index, -1 for a root, or [`QUERY_ONLY`].
     pub parent: i32,

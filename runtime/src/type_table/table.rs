@@ -19,7 +19,7 @@ struct TypeEntry {
     /// The number of slots in use, including the type's own.
     used_slots: i32,
     can_overflow: bool,
-    /// Whether only the code that registered the type may lay out its objects.
+    /// True if only the code that registered the type may lay out its objects.
     keeps_layout: bool,
 }
 

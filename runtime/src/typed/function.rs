@@ -5,7 +5,7 @@ use crate::any::{Any, AnyView, TryFromAny};
 use crate::error::{Error, Result, kind};
 use crate::function::Function;
 
-/// What a typed function can return: a value, or a [`Result`] whose error is raised.
+/// A result of a typed function: a value, or a [`Result`] with an error to raise.
 #[diagnostic::on_unimplemented(
     message = "a function of TVM FFI can't return `{Self}`",
     label = "this type is not a value of TVM FFI",

@@ -1,4 +1,4 @@
-//! An executable that contains the runtime has to export its C API to the libraries that it loads. On Windows the
+//! Exports the C API from an executable that contains the runtime, for the libraries that it loads. On Windows the
 //! exports need no linker option.
 
 fn main() {

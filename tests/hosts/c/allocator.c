@@ -18,7 +18,7 @@ static void delete_tensor(DLManagedTensorVersioned* self) { free(self); }
 
 static size_t round_up(size_t size) { return (size + 63) / 64 * 64; }
 
-/* One block: the tensor, its shape and strides, its data on a multiple of 64 bytes. */
+/* One block: the tensor, its shape and strides, and its data, aligned to 64 bytes. */
 static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
                     void (*set_error)(void* error_ctx, const char* kind, const char* message)) {
   size_t ndim = (size_t)prototype->ndim, elements = 1;

@@ -1,4 +1,4 @@
-/* Memory for tensors that functions return. Upstream's runtime has none of its own: a host gives it. */
+/* Memory for tensors that functions return. Upstream's runtime has none of its own, so the host provides it. */
 #pragma once
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* A host in C, on upstream's headers and the C API alone: for upstream's runtime and for ours.
+/* A host in C, on upstream's headers and only the C API: for upstream's runtime and for ours.
 
-     main LIBRARY           loads it
-     main --system PREFIX   takes the functions that are linked in
+     main LIBRARY           loads the library
+     main --system PREFIX   uses the functions that are linked in
 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #include <shellapi.h>
 
-/* The arguments in UTF-8, in which the C API takes paths; `main` has them in the code page of the machine. */
+/* Reads the arguments as UTF-8, which the C API needs for paths. `main` gets them in the machine's code page. */
 static void take_arguments(int argc, char** argv) {
   wchar_t** wide = CommandLineToArgvW(GetCommandLineW(), &argc);
   for (int i = 0; wide != NULL && i < argc; ++i) {
@@ -29,7 +29,7 @@ static void take_arguments(int argc, char** argv) {
     WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, argv[i], size, NULL, NULL);
   }
   LocalFree(wide);
-  /* lines end as everywhere */
+  /* line ends are the same on every system */
   _setmode(_fileno(stdout), _O_BINARY);
 }
 #endif
@@ -47,7 +47,7 @@ static TVMFFIAny get(const char* name, int imports) {
   return result;
 }
 
-/* Prints what a call of a function gives: its value, or its error. */
+/* Prints the result of a function's call: its value, or its error. */
 static TVMFFIAny call_function(const char* label, const TVMFFIAny* function, TVMFFIAny* args, int32_t num_args) {
   TVMFFIAny result = none_any();
   printf("%s: ", label);
@@ -79,7 +79,7 @@ static void line(const char* label, TVMFFIAny value) {
   printf("\n");
 }
 
-/* Texts that say what a function is. */
+/* Prints a text that describes a function. */
 static void text(const char* label, const char* global, const char* name) {
   TVMFFIAny args[3] = {module, str_any(name), int_any(0)}, result = none_any();
   args[2].type_index = kTVMFFIBool;

@@ -1,4 +1,4 @@
-/* In the place of dlopen (`-Wl,--wrap=dlopen`): a statically linked program may not need it. */
+/* Replaces dlopen (`-Wl,--wrap=dlopen`): a statically linked program must not need it. */
 #include <stdio.h>
 #include <stdlib.h>
 

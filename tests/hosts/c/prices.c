@@ -9,7 +9,7 @@
 
 #include "values.h"
 
-/* The lines `item=price` that a module was made of. */
+/* The lines `item=price` of a module. */
 static char* lines;
 
 static int price_of(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {

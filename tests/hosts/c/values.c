@@ -49,7 +49,7 @@ TVMFFIAny tensor_any(DLTensor* tensor) {
   return value;
 }
 
-/* What stands behind an object's header. */
+/* The address after an object's header. */
 static void* cell(const TVMFFIAny* value) { return (char*)value->v_obj + sizeof(TVMFFIObject); }
 
 int chars_of(const TVMFFIAny* value, TVMFFIByteArray* out) {
@@ -91,7 +91,7 @@ int call_global(const char* name, TVMFFIAny* args, int32_t num_args, TVMFFIAny* 
   return status;
 }
 
-/* A function of a container, which has to succeed. */
+/* Calls a container's function, which must succeed. */
 static TVMFFIAny ask(const char* name, const TVMFFIAny* container, const TVMFFIAny* index) {
   TVMFFIAny args[2] = {*container, index == NULL ? none_any() : *index};
   TVMFFIAny result = none_any();
@@ -147,7 +147,7 @@ static void show_map(const TVMFFIAny* value) {
   TVMFFIAny size = ask("ffi.MapSize", value, NULL), iterator = ask("ffi.MapForwardIterFunctor", value, NULL);
   printf("{");
   for (int64_t i = 0; i < size.v_int64; ++i) {
-    /* 0 asks for the key, 1 for the value, 2 moves on */
+    /* 0 returns the key, 1 returns the value, 2 advances */
     for (int command = 0; command < 3; ++command) {
       TVMFFIAny arg = int_any(command), item = none_any();
       if (TVMFFIFunctionCall(iterator.v_obj, &arg, 1, &item) != 0) {

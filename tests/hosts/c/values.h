@@ -1,4 +1,4 @@
-/* Values of the C API: made, read, printed and released. */
+/* Values of the C API: creates, reads, prints and releases them. */
 #pragma once
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
@@ -18,11 +18,11 @@ int chars_of(const TVMFFIAny* value, TVMFFIByteArray* out);
 
 void release(TVMFFIAny* value);
 
-/* Calls a global function; it has to exist. */
+/* Calls a global function, which must exist. */
 int call_global(const char* name, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 
-/* Prints a value as every host does. */
+/* Prints a value in the format of all hosts. */
 void show(const TVMFFIAny* value);
 
-/* Prints `Kind: message` of the error that was raised, and drops it. */
+/* Prints the raised error as `Kind: message`, and drops it. */
 void show_error(void);

@@ -1,4 +1,4 @@
-/* A compiler in C, or C++: makes functions of a kernel's object in this process, and a library of it.
+/* A compiler in C, or C++: makes functions from a kernel's object in this process, and a library.
 
      main OBJECT LIBRARY
 */
@@ -16,7 +16,7 @@ static void expect(int holds, const char* what) {
   }
 }
 
-/* Prints the error that was raised: its text up to a comma or semicolon, and whether its parts have a word. */
+/* Prints the raised error up to a comma or semicolon, and whether its parts contain a word. */
 static void print_error(const char* word) {
   TfcBytes message, json;
   tfc_take_error(&message, &json);
@@ -60,7 +60,7 @@ static TVMFFIAny tensor_any(DLTensor* tensor) {
   return any;
 }
 
-/* Calls saxpy on two vectors, of n elements and of m. */
+/* Calls saxpy on two vectors with n and m elements. */
 static int32_t call(TVMFFIObjectHandle function, float* y, int64_t n, int64_t m) {
   float x[4] = {0, 1, 2, 3};
   int64_t stride = 1;

@@ -1,4 +1,4 @@
-// A library as C++ users of upstream write one: loaded here by the bundled runtime.
+// A library as C++ users of upstream write it. The bundled runtime loads it here.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

@@ -103,7 +103,7 @@ void line(const char* label, const T& value) {
   std::cout << "\n";
 }
 
-// Prints what a call gives: its value, or its error.
+// Prints the result of a call: its value, or its error.
 template <typename... Args>
 ffi::Any call(const char* label, const ffi::Optional<ffi::Function>& function, Args... args) {
   ffi::Any result;

@@ -1,5 +1,5 @@
-// The kind of module `hosts.prices` for hosts on upstream's runtime: a class of upstream's own kind, with its bytes.
-// As a shared library it registers itself when it is loaded, and has a function that sets an allocator.
+// The kind of module `hosts.prices` for hosts on upstream's runtime: a subclass of upstream's module class, with its
+// bytes. As a shared library it registers itself at load, and has a function that sets an allocator.
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>

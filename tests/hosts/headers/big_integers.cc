@@ -1,4 +1,4 @@
-// Integers of any width: made by C++, by the library, and as keys.
+// Integers of any width: made in C++ and by the library, and used as keys.
 
 #include "show.h"
 
@@ -69,7 +69,7 @@ int main() {
     Show(text, Any(Parse(text)).GetTypeKey());
   }
 
-  // What the library registers about the type.
+  // The library's registrations for the type.
   namespace refl = tvm::ffi::reflection;
   int32_t index = TypeIndex::kTVMFFIBigInt;
   const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(index);

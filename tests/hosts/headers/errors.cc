@@ -1,4 +1,5 @@
-// Functions and errors: arguments that don't fit, errors that pass through, causes, backtraces, r-value arguments; the library's own errors.
+// Functions and errors: mismatched arguments, errors that pass through, causes, backtraces, r-value arguments. Also the
+// library's own errors.
 
 #include "show.h"
 
@@ -20,7 +21,7 @@ void ShowCall(const std::string& name, Args... args) {
   ShowError(name, [&] { Show(name, Repr(Function::GetGlobalRequired(name)(args...))); });
 }
 
-// The error behind a C function's code.
+// Prints the error that a C function's code reports.
 void ShowCode(const std::string& what, int code) {
   if (code == 0) return Show(what, "no error");
   TVMFFIObjectHandle handle = nullptr;

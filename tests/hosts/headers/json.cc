@@ -1,4 +1,4 @@
-// JSON texts, read and written by the library.
+// JSON texts that the library reads and writes.
 
 #include "show.h"
 

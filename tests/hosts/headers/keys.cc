@@ -1,4 +1,5 @@
-// Hashes and equality of values as keys, as the headers compute them with what the library says about types; hashes of type keys.
+// Hashes and equality of values as keys. The headers compute them, using the library's type infos. Also hashes of type
+// keys.
 
 #include "show.h"
 
@@ -56,7 +57,7 @@ void Hashes() {
   }
   Show("hash of a point", hash(Point(3, 5)) == hash(Point(3, 7)));
   ShowError("hash of a negative point", [&] { (void)hash(Point(-1, 0)); });
-  // The library's strings, small and on the heap, have the hashes of C++'s.
+  // The library's strings, small and on the heap, have the same hashes as C++'s.
   Show("of the library's string", hash(Call("ffi.String", "abc")) == hash(String("abc")));
   AnyEqual equal;
   Show("equal to the library's string", equal(Call("ffi.String", "a text of many bytes"), String("a text of many bytes")));
@@ -110,7 +111,7 @@ void Types() {
 }  // namespace
 
 int main() {
-  // Before anything registers an attribute: C++ remembers the columns that it finds now.
+  // Runs before any attribute is registered: C++ caches the columns that it finds now.
   Show("an object in a map", Map<Any, Any>{{Array<Any>{}, 1}}.size());
   Register();
   Hashes();

@@ -17,7 +17,7 @@ std::string Text(const Any& value) {
   return value.GetTypeKey();
 }
 
-// The entries in the order of iteration, and backwards, and as the library's iterator gives them.
+// The entries in the order of iteration, in reverse, and through the library's iterator.
 template <typename Container>
 void ShowEntries(const std::string& what, const Container& container, const char* functor) {
   std::string forward, back, theirs;
@@ -42,7 +42,7 @@ Map<Any, Any> LibraryMap(Args&&... args) {
   return Call("ffi.Map", std::forward<Args>(args)...).template cast<Map<Any, Any>>();
 }
 
-// A map of the library with `count` entries.
+// A map that the library makes, with `count` entries.
 Map<Any, Any> LibraryMapOf(int count) {
   std::vector<Any> keys;
   for (int i = 0; i < count; ++i) {
@@ -82,7 +82,7 @@ void ReadTheLibrarys() {
 }
 
 void ChangeTheLibrarys() {
-  // The one reference: C++ changes the library's map in place, and lets it grow.
+  // This is the one reference, so C++ changes the library's map in place, and grows it.
   Map<Any, Any> map = LibraryMap("a", 1);
   for (int i = 0; i < 40; ++i) map.Set(i, i + 1);
   ShowEntries("grown by C++", map, "ffi.MapForwardIterFunctor");
@@ -137,7 +137,7 @@ void LetTheLibraryReadOurs() {
   ShowEntries("C++'s", map, "ffi.MapForwardIterFunctor");
   Show("as a dict", Call("ffi.DictSize", Any(map).cast<Dict<Any, Any>>()).cast<int64_t>());
 
-  // C++'s dict, which the library lets grow from its first two slots on.
+  // C++'s dict. The library grows it from its first two slots on.
   Dict<Any, Any> dict;
   for (int i = 0; i < 50; ++i) Call("ffi.DictSetItem", dict, i, "a value of the library");
   for (int i = 0; i < 50; i += 2) Call("ffi.DictErase", dict, i);
@@ -150,7 +150,7 @@ void LetTheLibraryReadOurs() {
   Show("typed, of the library", Any(LibraryMap("a", 1, "b", 2)).cast<Map<String, int64_t>>().at("b"));
 }
 
-// The same changes, some by C++ and some by the library, on a dict and on a model of it.
+// Makes the same changes to a dict, in C++ or with the library, and to a model of it.
 void Random() {
   std::mt19937 random(17);
   Dict<Any, Any> dict = Call("ffi.Dict").cast<Dict<Any, Any>>();

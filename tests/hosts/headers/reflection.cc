@@ -1,4 +1,5 @@
-// Types that a program defines by upstream's headers: fields, methods, constructors, defaults, attributes, enums; and the library's own types.
+// Types that a program defines with upstream's headers: fields, methods, constructors, defaults, attributes, enums.
+// Also the library's own types.
 
 #include "show.h"
 
@@ -122,7 +123,7 @@ void Types() {
                           "ffi.reflection.AccessStep"}) {
     ShowType(key);
   }
-  // Whoever looks a column up early finds it.
+  // A column exists even for the earliest look-up.
   for (const char* name : {"__any_equal__", "__any_hash__", "__data_from_json__", "__data_to_json__", "__ffi_compare__",
                            "__ffi_convert__", "__ffi_enum__", "__ffi_eq__", "__ffi_hash__", "__ffi_init__", "__ffi_new__",
                            "__ffi_repr__", "__ffi_shallow_copy__", "__ffi_type_final__", "__s_equal__", "__s_hash__",
@@ -187,7 +188,7 @@ void Graphs() {
   Show("deep hash is the copy's", Call("ffi.RecursiveHash", nested).cast<int64_t>() ==
                                       Call("ffi.RecursiveHash", Call("ffi.DeepCopy", nested)).cast<int64_t>());
   while (nested.size() == 1) {
-    // One by one, since upstream's library drops them by recursion.
+    // One by one, since upstream's library drops them recursively.
     List<Any> next = nested[0].cast<List<Any>>();
     nested = next;
   }

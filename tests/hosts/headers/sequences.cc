@@ -1,4 +1,4 @@
-// Arrays, lists, tuples, variants and optional values, made by C++ and by the library.
+// Arrays, lists, tuples, variants and optional values, made in C++ and by the library.
 
 #include "show.h"
 

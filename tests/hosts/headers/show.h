@@ -1,5 +1,5 @@
-// What the programs of this folder share: a line for each outcome, errors included. Their output has no addresses and no times, since it
-// has to be the same on every library.
+// Shared by the programs of this directory: prints a line for each outcome, errors included. Outputs contain no
+// addresses and no times, since they must be the same with every library.
 
 #ifndef SHOW_H_
 #define SHOW_H_
@@ -10,13 +10,13 @@
 #include <iostream>
 #include <string>
 
-// Values are printed the same way as text of their own type.
+// Prints values the same way as their text.
 template <typename T>
 void Show(const std::string& what, const T& value) {
   std::cout << what << ": " << value << '\n';
 }
 
-// Runs `body` and prints the error that it raises, or that it raises none.
+// Runs `body` and prints the error that it raises, or that it raised none.
 template <typename Body>
 void ShowError(const std::string& what, Body body) {
   try {

@@ -1,4 +1,5 @@
-// The library that upstream's package brings for its own tests, loaded as a module: functions, objects, enums, attributes of types.
+// The library that upstream's package has for its own tests, loaded as a module: functions, objects, enums, attributes
+// of types.
 
 #include "show.h"
 

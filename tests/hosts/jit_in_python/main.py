@@ -1,4 +1,7 @@
-"""A compiler in a shared library, in a Python process: `import tvm_ffi` comes before the library, after it, or after a library for all to see."""
+"""A compiler in a shared library, in a Python process. Python imports `tvm_ffi` before or after it loads the library.
+
+The library's symbols are local or global.
+"""
 
 import ctypes
 import sys
@@ -40,7 +43,7 @@ elif order == "first, global":
 else:
     library = load(ctypes.RTLD_GLOBAL if order == "last, global" else ctypes.RTLD_LOCAL)
     before = run(library)
-    # A bundled runtime that all see stands in for the one that comes: the process ends here, and says why.
+    # A bundled runtime with global symbols replaces Python's: the process ends here, with a message.
     import tvm_ffi
 
 after, defined = run(library), define(library, "jit.divide")
@@ -69,14 +72,14 @@ if way == "external":
     else:
         raise AssertionError("not raised")
 elif way == "hidden":
-    # It works, and keeps to itself: nobody else sees the function.
+    # It works, but other runtimes don't see its function.
     assert before in (None, RAN), before
     assert after == RAN, after
     assert defined == "jit.divide is defined", defined
     assert function is None
 else:
     assert before in (None, RAN), before
-    # A library that came first has symbols of its own; one that came second has Python's.
+    # A library that is loaded first uses its own symbols; one that is loaded second uses Python's.
     if order == "last":
         assert after == RAN, after
     else:

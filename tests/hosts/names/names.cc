@@ -1,4 +1,4 @@
-// Prints the type keys and the global functions of the library that it runs with, a line each.
+// Prints the type keys and the global functions of the library that it runs with, one a line.
 
 #include <tvm/ffi/tvm_ffi.h>
 

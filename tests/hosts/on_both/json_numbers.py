@@ -1,7 +1,7 @@
-"""Numbers of JSON: 10,000 texts that are read and 10,000 numbers that are written, compared with Python's `json`.
+"""Numbers of JSON: reads 10,000 texts and writes 10,000 numbers, and compares the results with Python's `json`.
 
-Two differences from upstream's library are left out, which docs/runtime.md states: subnormal numbers, which it writes and refuses to read, and
-whole floats that it writes as integers.
+Leaves out two differences from upstream's library, which docs/runtime.md lists: upstream writes subnormal numbers but
+refuses to read them, and it writes whole floats as integers.
 """
 
 import json
@@ -21,8 +21,10 @@ def digits(count):
 
 
 def number():
-    """A number, and one time in six a text with something wrong."""
-    whole = dice.choice(["0", str(dice.getrandbits(dice.randrange(1, 70))), dice.choice("123456789") + digits(dice.randrange(25))])
+    """A number, with errors in some of the texts."""
+    whole = dice.choice(
+        ["0", str(dice.getrandbits(dice.randrange(1, 70))), dice.choice("123456789") + digits(dice.randrange(25))]
+    )
     fraction = dice.choice(["", "", "." + digits(dice.randrange(1, 20))])
     exponent = dice.choice("eE") + dice.choice(["", "+", "-"]) + str(dice.randrange(dice.choice([3, 20, 330])))
     text = dice.choice(["", "-"]) + whole + fraction + dice.choice(["", exponent])
@@ -33,7 +35,7 @@ def number():
 
 
 def python(text):
-    """The number as Python reads it, where it is one that fits."""
+    """The number as Python reads it; `None` if it is invalid. An integer over 64 bits becomes a float."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Exports a module as apache-tvm does: `export.py LIBRARY`. It has a function `add`, and the executable that calls it."""
+"""Exports a module with apache-tvm: `export.py LIBRARY`. It has a function `add`, and the executable that calls it."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """A host in Python, on the PyPI package: `main.py LIBRARY KIND`, with arrays of NumPy and ml_dtypes.
 
-KIND is the library of the kind of module `hosts.prices`, which registers itself when it is loaded.
+KIND is a library with the kind of module `hosts.prices`. It registers itself at load.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 class Bits:
-    """An array of a dtype of ml_dtypes. NumPy's DLPack refuses those: its bits go, and the dtype is set to what it is."""
+    """An array with a dtype of ml_dtypes. NumPy's DLPack refuses it, so this exports the bits and sets the dtype."""
 
     def __init__(self, array, code):
         self.array, self.code = array.view(f"uint{8 * array.itemsize}"), code
@@ -31,7 +31,7 @@ class Bits:
 
 
 def show(value):
-    """A value as every host prints it."""
+    """A value in the format of all hosts."""
     if isinstance(value, (bool, int, type(None), tvm_ffi.Device, tvm_ffi.dtype)):
         return str(value)
     if isinstance(value, float):
@@ -61,7 +61,7 @@ def line(label, value):
 
 
 def call(label, *args, function=None):
-    """Prints what a call gives: its value, or its error."""
+    """Prints the result of a call: its value, or its error."""
     try:
         if function is None:
             function = module.get_function(label[: label.index("(")])
@@ -72,7 +72,7 @@ def call(label, *args, function=None):
         result = function(*args)
         line(label, result)
         return result
-    except Exception as error:  # of whatever kind the function raises
+    except Exception as error:  # the function may raise any kind
         print(f"{label}: {type(error).__name__}: {error}")
         return None
 
@@ -148,7 +148,7 @@ def objects():
     call('price_of("apple") of what is imported', "apple", function=price_of)
     line("doc of scale", module.get_function_doc("scale"))
     line("doc of dot", module.get_function_doc("dot"))
-    metadata = tvm_ffi.get_global_func("ffi.ModuleGetFunctionMetadata")  # the text, as it is
+    metadata = tvm_ffi.get_global_func("ffi.ModuleGetFunctionMetadata")  # the unparsed text
     line("metadata of price", metadata(module, "price", False))
     line("metadata of nothing", metadata(module, "nothing", False))
 

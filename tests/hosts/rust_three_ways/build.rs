@@ -1,4 +1,4 @@
-//! Programs export all symbols that there are to export, as those do which load libraries.
+//! Exports all symbols from the program, as programs do that load libraries.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-/* A library for any runtime: it needs no function of theirs, unless SIGNALS is defined. */
+/* A library for any runtime: it calls no function of the runtime, unless SIGNALS is defined. */
 #include <stdint.h>
 
 typedef struct {

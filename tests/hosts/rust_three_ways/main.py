@@ -1,4 +1,4 @@
-"""The library of this program in a Python process: whose runtime it uses, and what it says where it has one of its own."""
+"""The library of this program in a Python process: checks its runtime, and its error if it has its own runtime."""
 
 import sys
 
@@ -35,7 +35,7 @@ assert error(module.three_ways, "no_such_library.so") is not None
 assert module.get_function_metadata("double") is not None
 assert module.get_function_doc("double") == "Doubles a number."
 
-# A type of Rust, with nothing on this side that knows it.
+# A type of Rust that Python has no class for.
 circle = module.make_circle("round", 3)
 assert (circle.radius, circle.label, circle.weight) == (3, "round", 2.0)
 assert circle.area(2.0) == 18.0 and circle.larger(module.make_circle("large", 5)) == 5

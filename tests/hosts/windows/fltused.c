@@ -1,2 +1,3 @@
-/* What Microsoft's C library defines and LLVM's objects ask for: a mark that floats are used. mingw's objects don't ask, so that mingw has none. */
+/* A marker that floats are used, which LLVM's objects refer to and Microsoft's C library defines. mingw's objects don't
+ * refer to it, so mingw doesn't define it. */
 int _fltused = 0x9875;

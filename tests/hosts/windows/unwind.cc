@@ -1,5 +1,6 @@
-/* Unwinding through wrappers on Windows: a walk from a kernel up to main, and C++ exceptions from a kernel to main. Each wrapper is entered by its fast
-   path, and by its slow path, whose frame is large, and saves registers for numbers and for floats. The wrappers of unwind_signatures.txt are linked to this program. */
+/* Unwinding through wrappers on Windows: a walk from a kernel up to main, and C++ exceptions from a kernel to main.
+   Each wrapper is entered through its fast path, and through its slow path. The slow path has a large frame, and saves
+   registers for integers and for floats. The wrappers of unwind_signatures.txt are linked into this program. */
 #include <tvm/ffi/c_api.h>
 
 #include <fcntl.h>
@@ -22,20 +23,20 @@ static const int FLOATS = 8, ARGS = 1 + FLOATS;
 
 int main();
 
-/* The start of the function that has code at an address, as Windows' unwinder finds it; 0 for a leaf or what is unknown. */
+/* The start of the function with code at an address, as Windows' unwinder finds it; 0 for a leaf or if unknown. */
 static DWORD64 start_of(DWORD64 address) {
   DWORD64 base = 0;
   RUNTIME_FUNCTION* entry = RtlLookupFunctionEntry(address, &base, nullptr);
   return entry == nullptr ? 0 : base + entry->BeginAddress;
 }
 
-/* Where a function is: what stands at its address may be a jump. */
+/* The start of a function, as the unwinder finds it. Its address may be that of a jump. */
 template <typename F>
 static DWORD64 at(F* function) {
   return start_of(reinterpret_cast<DWORD64>(function));
 }
 
-/* Prints the frames up to main by their names. */
+/* Prints the names of the frames up to main. */
 void walk(double*, double, double, double, double, double, double, double, double, int64_t) {
   CONTEXT context;
   RtlCaptureContext(&context);
@@ -82,7 +83,7 @@ static TVMFFIAny tensor(DLTensor* value) {
   return any;
 }
 
-/* A number that an unwinder gets only if it has restored every register that the calls in between have saved. */
+/* A number that is right only if the unwinder restores every register that the calls in between have saved. */
 __attribute__((noinline)) static double registers(double seed, int64_t whole, Function* function, const TVMFFIAny* args) {
   double a = std::sin(seed), b = std::cos(seed), c = std::sqrt(seed), d = std::exp(-seed), e = a * b, g = c * d;
   int64_t i = whole * 3, j = whole * 5, k = whole * 7, l = whole * 11, m = whole * 13;
@@ -121,12 +122,12 @@ int main() {
     args[i].v_float64 = 10 * i;
     sum += 10 * i * i;
   }
-  /* not known to the compiler, so that what is made of them stays in registers */
+  /* unknown to the compiler, so values computed from it stay in registers */
   volatile double seed = 1.25;
   volatile int64_t whole = 17;
   for (int slow = 0; slow < 2; ++slow) {
     if (slow) {
-      /* an int for a float is accepted by the slow path alone */
+      /* only the slow path accepts an int for a float */
       args[1].type_index = kTVMFFIInt;
       args[1].v_int64 = 10;
     }

@@ -1,8 +1,8 @@
-//! Statically linked programs, with the library as a system library.
+//! Statically linked programs that contain the library as a system library.
 
 use super::*;
 
-/// A program of each backend's object with each compiler's kernels.
+/// Builds and runs a program with each backend's object and each compiler's kernels.
 pub fn alone() -> Result<Tests> {
     let folder = folder("alone")?;
     let runtime = runtime_library(None)?.join("libtvm_ffi_runtime.a");
@@ -12,7 +12,7 @@ pub fn alone() -> Result<Tests> {
     let mut tests = Tests::default();
     for compiler in ["gcc", "clang-22"] {
         let kernels = folder.join(format!("kernels_{compiler}.o"));
-        // the prefix is a part of the variable's name
+        // the prefix is part of the variable's name
         compile(compiler, &["-D__tvm_ffi__library_ctx=shop___tvm_ffi__library_ctx"], &source("kernels.c"), &kernels)?;
         for backend in BACKENDS {
             let objects = folder.join(backend);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tools::{NUMPY, TYPING_EXTENSIONS};
 
-/// Runs all of it: each program prints what the README says.
+/// Runs all of them. Each program must print the README's output.
 pub fn aot() -> Result<Tests> {
     let folder = folder("aot")?;
     let library = text(&folder.join("saxpy.so"));

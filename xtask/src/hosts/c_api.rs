@@ -1,14 +1,14 @@
-//! Compilers in C and C++ that use the library as TVM FFI functions.
+//! Compilers in C and C++ that use the library through TVM FFI functions.
 
 use super::*;
 
 /// The system libraries that a static Rust library needs.
 const SYSTEM: [&str; 4] = ["-lm", "-ldl", "-lpthread", "-rdynamic"];
 
-/// Builds the program as C and as C++, links it with the shared library and with the static one, and runs it: each
-/// prints `expected.txt`.
+/// Builds the program as C and as C++, links it with the shared library and with the static one, and runs it. Each must
+/// print `expected.txt`.
 pub fn c_api() -> Result<Tests> {
-    // with an example, so that the engine has the features of the tests, whose build this shares
+    // build an example too, so the engine has the same features as in the tests, and shares their build
     let packages = ["-p", "tvm-ffi-codegen-c", "-p", "tvm-ffi-codegen", "--lib", "--example", "quickstart"];
     cargo(&[&["build"], &packages[..]].concat()).run()?;
     let built = target_folder().join("debug");

@@ -1,10 +1,10 @@
-//! Libraries for other machines, run by an emulator.
+//! Libraries for other machines, run with an emulator.
 
 use super::*;
 
 /// A machine to emulate.
 struct Machine {
-    /// As its C compiler and emulator call it.
+    /// The name in the C compiler's and the emulator's commands.
     name: &'static str,
     triple: &'static str,
 }
@@ -14,7 +14,7 @@ const MACHINES: [Machine; 2] = [
     Machine { name: "riscv64", triple: "riscv64gc-unknown-linux-gnu" },
 ];
 
-/// Runs the host in C with our runtime on each machine, with the library of each backend.
+/// Runs the C host with our runtime on each machine, with the library of each backend.
 pub fn cross() -> Result<Tests> {
     let mut tests = Tests::default();
     for Machine { name, triple } in MACHINES {

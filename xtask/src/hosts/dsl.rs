@@ -1,10 +1,10 @@
-//! The example compilers `dsl-cranelift` and `dsl-llvm`: kernels in their own processes, and in Python.
+//! The example compilers `dsl-cranelift` and `dsl-llvm`: their kernels run in their own processes, and in Python.
 
 use super::graph::shown;
 use super::*;
 
-/// Runs the kernels of each compiler in the compiler's process, and by Python the library that it writes. `kind` is a
-/// library with an allocator.
+/// Runs the kernels of each compiler in the compiler's process, and loads the library that it writes in Python. `kind`
+/// is a library with an allocator.
 pub fn compilers(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("dsl")?;
     for backend in BACKENDS {

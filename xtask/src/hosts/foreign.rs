@@ -1,11 +1,11 @@
-//! Import trees and libraries in both directions: made here and read by upstream's loader, made by upstream's tools and
-//! read here.
+//! Import trees and libraries in both directions: upstream's loader reads ours, and our runtime reads those of
+//! upstream's tools.
 
 use super::*;
 use crate::tools::{APACHE_TVM, ML_DTYPES, NUMPY, TYPING_EXTENSIONS};
 
-/// Loads a nested import tree with upstream's package, and with the bundled runtime what apache-tvm exports and what
-/// C++ on upstream's headers is compiled to.
+/// Loads a nested import tree with upstream's package. Loads an export of apache-tvm, and a C++ library on upstream's
+/// headers, with the bundled runtime.
 pub fn foreign() -> Result<Tests> {
     let folder = folder("foreign")?;
     let at = |name: &str| text(&folder.join(name));
@@ -14,7 +14,7 @@ pub fn foreign() -> Result<Tests> {
     let python = |words: &[&str]| cmd("python3", words).env("PYTHONPATH", &python_path);
     let mut tests = Tests::default();
 
-    // a module at the root, which imports the library, which imports two, of which one imports the other
+    // a module at the root imports the library, which imports two modules; one of these imports the other
     let prices = source("prices.txt");
     let imports = ["top:hosts.prices", "a:hosts.prices", "hosts.prices@a,_lib"].map(|kind| format!("{kind}={prices}"));
     let packed = at("nested.o");

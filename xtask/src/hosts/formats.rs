@@ -1,4 +1,4 @@
-//! Objects of formats that can't run here, checked with LLVM's tools.
+//! Objects in formats that can't run here, checked with LLVM's tools.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use super::*;
 struct Object {
     backend: &'static str,
     triple: &'static str,
-    /// As `llvm-readobj` calls the format.
+    /// The format's name in `llvm-readobj`.
     format: &'static str,
     /// The prefix of a C name.
     mangled: &'static str,
-    /// Relocation types that are valid in a position-independent library.
+    /// The relocation types allowed in a position-independent library.
     relocations: &'static [&'static str],
     /// Unwind tables.
     unwind: &'static [&'static str],
@@ -102,7 +102,7 @@ const OBJECTS: [Object; 7] = [
         mangled: "",
         relocations: COFF_X86,
         unwind: &[".pdata", ".xdata"],
-        // parts of every C runtime there: probes of a large frame, and that floats are used
+        // parts of every C runtime there: stack probes for large frames, and a marker that floats are used
         helpers: &["__chkstk", "_fltused"],
     },
     Object {
@@ -122,7 +122,7 @@ const OBJECTS: [Object; 7] = [
     },
 ];
 
-/// Emits each object, and checks its format, its symbols, its relocations and its tables.
+/// Emits each object, and checks its format, symbols, relocations and tables.
 pub fn formats() -> Result<Tests> {
     let names = kernel_names()?;
     let mut tests = Tests::default();
@@ -140,7 +140,7 @@ pub fn formats() -> Result<Tests> {
     Ok(tests)
 }
 
-/// The names of the library's functions, which are those of the kernels.
+/// The names of the library's functions, which are also those of the kernels.
 fn kernel_names() -> Result<BTreeSet<String>> {
     let path = source("signatures.txt");
     let text = fs::read_to_string(root().join(&path)).map_err(|e| failure(format!("{path}: {e}")))?;
@@ -184,8 +184,8 @@ impl Object {
         Ok(())
     }
 
-    /// Checks that a linker takes the objects, and that the library exports all functions. Undefined symbols stay
-    /// undefined, as there is no system to link with.
+    /// Checks that a linker accepts the objects, and that the library exports all functions. Undefined symbols stay
+    /// undefined, since there is no system to link with.
     fn check_link(&self, folder: &Path, names: &BTreeSet<String>) -> Result {
         let [wrappers, packed, library] = ["wrappers.o", "bin.o", "library"].map(|name| text(&folder.join(name)));
         let (linked, exports) = if self.triple.contains("apple") {
@@ -212,14 +212,15 @@ impl Object {
         Ok(())
     }
 
-    /// Exactly the symbols that a library has, and no others undefined but the C API, the kernels and `helpers`.
+    /// Checks that the library has exactly the expected symbols. Only the C API, the kernels and `helpers` may be
+    /// undefined.
     fn check_symbols(&self, file: &str, names: &BTreeSet<String>) -> Result {
         let mangled = |name: String| format!("{}{name}", self.mangled);
         let fixed = ["__tvm_ffi__library_ctx", "__tvm_ffi__doc_scale"].map(str::to_owned);
         let of = |name: &String| [format!("__tvm_ffi_{name}"), format!("__tvm_ffi__metadata_{name}")];
         let expected: BTreeSet<_> = names.iter().flat_map(of).chain(fixed).map(mangled).collect();
         let mut defined = symbols(file, "--defined-only")?;
-        // COFF has weak symbols by a default that is another symbol, and constants that all objects share
+        // COFF emulates weak symbols with a default symbol, and shares constants between all objects
         defined.retain(|name| !name.starts_with(".weak.") && !name.starts_with("__xmm@"));
         require(defined == expected, || {
             format!("exported {:?}", defined.symmetric_difference(&expected).collect::<Vec<_>>())

@@ -1,12 +1,12 @@
-//! The example `graph_compiler`: a model that calls the host, run in its own process and by Python.
+//! The example `graph_compiler`: a model that calls the host, run in its own process and in Python.
 
 use super::*;
 
-/// The page that shows what the programs print.
+/// The page that shows the programs' output.
 const PAGE: &str = "docs/guide.md";
 
-/// Runs the model in the example's process with both backends, and by Python each backend's library. `kind` is the
-/// library of the kind of module that the model imports.
+/// Runs the model in the example's process with both backends, and runs each backend's library in Python. `kind` is a
+/// library with the kind of module that the model imports.
 pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("graph")?;
     shown(tests, "graph_compiler", with_llvm::example("graph_compiler", &[]))?;
@@ -19,7 +19,7 @@ pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     Ok(())
 }
 
-/// Runs a program: it has to print what the page shows.
+/// Runs a program. Its output must be on the page.
 pub fn shown(tests: &mut Tests, what: &str, program: Cmd) -> Result {
     let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
     let printed = program.run().map_err(|Failure { what, .. }| Failure { what, tests: *tests })?.stdout;

@@ -1,14 +1,14 @@
-//! C++ programs on upstream's headers, each built once and run with two libraries of the same name: upstream's
+//! C++ programs on upstream's headers. Each is built once and run with two libraries of the same name: upstream's
 //! `libtvm_ffi` and ours.
 
 use std::thread;
 
 use super::*;
 
-/// A program is a file `*.cc` in this folder of [`source`].
+/// Each program is a file `*.cc` in this directory of [`source`].
 const FOLDER: &str = "headers";
 
-/// Builds every program, and runs it with both libraries. With ours it has to print the same as with upstream's.
+/// Builds every program, and runs it with both libraries. The outputs must be the same.
 pub fn headers() -> Result<Tests> {
     let folder = folder(FOLDER)?;
     cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
@@ -46,8 +46,8 @@ pub fn headers() -> Result<Tests> {
     Ok(tests)
 }
 
-/// Compiles a program on upstream's headers, whose file is `name` in [`source`] without `.cc`, and links it with
-/// upstream's library.
+/// Compiles the file `name` in [`source`], without its extension `.cc`, on upstream's headers. Links it with upstream's
+/// library.
 pub(super) fn build(name: &str, to: &Path) -> Result {
     let (include, library) = (text(&upstream().join("include")), text(&upstream().join("lib")));
     let options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem", &include];
@@ -55,7 +55,7 @@ pub(super) fn build(name: &str, to: &Path) -> Result {
     cmd("g++", &[&options[..], &[&from, "-o", &text(to), "-L", &library, "-ltvm_ffi"]].concat()).run().map(|_| ())
 }
 
-/// Compiles and links programs, as many at a time as there are processors.
+/// Compiles and links programs in parallel, one per processor.
 fn build_all(names: &[String], folder: &Path) -> Result {
     let build_one = |name: &String| build(&format!("{FOLDER}/{name}"), &folder.join(name));
     let at_a_time = thread::available_parallelism().map_or(1, usize::from);
@@ -68,7 +68,7 @@ fn build_all(names: &[String], folder: &Path) -> Result {
     Ok(())
 }
 
-/// A program that was linked with one library looks for the other by this name.
+/// Checks the SONAME: a program that was linked with one library looks for the other by this name.
 fn expect_soname(library: &Path) -> Result {
     let dynamic = cmd("readelf", &["--dynamic", "--wide", &text(library)]).read()?;
     match dynamic.contains("Library soname: [libtvm_ffi.so]") {
@@ -77,14 +77,14 @@ fn expect_soname(library: &Path) -> Result {
     }
 }
 
-/// Checks that the headers declare, [`SYMBOLS`] lists, and the library defines the same functions.
+/// Checks that the headers, [`SYMBOLS`] and the library have the same functions.
 fn expect_symbols(library: &Path) -> Result {
     let include = upstream().join("include/tvm/ffi");
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| failure(format!("{}: {e}", path.display())));
     let mut declared = Vec::new();
     for header in ["c_api.h", "extra/c_env_api.h"] {
         let header = read(include.join(header))?;
-        // `#define TVM_FFI_DLL` is followed by no name of a function
+        // `#define TVM_FFI_DLL` isn't followed by a function's name
         let names = header.split("TVM_FFI_DLL ").skip(1).filter_map(|rest| rest.split('(').next());
         let names = names.filter_map(|before| before.split([' ', '*', '\n']).rfind(|word| !word.is_empty()));
         declared.extend(names.filter(|name| name.starts_with("TVMFFI")).map(str::to_owned));

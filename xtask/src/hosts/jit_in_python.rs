@@ -1,18 +1,18 @@
-//! A compiler built as a shared library, on each of the runtimes, in a process of Python's.
+//! A compiler built as a shared library, on each of the runtimes, in a Python process.
 
 use super::*;
 use crate::tools::{NUMPY, TYPING_EXTENSIONS};
 
-/// When the library is loaded relative to `import tvm_ffi`, and whether its symbols are global.
+/// The order of loading the library and `import tvm_ffi`, and whether the library's symbols are global.
 const ORDERS: [&str; 4] = ["first", "first, global", "last", "last, global"];
 
-/// Builds the library on each runtime and loads it in each order: it works, or says why.
+/// Builds the library on each runtime and loads it in each order. It works, or reports the reason why not.
 pub fn jit_in_python() -> Result<Tests> {
     let mut tests = Tests::default();
     for way in ["external", "hidden", "bundled"] {
         let feature = format!("host-jit-in-python/{way}");
         let features: &[&str] = if way == "bundled" { &[] } else { &["--features", &feature] };
-        // With an example, so that the engine has the features of the tests, whose build this shares.
+        // With an example, so the engine has the same features as in the tests, and shares their build.
         let packages = ["-p", "host-jit-in-python", "-p", "tvm-ffi-codegen", "--lib", "--example", "quickstart"];
         cargo(&[&["build"], &packages[..], features].concat()).run()?;
         let library = text(&target_folder().join("debug/libhost_jit_in_python.so"));
@@ -26,7 +26,7 @@ pub fn jit_in_python() -> Result<Tests> {
             let script = source("jit_in_python/main.py");
             if (way, order) == ("bundled", "last, global") {
                 // Upstream's library binds to symbols that are already loaded. It ends the process when it registers
-                // what is already registered.
+                // names again.
                 let refusal = r#"out=$("$@" 2>&1) && exit 1
                     for part in "two TVM FFI runtimes" libtvm_ffi.so "feature \`external\`" "\`hidden\`"; do
                         case $out in *"$part"*) ;; *) echo "$out"; exit 1;; esac

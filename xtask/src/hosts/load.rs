@@ -1,4 +1,4 @@
-//! The library, loaded by hosts in Python, C, C++ and Rust.
+//! Loads the library in hosts in Python, C, C++ and Rust.
 
 use std::path::Path;
 
@@ -33,13 +33,13 @@ struct Programs {
     c_upstream: String,
     c_ours: String,
     cpp: String,
-    /// The kind of module for hosts that are not C++: a library to load beforehand.
+    /// The library with the kind of module, to load beforehand in hosts other than C++.
     kind: String,
     rust_upstream: String,
-    /// On upstream's crate, and no host of the library.
+    /// A program on upstream's crate that isn't a host of the library.
     rust_values: String,
     rust_bundled: String,
-    /// Where Python finds packages.
+    /// The directories where Python finds packages.
     python_path: String,
     library_path: String,
 }
@@ -63,7 +63,7 @@ impl Programs {
         cargo(&["build", "--package", "host-bundled"]).run()?;
         let python_path = [&UPSTREAM, &NUMPY, &ML_DTYPES, &TYPING_EXTENSIONS].map(python_package).map(|p| text(&p));
         let python_path = python_path.join(":");
-        // upstream's crate asks a program of upstream's Python package where libtvm_ffi is
+        // upstream's crate runs a program of upstream's Python package to find libtvm_ffi
         let config = text(&python_package(&UPSTREAM).join("bin"));
         let path = format!("{config}:{}", std::env::var("PATH").unwrap_or_default());
         let target = text(&target_folder().join("rust-upstream"));

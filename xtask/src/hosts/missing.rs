@@ -1,16 +1,16 @@
-//! The global functions and types of upstream's library that ours lacks: exactly those that the documentation lists.
+//! The global functions and types that upstream's library has and ours lacks: exactly the documented ones.
 
 use std::collections::BTreeSet;
 
 use super::headers::build;
 use super::*;
 
-/// A C++ program that prints what its library has.
+/// A C++ program that prints the functions and types of its library.
 const PROGRAM: &str = "names/names";
 
 const PAGE: &str = "docs/runtime.md";
 
-/// The section of [`PAGE`] that lists what is missing, in bullets that begin with the names.
+/// The section of [`PAGE`] that lists missing ones, in bullets that begin with the names.
 const SECTION: &str = "## What is not there";
 
 /// Compares the two libraries with the page, in both directions.
@@ -32,12 +32,12 @@ pub fn check(folder: &Path, theirs: &Path, ours: &Path) -> Result {
     Ok(())
 }
 
-/// What the section lists: all names in code marks, of functions.
+/// The names in the section: all names of functions in code marks.
 fn listed() -> Result<BTreeSet<String>> {
     let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
     let section = page.split_once(SECTION).map(|(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
     let section = section.ok_or_else(|| failure(format!("{PAGE} has no section `{SECTION}`")))?;
-    // Text before and after the bullets may name others.
+    // Text before and after the bullets may have other names.
     let bullets = section.split("\n- ").skip(1).filter_map(|bullet| bullet.split("\n\n").next()?.split_once(": "));
     Ok(bullets
         .flat_map(|(_, names)| names.split('`').skip(1).step_by(2))

@@ -39,10 +39,10 @@ pub use windows::windows;
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 
-/// What emits the library.
+/// The backends that emit the library.
 const BACKENDS: [&str; 2] = ["cranelift", "llvm"];
 
-/// A path of the tests.
+/// A path in the tests' directory.
 fn source(name: &str) -> String {
     format!("tests/hosts/{name}")
 }
@@ -54,7 +54,7 @@ fn folder(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The names of files in a folder that end so, without that end, sorted.
+/// The names of a directory's files with this suffix, without the suffix, sorted.
 fn files(folder: &Path, end: &str) -> Result<Vec<String>> {
     let failure = |e| failure(format!("{}: {e}", folder.display()));
     let mut names = Vec::new();
@@ -79,7 +79,7 @@ pub fn upstream() -> PathBuf {
     python_package(&UPSTREAM).join("tvm_ffi")
 }
 
-/// `cargo`, with a target's linker if it isn't for this machine.
+/// `cargo`, with a target's linker for another machine.
 fn cargo_for(args: &[&str], target: Option<(&str, &str)>) -> Cmd {
     let Some((triple, gcc)) = target else { return cargo(args) };
     let variable = format!("CARGO_TARGET_{}_LINKER", triple.replace('-', "_").to_uppercase());
@@ -93,14 +93,14 @@ fn runtime_library(target: Option<(&str, &str)>) -> Result<PathBuf> {
     Ok(target.map_or(folder.clone(), |(triple, _)| folder.join(triple)).join("debug"))
 }
 
-/// Compiles C, as a part of a shared library or of a program, on upstream's headers.
+/// Compiles C on upstream's headers, as position-independent code.
 fn compile(compiler: &str, options: &[&str], source: &str, object: &Path) -> Result {
     let include = text(&upstream().join("include"));
     let fixed = ["-O1", "-fPIC", "-Wall", "-Wextra", "-Werror", "-isystem", &include, "-c"];
     cmd(compiler, &[&fixed, options, &[source, "-o", &text(object)]].concat()).run().map(|_| ())
 }
 
-/// The host in C, without its libraries: its object files.
+/// The object files of the C host, without its libraries.
 fn c_host(compiler: &str, folder: &Path) -> Result<Vec<String>> {
     let mut objects = Vec::new();
     for name in ["main", "values", "prices", "allocator"] {
@@ -111,7 +111,7 @@ fn c_host(compiler: &str, folder: &Path) -> Result<Vec<String>> {
     Ok(objects)
 }
 
-/// The kind of module `hosts.prices` for hosts on upstream's runtime: a library to load beforehand.
+/// The library with the kind of module `hosts.prices`, for hosts on upstream's runtime to load beforehand.
 fn kind_library(folder: &Path) -> Result<String> {
     let [prices, allocator, kind] = ["cpp_prices.o", "allocator.o", "kind.so"].map(|name| folder.join(name));
     compile("g++", &["-std=c++17"], &source("cpp/prices.cc"), &prices)?;
@@ -139,8 +139,8 @@ fn codegen(args: &[&str]) -> Result {
     with_llvm::command_line(args)?.run().map(|_| ())
 }
 
-/// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and
-/// the prefix.
+/// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options state the target
+/// and the prefix.
 fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
     let [wrappers, packed] = ["wrappers.o", "bin.o"].map(|name| text(&folder.join(name)));
     fs::create_dir_all(folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
@@ -150,22 +150,22 @@ fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend, "-o", &wrappers], options].concat())
 }
 
-/// Emits the library, with its kernels and the module that it imports, and gives its path. The name says whether it is
-/// shared or an archive.
+/// Emits the library with its kernels and the module that it imports, and returns its path. The name decides whether it
+/// is a shared library or an archive.
 fn emit_linked(folder: &Path, name: &str, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
     emit(folder, backend, options)?;
     let (library, signatures) = (folder.join(name), source("signatures.txt"));
     let (packed, kernels, output) = (text(&folder.join("bin.o")), text(kernels), text(&library));
-    // archives have no linker, and other hosts load what the command line's own linker makes
+    // archives have no linker, and other hosts use libraries of the command line's own linker
     let files = ["--object", &packed, "--object", &kernels, "--linker", "cc", "-o", &output];
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend], options, &files].concat())?;
     Ok(library)
 }
 
-/// What every host of the library prints.
+/// The expected output of every host of the library.
 const EXPECTED: &str = "expected.txt";
 
-/// Runs a host, and counts it as a test: it has to print that file.
+/// Runs a host, and counts it as a test. It must print that file.
 fn expect(tests: &mut Tests, what: &str, host: Cmd, expected: &str) -> Result {
     let path = source(expected);
     let expected = fs::read_to_string(root().join(&path)).map_err(|e| failure(format!("{path}: {e}")))?;

@@ -1,19 +1,19 @@
-//! Programs on upstream's Rust crate and Python package, each run with upstream's library and with ours: ours has to
-//! make them print what upstream's does.
+//! Programs on upstream's Rust crate and Python package, each run with upstream's library and with ours. The outputs
+//! must be the same.
 
 use super::*;
 
-/// A program in Python is a file in this folder of [`source`].
+/// Each Python program is a file in this directory of [`source`].
 const FOLDER: &str = "on_both";
 
-/// Runs the program `rust_values` on upstream's Rust crate, and each in Python.
+/// Runs the program `rust_values` on upstream's Rust crate, and the Python programs.
 pub fn on_both(tests: &mut Tests, rust_values: &str, python_path: &str) -> Result {
     cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
     let ours = target_folder().join("debug");
     let rust = |library: &Path| cmd(rust_values, &[]).env("LD_LIBRARY_PATH", &text(library));
     compare(tests, "upstream's Rust crate", rust(&upstream().join("lib")), rust(&ours))?;
 
-    // Python's package opens the library that lies in its own folder.
+    // Python's package opens the library in its own directory.
     let copy = folder(FOLDER)?.join("packages");
     let _absent = fs::remove_dir_all(&copy);
     fs::create_dir_all(&copy).map_err(|e| failure(format!("{}: {e}", copy.display())))?;

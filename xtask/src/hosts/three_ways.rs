@@ -4,24 +4,24 @@ use super::*;
 use crate::quickstart;
 use crate::tools::TYPING_EXTENSIONS;
 
-/// What every way prints.
+/// The output of each way.
 const REPORT: &str = "rust_three_ways/expected.txt";
 
-/// The features of each way, and whether its files export TVM FFI's C symbols.
+/// The features of each way, and whether its files export the C symbols of TVM FFI.
 const WAYS: [(&str, &[&str], bool); 3] = [
     ("bundled", &[], true),
     ("hidden", &["--features", "hidden"], false),
     ("external", &["--features", "external"], false),
 ];
 
-/// Builds the program on each runtime, compares what it prints, looks at its symbols, and loads its library in Python.
+/// Builds the program on each runtime, compares the outputs, checks the symbols, and loads its library in Python.
 pub fn three_ways() -> Result<Tests> {
     let folder = folder("three_ways")?;
     let (kernel_object, kernel) = (folder.join("kernel.o"), folder.join("kernel.so"));
     compile("cc", &[], &source("rust_three_ways/kernel.c"), &kernel_object)?;
     link_program("cc", &[text(&kernel_object)], &["-shared"], &kernel)?;
     let kernel = text(&kernel);
-    // The same, bound to upstream's runtime.
+    // The same library, bound to upstream's runtime.
     let (bound_object, bound) = (folder.join("bound.o"), folder.join("bound.so"));
     compile("cc", &["-DSIGNALS"], &source("rust_three_ways/kernel.c"), &bound_object)?;
     let library = library_in(&upstream().join("lib"), "tvm_ffi");
@@ -65,15 +65,14 @@ pub fn three_ways() -> Result<Tests> {
             }
         }
     }
-    // An engine whose functions are those of another runtime.
+    // An engine that makes functions of another runtime.
     let run = [quickstart::RUN, &["--features", "external-runtime"]].concat();
     tests.add(quickstart::check(cargo(&run).env("TVM_FFI_LIBRARY", &runtimes[0]))?);
     tests.passed += 1;
     Ok(tests)
 }
 
-/// Checks whether a file exports the C symbols: all that the library of C has, or none. No file leaves one of them to
-/// others either.
+/// Checks that a file has C symbols or has none, as stated. It must define all that it has.
 fn symbols(tests: &mut Tests, file: &str, exports: bool) -> Result {
     let listed = cmd("nm", &["-D", file]).read()?;
     let count = listed.lines().filter(|line| line.contains(" TVMFFI")).count();
@@ -87,7 +86,8 @@ fn symbols(tests: &mut Tests, file: &str, exports: bool) -> Result {
     Err(Failure { what: format!("{file} has {count} of the C symbols, {defined} of them its own"), tests: *tests })
 }
 
-/// Checks that the program says what to do if the runtime is missing or another one: its output has these parts.
+/// Checks that the program's message gives advice if the runtime is missing or another one. Its output must have these
+/// parts.
 fn refuses(tests: &mut Tests, program: &str, kernel: &str, parts: &str) -> Result {
     let patterns: Vec<String> = parts.split('*').map(|part| format!("'{part}'")).collect();
     let script = format!(

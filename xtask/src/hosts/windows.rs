@@ -1,15 +1,15 @@
-//! Libraries for Windows, run by Wine.
+//! Libraries for Windows, run under Wine.
 
 use super::*;
 use crate::wine::{GCC, GXX, TRIPLE, Wine, windows_folder, windows_path, windows_paths};
 
-/// The linkers, each by a compiler's driver.
+/// The linkers, each with the compiler's driver that runs it.
 const LINKERS: [(&str, &str); 2] = [("mingw", GCC), ("lld", "clang-22 --target=x86_64-w64-mingw32 -fuse-ld=lld")];
 
-/// Where libraries lie: a name with a blank, and with characters of more than one byte.
+/// The directory of the libraries: a name with a space, and with multi-byte characters.
 const FOLDER: &str = "ünï cödé";
 
-/// Libraries of each backend and each linker, in the host in C and in the bundled runtime.
+/// Builds libraries with each backend and each linker, and runs them in the C host and in the bundled runtime.
 pub fn windows() -> Result<Tests> {
     let hosts = Hosts::build()?;
     let mut tests = Tests::default();
@@ -40,10 +40,10 @@ pub fn windows() -> Result<Tests> {
 struct Hosts {
     wine: Wine,
     folder: PathBuf,
-    /// The object files of the host in C.
+    /// The object files of the C host.
     objects: Vec<String>,
     kernels: PathBuf,
-    /// The host in C, on our runtime as a DLL.
+    /// The C host, with our runtime as a DLL.
     c: PathBuf,
     /// The object file of the program that unwinds through wrappers.
     unwinder: PathBuf,
@@ -62,7 +62,7 @@ impl Hosts {
         wine.cargo(&["build", "--package", "tvm-ffi-runtime-c", "--package", "host-bundled"]).run()?;
         let objects = c_host(GCC, &folder)?;
         let kernels = folder.join("kernels.o");
-        // by the table of imports, as MSVC's headers have it
+        // through the import table, as MSVC's headers do it
         let imported = ["-DTVM_FFI_DLL=__declspec(dllimport)", "-DTVM_FFI_DLL_EXPORT=__declspec(dllexport)"];
         compile(GCC, &imported, &source("kernels.c"), &kernels)?;
         let c = folder.join("host.exe");
@@ -72,7 +72,7 @@ impl Hosts {
         Ok(Self { wine, folder, objects, kernels, c, unwinder })
     }
 
-    /// What libraries are linked against, each with a host that has it: the import library of our runtime, its DLL, and
+    /// The runtimes to link libraries against, each with a host that has it: our runtime's import library, its DLL, and
     /// a program.
     fn runtimes(&self) -> [(String, Host); 3] {
         let bundled = windows_folder().join("host-bundled.exe");
@@ -84,7 +84,7 @@ impl Hosts {
         ]
     }
 
-    /// Where programs find our runtime.
+    /// The directories where programs find our runtime.
     fn dlls(&self) -> String {
         windows_paths(&[&windows_folder()])
     }
@@ -93,7 +93,7 @@ impl Hosts {
         self.wine.run(program, &[&windows_path(library)]).env("WINEPATH", &self.dlls())
     }
 
-    /// Links the objects of a library to the kernels, against our runtime or upstream's.
+    /// Links the objects of a library with the kernels, against our runtime or upstream's.
     fn link(&self, objects: &Path, backend: &str, driver: &str, runtime: Option<&str>, library: &Path) -> Result {
         let runtime = runtime.map_or_else(Vec::new, |runtime| vec!["--runtime", runtime]);
         let (packed, kernels, signatures) =
@@ -104,12 +104,12 @@ impl Hosts {
         command.env(&format!("CC_{TRIPLE}"), driver).run().map(|_| ())
     }
 
-    /// The host in C with our runtime and the library in it, which registers itself.
+    /// The C host that contains our runtime and the library, which registers itself.
     fn system(&self, backend: &str, linker: &str, driver: &str) -> Result<PathBuf> {
         let objects = self.folder.join("system").join(backend);
         let kernels = objects.join("kernels.o");
         fs::create_dir_all(&objects).map_err(|e| failure(format!("{}: {e}", objects.display())))?;
-        // the prefix is a part of the variable's name
+        // the prefix is part of the variable's name
         compile(GCC, &["-D__tvm_ffi__library_ctx=shop___tvm_ffi__library_ctx"], &source("kernels.c"), &kernels)?;
         let options = ["--target", TRIPLE, "--system-lib", "shop_"];
         let library = emit_linked(&objects, "library.a", backend, &options, &kernels)?;
@@ -119,12 +119,12 @@ impl Hosts {
         let (compiler, flags) = words.split_first().ok_or_else(|| failure("there is no driver".to_owned()))?;
         let inputs = [flags, &self.objects, &whole, &[runtime]].concat();
         let program = objects.join(format!("{linker}.exe"));
-        // what Rust's standard library is linked with
+        // the libraries that Rust's standard library needs
         link_program(compiler, &inputs, &["-lntdll", "-luserenv", "-lws2_32", "-ldbghelp"], &program)?;
         Ok(program)
     }
 
-    /// A library of objects for MSVC's tools, linked by lld in the place of `link.exe`.
+    /// A library from objects for MSVC's tools. lld replaces `link.exe`.
     fn msvc(&self, backend: &str) -> Result<PathBuf> {
         let folder = self.folder.join("msvc").join(backend);
         emit(&folder, backend, &["--target", "x86_64-pc-windows-msvc"])?;
@@ -133,7 +133,7 @@ impl Hosts {
         compile(GCC, &[], &source("windows/fltused.c"), &float)?;
         let out = format!("/out:{}", text(&library));
         let inputs = [&wrappers, &packed, &float, &self.kernels].map(|path| text(path));
-        // instead of MSVC's C library and its helpers: those of mingw, whose probe of a large frame has another name
+        // replace MSVC's C library and its helpers with mingw's, which names its stack probe differently
         let found = |name: &str| cmd(GCC, &[&format!("-print-file-name={name}")]).read();
         let (c, helpers) = (found("libmsvcrt.a")?, found("libgcc.a")?);
         let libraries = ["/alternatename:__chkstk=___chkstk_ms", c.trim_end(), helpers.trim_end(), &import_library()];
@@ -155,7 +155,7 @@ impl Hosts {
         Ok(program)
     }
 
-    /// The bundled runtime says of libraries that it doesn't load why that is.
+    /// Checks that the bundled runtime reports the reason for each library that it doesn't load.
     fn refused(&self, tests: &mut Tests) -> Result {
         let backend = BACKENDS[0];
         let objects = self.folder.join(FOLDER).join(backend);

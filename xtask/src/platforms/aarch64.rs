@@ -1,4 +1,4 @@
-//! The tests of code, on aarch64 Linux by an emulator: the Cranelift JIT compiles and runs it there.
+//! The tests of generated code, emulated on aarch64 Linux: the Cranelift JIT compiles and runs code there.
 
 use super::{LeftOut, without};
 use crate::command::{Tests, all, cargo, without_stacks};
@@ -9,8 +9,8 @@ const COMPILER: &str = "aarch64-linux-gnu-gcc";
 
 const RUNTIME: &[&str] = &["-p", "tvm-ffi-runtime", "--lib", "--test", "main"];
 
-/// Tests of the runtime that start their own program again, which the system can't run without the emulator, and those
-/// that take the emulator most of its time.
+/// Tests of the runtime that start their own program again, which the system can't run without the emulator. Also the
+/// tests that take the emulator most of its time.
 const LEFT_OUT: &[LeftOut] = &[
     alone("allocators_may_use_the_runtime"),
     alone("captures_are_aligned_whatever_the_allocator_gives"),
@@ -36,9 +36,9 @@ const fn long(test: &'static str) -> LeftOut {
     LeftOut::new(test, "it is long, and of code that has no recursion on any CPU")
 }
 
-/// What is run of each crate's tests. The emulator takes twelve times as long as the machine, so that tests of texts,
-/// files and signatures, which don't depend on the CPU, are not among them. The tests of `native` have the calling
-/// conventions, and those of `bodies` the operations of numbers.
+/// The tests to run of each crate. The emulator takes twelve times as long as the machine. So tests of texts, files and
+/// signatures, which don't depend on the CPU, are left out. The tests of `native` cover the calling conventions, and
+/// those of `bodies` the operations on numbers.
 const TESTS: [&[&str]; 3] = [
     RUNTIME,
     &["-p", "tvm-ffi-codegen", "--lib", "--", "engine::tests", "engine::symbols", "op_tests::flow", "op_tests::memory"],
@@ -61,7 +61,7 @@ const TESTS: [&[&str]; 3] = [
     ],
 ];
 
-/// Tests of the runtime, the engine, operations, fixtures, bodies, and calling conventions.
+/// Runs the tests of the runtime, the engine, operations, fixtures, bodies, and calling conventions.
 pub fn jit() -> Result<Tests, Failure> {
     let left_out = without(LEFT_OUT);
     all(TESTS.map(|tests| {
@@ -71,7 +71,7 @@ pub fn jit() -> Result<Tests, Failure> {
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu")
             // the interpreter is the same on each CPU
             .env("TVM_FFI_CODEGEN_EXECUTOR", "cranelift, optimised")
-            // what tests compile with
+            // the C compiler for the tests' C code
             .env("CC", COMPILER)
     }))
 }

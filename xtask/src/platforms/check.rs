@@ -1,7 +1,7 @@
-//! Lints for platforms that nothing here runs programs of, and for Windows: every crate, without LLVM.
+//! Lints every crate, without LLVM, for Windows and for platforms that can't run here.
 //!
-//! Each platform has its own copy of all dependencies, which takes most of the time. So tests and their dependencies
-//! are left out, and the features are linted by themselves for one.
+//! Each platform has its own copy of all dependencies, and checking them takes most of the time. So tests and their
+//! dependencies are left out. One platform also lints the library without default features.
 
 use crate::command::{Tests, all, cargo};
 use crate::run::Failure;
@@ -9,9 +9,9 @@ use crate::run::Failure;
 /// A platform.
 struct Platform {
     target: &'static str,
-    /// The feature `libwild` is among what is linted, as that crate compiles.
+    /// Lints the feature `libwild` too, if that crate compiles for the platform.
     libwild: bool,
-    /// The library is linted without default features besides.
+    /// Also lints the library without default features.
     minimal: bool,
 }
 
@@ -21,7 +21,7 @@ const PLATFORMS: &[Platform] = &[
     Platform { target: "x86_64-pc-windows-gnu", libwild: false, minimal: false },
 ];
 
-/// Clippy, which checks as the compiler does.
+/// Runs Clippy, which includes the compiler's checks.
 pub fn targets() -> Result<Tests, Failure> {
     let mut tests = Tests::default();
     for &Platform { target, libwild, minimal } in PLATFORMS {
@@ -31,7 +31,8 @@ pub fn targets() -> Result<Tests, Failure> {
         tests.add(all([Some(everything), minimal].into_iter().flatten().map(|set| {
             let name = target.replace('-', "_");
             cargo(&[&["clippy", "--target", target], &set[..], &["--", "-D", "warnings"]].concat())
-                // Lints need no object of the C sources of dependencies, and so no compiler and SDK of the platform.
+                // Lints don't need objects of the dependencies' C sources, and so no C compiler and SDK of the
+                // platform.
                 .env(&format!("CC_{name}"), "true")
                 .env(&format!("AR_{name}"), "true")
                 .env("SDKROOT", "/")

@@ -1,17 +1,17 @@
-//! How each platform's claims are tested: the table of `docs/platforms.md`.
+//! The tests behind each platform's claims: the table of `docs/platforms.md`.
 
 use std::fmt::Write as _;
 
-/// How much a step tests.
+/// The depth of a step's tests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The code runs on the machine that runs the step.
     Native,
     /// The code runs under qemu, or under Wine.
     Emulated,
-    /// A linker for the platform takes the objects, and tools for it read them.
+    /// A linker for the platform accepts the objects, and its tools read them.
     Linked,
-    /// The crates compile without a warning of clippy.
+    /// The crates compile without clippy warnings.
     Compiled,
 }
 use How::{Compiled, Emulated, Linked, Native};
@@ -27,7 +27,7 @@ impl How {
     }
 }
 
-/// A cell: how far each of the steps named goes; without steps, the reason why there is nothing.
+/// A cell: how far each of the named steps goes, or the reason why there are none.
 enum Cell {
     Held(&'static [(How, &'static [&'static str])]),
     Not(&'static str),
@@ -161,7 +161,7 @@ mod tests {
         for name in &named {
             assert!(TEST.iter().any(|step| step.name == *name), "there is no step `{name}`");
         }
-        // a step that builds or runs for another platform holds something
+        // a step that builds or runs for another platform supports a claim
         let foreign =
             |tool: &Tool| matches!(tool.source, Source::RustTarget(_)) || [QEMU.name, WINE.name].contains(&tool.name);
         for step in TEST.iter().filter(|step| step.needs.iter().any(foreign)) {

@@ -1,4 +1,4 @@
-//! Tests on other systems and machines than this one.
+//! Tests on other systems and machines.
 
 mod aarch64;
 mod check;
@@ -16,7 +16,7 @@ use crate::with_llvm;
 
 /// Tests that are left out on a platform.
 struct LeftOut {
-    /// The test's path, or a part that several have in common.
+    /// The test's path, or a part that several paths share.
     test: &'static str,
     why: &'static str,
 }
@@ -26,7 +26,7 @@ impl LeftOut {
         LeftOut { test, why }
     }
 
-    /// Tests of code that is the same on each system with the processor of this one.
+    /// Tests of code that is the same on each system with this machine's processor.
     const SAME: [Self; 8] = [
         Self::new("op_tests::integers", INSTRUCTIONS),
         Self::new("op_tests::floats", INSTRUCTIONS),
@@ -41,11 +41,11 @@ impl LeftOut {
     const LAUNCHES: Self = Self::new("gpu::", "a static executable loads no driver");
 }
 
-/// The reasons that several tests have in common.
+/// Reasons that several tests share.
 const INSTRUCTIONS: &str = "the instructions are those of x86-64 Linux";
 const FIXTURES: &str = "the fixtures have the system's calling convention";
 
-/// The arguments of a test binary that leave out these tests; prints each with its reason.
+/// The arguments of a test binary that leave out these tests. Prints each test with its reason.
 fn without<'a>(left_out: impl IntoIterator<Item = &'a LeftOut>) -> Vec<&'static str> {
     let mut arguments = vec!["--"];
     for LeftOut { test, why } in left_out {

@@ -1,5 +1,5 @@
-//! The quickstart and the tests as statically linked executables. Tests that load libraries are ignored, with the
-//! reason.
+//! The quickstart and the tests as statically linked executables. Tests that load libraries are ignored, and the reason
+//! is printed.
 
 use super::{LeftOut, without};
 use crate::command::{Tests, all, cargo, without_stacks};
@@ -7,11 +7,11 @@ use crate::quickstart;
 use crate::run::Failure;
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
-/// What compiles the C of the benchmarks' dependencies, which needs no header: the machine's compiler does, where there
-/// is none for musl.
+/// The compiler of C code in the benchmarks' dependencies. This code needs no headers, so the machine's compiler will
+/// do if there is none for musl.
 const COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
-/// Quickstart, unit tests and integration tests.
+/// Runs the quickstart, the unit tests and the integration tests.
 pub fn statically_linked() -> Result<Tests, Failure> {
     let mut tests =
         quickstart::check(cargo(&[quickstart::RUN, &["--target", TARGET]].concat()).env(COMPILER.0, COMPILER.1))?;

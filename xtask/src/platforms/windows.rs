@@ -14,7 +14,7 @@ const TESTS: [&[&str]; 3] = [
     &["test", "-p", "tvm-ffi-codegen", "--lib", "--test", "main"],
 ];
 
-/// Runs the quickstart, the tests of each crate, and the hosts with libraries of each backend.
+/// Runs the quickstart, the tests of each crate, and the hosts with each backend's libraries.
 pub fn windows() -> Result<Tests, Failure> {
     let wine = Wine::prepare()?;
     let compiler = CompilerServer::start(&wine)?;

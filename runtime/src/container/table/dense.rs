@@ -50,9 +50,9 @@ const DISTANCES: [u64; 126] = {
 
 /// The table in an object, or one that is being built for it.
 ///
-/// Its functions are unsafe: the body must be that of a valid table in the dense form. A reader needs that no code
-/// changes the table meanwhile, and a writer needs exclusive access. Slots passed as arguments must hold an entry
-/// unless the function states otherwise.
+/// Its functions are unsafe: the body must be that of a valid table in the dense form. No code may change the table
+/// during a read, and a writer needs exclusive access. Slots passed as arguments must hold an entry unless the function
+/// states otherwise.
 #[derive(Copy, Clone)]
 pub(super) struct Dense(NonNull<DenseBody>);
 

@@ -60,7 +60,7 @@ impl Table {
         unsafe { (*self.body()).size as usize }
     }
 
-    /// Whether entries are found by hash.
+    /// True if entries are found by hash.
     pub(in crate::container) unsafe fn uses_hashes(self) -> bool {
         // SAFETY: promised by the caller.
         unsafe { !self.is_small() }

@@ -9,7 +9,7 @@ use std::mem::offset_of;
 
 use crate::any::Any;
 
-/// What follows the header of both forms.
+/// The fields after the header in both forms.
 #[repr(C)]
 pub(super) struct Body {
     pub(super) data: *mut c_void,
@@ -21,7 +21,7 @@ pub(super) struct Body {
     pub(super) data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-/// What follows the header in the dense form.
+/// The fields after the header in the dense form.
 #[repr(C)]
 pub(super) struct DenseBody {
     pub(super) body: Body,

@@ -63,7 +63,7 @@ impl Parser<'_> {
         self.peek()
     }
 
-    /// Whether the input continues with `literal`. If so, consumes it.
+    /// Consumes `literal` if the input continues with it. Returns true if it did.
     fn take(&mut self, literal: &[u8]) -> bool {
         let found = self.text[self.pos..].starts_with(literal);
         if found {
@@ -274,7 +274,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the number has a digit other than zero before its exponent.
+/// True if the number has a digit other than zero before its exponent.
 fn has_digits(number: &str) -> bool {
     number.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).any(|byte| matches!(byte, b'1'..=b'9'))
 }

@@ -10,17 +10,17 @@ use show::show;
 use tvm_ffi_runtime::function::CallArgs;
 use tvm_ffi_runtime::{Any, Array, Bytes, DLDataType, DLDevice, DLDeviceType, Function, Module, Result, Tensor};
 
-/// A tensor of a dtype that Rust has no type of, by its bits.
+/// A tensor of a dtype without a Rust type, from its bits.
 fn bits<T: Copy>(dtype: DLDataType, values: &[T]) -> Result<Tensor> {
     let cpu = DLDevice { device_type: DLDeviceType::CPU, device_id: 0 };
     let tensor = Tensor::empty(&[values.len() as i64], dtype, cpu)?;
     assert_eq!(tensor.nbytes(), size_of_val(values));
-    // SAFETY: the tensor has just been allocated, with so many bytes.
+    // SAFETY: the tensor was just allocated with this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), tensor.data_ptr().cast(), values.len()) };
     Ok(tensor)
 }
 
-/// Prints what a call gives: its value, or its error.
+/// Prints the result of a call: its value, or its error.
 fn call_function(label: &str, function: Option<Function>, args: impl CallArgs) -> Any {
     let Some(function) = function else {
         println!("{label}: no such function");
@@ -140,7 +140,7 @@ impl Host {
 
 fn run(library: &str) -> Result<()> {
     prices::register()?;
-    // SAFETY: the library is one of this test's; its functions and initialisers do what their signatures say.
+    // SAFETY: the library belongs to this test. Its functions and initialisers do what their signatures say.
     let host = Host(unsafe { Module::load_from_file(library) }?);
     host.numbers()?;
     host.texts()?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tvm_ffi_runtime::module::{ModuleImpl, PropertyMask, register_module_loader};
 use tvm_ffi_runtime::{Any, Bytes, Error, Function, Module, Result};
 
-/// Prices by item, of lines `item=price`.
+/// Prices by item, from lines `item=price`.
 struct Prices {
     bytes: Bytes,
     prices: Arc<BTreeMap<String, i64>>,

@@ -1,4 +1,4 @@
-//! Values as every host prints them.
+//! Prints values in the format of all hosts.
 
 use tvm_ffi_runtime::{Any, Array, DLDataType, DLDevice, Map, Shape, Tensor, TryFromAny, TypeIndex};
 
@@ -6,7 +6,7 @@ fn list<T>(items: impl IntoIterator<Item = T>, show: impl FnMut(T) -> String) ->
     items.into_iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
-/// A value that has that type.
+/// Converts a value that has this type.
 fn cast<T: TryFromAny>(value: &Any) -> T {
     value.cast().expect("a value is what its type index says")
 }
@@ -16,7 +16,7 @@ fn tensor(tensor: &Tensor) -> String {
     format!("Tensor({:?}, {}, [{}])", tensor.shape(), tensor.dtype(), list(&elements, f32::to_string))
 }
 
-/// A value as every host prints it.
+/// A value in the format of all hosts.
 pub fn show(value: &Any) -> String {
     match value.type_index() {
         TypeIndex::NONE => "None".to_owned(),

@@ -1,4 +1,4 @@
-//! A compiler as a shared library, which Python loads by `ctypes`. `cargo xtask test --only runtime-modes` builds it on
+//! A compiler in a shared library that Python loads with `ctypes`. `cargo xtask test --only runtime-modes` builds it on
 //! each runtime.
 
 use std::ffi::{CStr, CString, c_char};
@@ -8,7 +8,7 @@ use tvm_ffi_codegen::{Engine, Kernel, Signature};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// `divide(x, by)`: divides the elements in place, and gives their number.
+/// `divide(x, by)`: divides the elements in place, and returns their number.
 fn compile() -> Result<Function> {
     let signature: Signature = "divide(x: Tensor([n], float64), by: int64) -> int64".parse()?;
     let kernel = Kernel::body(|b| {
@@ -21,7 +21,7 @@ fn compile() -> Result<Function> {
     Ok(unsafe { Engine::new()?.compile(&signature, &kernel)? })
 }
 
-/// Compiles the function and calls it here, with a right and a wrong argument.
+/// Compiles the function and calls it here, with a correct and a wrong argument.
 fn run() -> Result<String> {
     let divide = compile()?;
     let x = Tensor::from_slice(&[2.0f64, 4.0], &[2])?;
@@ -30,25 +30,25 @@ fn run() -> Result<String> {
     Ok(format!("{count} {:?} {}", x.to_vec::<f64>()?, zero.unwrap_or_default()))
 }
 
-/// Makes a global function of it.
+/// Registers it as a global function.
 fn define(name: &str) -> Result<String> {
     registry::set_global(name, compile()?, true)?;
     Ok(format!("{name} is defined"))
 }
 
-/// A text for C, which is never freed.
+/// A C string that is never freed.
 fn text(result: Result<String>) -> *const c_char {
     let text = result.unwrap_or_else(|error| format!("error: {error}"));
     CString::new(text).unwrap_or_default().into_raw()
 }
 
-/// Gives what [`run`] says.
+/// Returns the text of [`run`].
 #[unsafe(no_mangle)]
 pub extern "C" fn jit_run() -> *const c_char {
     text(run())
 }
 
-/// Gives what [`define`] says.
+/// Returns the text of [`define`].
 ///
 /// # Safety
 /// The name ends with NUL.

@@ -1,4 +1,4 @@
-//! Every global function that safe code gets, called with arguments that it may not expect: each call ends in a result
+//! Calls every global function that safe code gets, with arguments that it may not expect. Each call ends in a result
 //! or an error. Tests of the crate `tvm-ffi-runtime` include this file.
 
 use tvm_ffi_runtime::abi::*;
@@ -41,8 +41,8 @@ pub fn values() -> Vec<Any> {
     values
 }
 
-/// Views that only C code makes: NULL for every type, lengths of small strings that are too large, unknown types
-/// without a pointer. None on an external runtime, since upstream trusts pointers, and safe code makes no such views.
+/// Views that only C code makes: NULL for every type, too large lengths of small strings, unknown types without a
+/// pointer. Empty on an external runtime: upstream trusts pointers, and safe code makes no such views.
 pub fn views() -> Vec<AnyView<'static>> {
     if cfg!(feature = "external") {
         return Vec::new();
@@ -54,11 +54,11 @@ pub fn views() -> Vec<AnyView<'static>> {
             [8, 1 << 20, u32::MAX].map(|len| TVMFFIAny { zero_padding: len, ..TVMFFIAny::from_bits(index, 0x6161) }),
         );
     }
-    // SAFETY: the pointers are NULL, and so own nothing.
+    // SAFETY: the pointers are NULL, so they own nothing.
     raw.into_iter().map(|raw| unsafe { AnyView::from_raw(raw) }).collect()
 }
 
-/// Numbers of a sequence that is the same in every run.
+/// Numbers of a sequence that is the same in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -68,7 +68,7 @@ impl Dice {
     }
 }
 
-/// Calls a function with none to five arguments.
+/// Calls a function with up to five arguments.
 fn call_with_all(function: &Function, dice: &mut Dice, calls: usize) {
     let (values, null) = (values(), views());
     let args: Vec<AnyView<'_>> = values.iter().map(Any::as_view).chain(null).collect();
@@ -76,17 +76,17 @@ fn call_with_all(function: &Function, dice: &mut Dice, calls: usize) {
     call(&[]);
     args.iter().for_each(|arg| call(&[*arg]));
     for _ in 0..calls {
-        // Present values come more often, so many calls get past the first check.
+        // Choose non-NULL values more often, so many calls pass the first check.
         let mut arg = || args[if dice.below(4) == 0 { dice.below(args.len()) } else { dice.below(values.len()) }];
         let some = [arg(), arg(), arg(), arg(), arg()];
         call(&some[..2 + dice.below(4)]);
     }
-    // A list may have got into itself.
+    // A list may contain itself by now.
     values.iter().filter_map(|value| value.cast::<List>().ok()).for_each(|list| list.clear());
     values.iter().filter_map(|value| value.cast::<Dict>().ok()).for_each(|dict| dict.clear());
 }
 
-/// What became of a call. A function that it gave is called as well.
+/// The outcome of a call. A function that it returns is called as well.
 fn outcome(result: Result<Any>) -> Result<Any> {
     let value = result?;
     if let Ok(function) = value.cast::<Function>() {
@@ -97,13 +97,13 @@ fn outcome(result: Result<Any>) -> Result<Any> {
     Ok(value)
 }
 
-/// Calls every global function, and gives how many there are. `begin` is told the name of each, and says whether to
-/// call that one.
+/// Calls every global function, and returns their number. `begin` gets the name of each, and decides whether to call
+/// it.
 pub fn walk(calls: usize, begin: impl Fn(&str) -> bool) -> usize {
     let mut dice = Dice(26);
     let names = list_global_names();
     for name in &names {
-        // A function may be gone by the time: others remove functions.
+        // A function may be gone by now, since others remove functions.
         if begin(name)
             && let Some(function) = get_global(name)
         {

@@ -12,7 +12,7 @@ use tvm_ffi::{
     Tensor,
 };
 
-/// What the program has done, as text.
+/// The program's report, as text.
 #[derive(Default)]
 struct Report(String);
 
@@ -77,7 +77,7 @@ fn double(x: i64) -> i64 {
     2 * x
 }
 
-/// Does all of the program, and gives its report.
+/// Runs all of the program, and returns its report.
 #[tvm_ffi::export(name = "three_ways")]
 fn exported(library: &str) -> Result<String> {
     run(library)
@@ -93,10 +93,10 @@ fn count(args: &[tvm_ffi::AnyView<'_>]) -> Result<Any> {
     Ok(args.len().into())
 }
 
-/// Does all that the program is for.
+/// Runs all parts of the program.
 ///
 /// # Errors
-/// Where the runtime refuses something that it should do.
+/// The runtime refuses something that it should do.
 pub fn run(library: &str) -> Result<String> {
     let mut report = Report::default();
     tvm_ffi::check_runtime()?;
@@ -111,7 +111,8 @@ pub fn run(library: &str) -> Result<String> {
     Ok(report.0)
 }
 
-/// What safe code gets in place of functions that don't stand any call, and calls of all others with hostile arguments.
+/// The functions that safe code gets in place of those that don't stand every call. Also calls of all others with
+/// hostile arguments.
 fn safe_functions(report: &mut Report) {
     let refused = |name| {
         let error = get_global(name).and_then(|function| function.call(()).err());
@@ -121,7 +122,7 @@ fn safe_functions(report: &mut Report) {
     report.line("trusts numbers", refused("ffi.MakeFieldSetter"));
     report.line("changes a list", refused("ffi.ListAppend") == cfg!(feature = "external"));
     report.line("reads what never changes", !refused("ffi.ArraySize"));
-    // The modules of system libraries live as long as the process.
+    // The modules of system libraries live until the process ends.
     let is_called = |name: &str| name != "ffi.SystemLib";
     report.line("hostile arguments", hostile::walk(500, is_called) > 70);
 }
@@ -157,7 +158,7 @@ fn errors(report: &mut Report) -> Result<()> {
     let error = fails.call(()).err();
     report.line("error", error.as_ref().map(ToString::to_string));
     report.line("its cause", error.and_then(|error| error.cause()).map(|cause| cause.to_string()));
-    // Without the hook's message, which goes to the standard error.
+    // Bypasses the panic hook, which would print to the standard error.
     let panics = Function::from_packed(|_| std::panic::resume_unwind(Box::new("too many arguments")));
     report.line("panic", panics.call((1,)).err().map(|error| error.to_string()));
     let size = get_global("ffi.ArraySize").ok_or_else(|| Error::new("RuntimeError", "no ffi.ArraySize"))?;
@@ -167,7 +168,7 @@ fn errors(report: &mut Report) -> Result<()> {
 
 fn containers(report: &mut Report) -> Result<()> {
     let call = |name: &str, args: &[&Any]| -> Result<Any> {
-        // SAFETY: the functions get what they take, and the list is this thread's.
+        // SAFETY: the functions get valid arguments, and only this thread uses the list.
         let function = unsafe { get_global_unchecked(name) }.ok_or_else(|| Error::new("RuntimeError", name))?;
         function.call(args.iter().map(|arg| arg.as_view()).collect::<Vec<_>>())
     };
@@ -226,11 +227,11 @@ fn objects(report: &mut Report) -> Result<()> {
     report.line("another type", Any::from(1).cast::<Obj<Circle>>().err().map(|error| error.kind().to_owned()));
     report.line("negative", Circle::new("", -1).err().map(|error| error.to_string()));
 
-    // As other languages see the type.
+    // The type as other languages see it.
     let index = <Circle as tvm_ffi::define::Ancestor>::type_index()?;
     let info =
         tvm_ffi::unstable::type_table::type_info(index.0).ok_or_else(|| Error::new("RuntimeError", "no info"))?;
-    // SAFETY: infos are never freed, and their arrays are as long as they say; names are texts.
+    // SAFETY: infos are never freed, their arrays have the stated lengths, and names are texts.
     unsafe {
         let text = |bytes: &tvm_ffi::abi::TVMFFIByteArray| String::from_utf8_lossy(bytes.as_slice()).into_owned();
         for field in std::slice::from_raw_parts((*info).fields, (*info).num_fields as usize) {
@@ -267,6 +268,6 @@ fn modules(report: &mut Report, library: &str) -> Result<()> {
 }
 
 fn unsafe_load(library: &str) -> Result<Module> {
-    // SAFETY: `kernel.c` is a library as upstream's documents say.
+    // SAFETY: `kernel.c` is a library as in upstream's documents.
     unsafe { Module::load_from_file(library) }
 }

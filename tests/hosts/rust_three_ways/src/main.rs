@@ -1,4 +1,4 @@
-//! Runs the program with the library that its argument names, and prints what it did.
+//! Runs the program with the library in its argument, and prints the report.
 
 fn main() -> std::process::ExitCode {
     let library = std::env::args().nth(1).unwrap_or_default();

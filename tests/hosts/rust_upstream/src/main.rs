@@ -1,17 +1,17 @@
-//! A host in Rust, on upstream's crate: `main LIBRARY KIND`. KIND is the library of the kind of module `hosts.prices`,
-//! which registers itself when it is loaded.
+//! A host in Rust, on upstream's crate: `main LIBRARY KIND`. KIND is a library with the kind of module `hosts.prices`.
+//! It registers itself at load.
 
 use tvm_ffi::{
     Any, AnyCompatible, AnyView, Array, Bytes, CPUNDAlloc, DLDataType, DLDataTypeCode, DLDataTypeExt, DLDevice,
     DLDeviceType, Function, Map, Module, Result, Shape, String as Str, Tensor, TypeIndex,
 };
 
-/// A tensor on the CPU, of any dtype whose elements are as large as `T`.
+/// A tensor on the CPU, of any dtype with elements as large as `T`.
 fn tensor<T: Copy>(shape: &[i64], code: DLDataTypeCode, values: &[T]) -> Tensor {
     let dtype = DLDataType::new(code, 8 * size_of::<T>() as u8, 1);
     let mut made = Tensor::from_nd_alloc(CPUNDAlloc {}, shape, dtype, DLDevice::new(DLDeviceType::kDLCPU, 0));
     assert_eq!(made.numel(), values.len());
-    // SAFETY: the tensor has just been allocated, for so many elements of that size.
+    // SAFETY: the tensor was just allocated for this many elements of that size.
     unsafe { std::slice::from_raw_parts_mut(made.data_ptr_mut().cast::<T>(), values.len()) }.copy_from_slice(values);
     made
 }
@@ -20,7 +20,7 @@ fn list<T>(items: impl IntoIterator<Item = T>, show: impl FnMut(T) -> String) ->
     items.into_iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
-/// A value as every host prints it.
+/// A value in the format of all hosts.
 fn show(value: &Any) -> String {
     fn cast<T: AnyCompatible>(value: &Any) -> T {
         value.try_as().expect("a value of that type index")
@@ -75,7 +75,7 @@ fn call_packed(function: &Function, args: &[Any]) -> Result<Any> {
     function.call_packed(&args.iter().map(AnyView::from).collect::<Vec<_>>())
 }
 
-/// Prints what a call gives: its value, or its error.
+/// Prints the result of a call: its value, or its error.
 fn call_function(label: &str, function: Option<Function>, args: &[Any]) -> Any {
     let Some(function) = function else {
         println!("{label}: no such function");
@@ -97,7 +97,7 @@ fn call_function(label: &str, function: Option<Function>, args: &[Any]) -> Any {
 struct Host(Module);
 
 impl Host {
-    /// A function of the module itself; `Module::get_function` asks what it imports, too.
+    /// A function of the module itself. `Module::get_function` also searches the imports.
     fn get(&self, name: &str) -> Result<Option<Function>> {
         let get = Function::get_global("ffi.ModuleGetFunction")?;
         let found = call_packed(&get, &[self.0.clone().into(), Str::from(name).into(), false.into()])?;

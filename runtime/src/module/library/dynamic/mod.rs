@@ -31,7 +31,7 @@ its symbols. Link it with `-rdynamic`: for a Rust program, let the final crate's
 const STATIC: &str = "This executable is statically linked and has no dynamic loader. Link it dynamically (a Rust \
 program with `-C target-feature=-crt-static`), or link the library's objects into it as a system library";
 
-/// An open library. By default it stays open when this value is dropped: values, functions and threads that it has made
+/// An open library. By default it stays open when this value is dropped. Values, functions and threads that it has made
 /// need its code, and the runtime can't know whether any exist.
 struct DynamicLibrary {
     library: ManuallyDrop<Library>,
@@ -155,7 +155,7 @@ fn failed(path: &str, error: &libloading::Error) -> Error {
     runtime_error(&message)
 }
 
-/// Whether a loader's message is about a symbol of this crate. The wording differs between glibc, musl and macOS.
+/// True if a loader's message is about a symbol of this crate. The wording differs between glibc, musl and macOS.
 #[cfg(not(windows))]
 fn misses_runtime(message: &str) -> bool {
     message.contains("symbol") && symbols().iter().any(|(name, _)| message.contains(name))
@@ -204,7 +204,7 @@ fn this_process() -> std::result::Result<libloading::os::unix::Library, libloadi
     unsafe { Library::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) }
 }
 
-/// Whether newly opened libraries bind to this crate's symbols, rather than to another runtime's or to none.
+/// True if newly opened libraries bind to this crate's symbols, rather than to another runtime's or to none.
 #[cfg(unix)]
 fn is_exported() -> bool {
     static EXPORTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();

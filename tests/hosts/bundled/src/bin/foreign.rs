@@ -1,12 +1,12 @@
-//! Libraries that upstream's tools made, on the bundled runtime: `foreign EXPORTED COMPILED`. EXPORTED is one that
-//! apache-tvm has exported, COMPILED one that C++ was compiled to.
+//! Libraries of upstream's tools on the bundled runtime: `foreign EXPORTED COMPILED`. EXPORTED is an export of
+//! apache-tvm, COMPILED is compiled C++.
 
 use std::process::ExitCode;
 
 use tvm_ffi_runtime::module::{ModuleImpl, register_module_loader};
 use tvm_ffi_runtime::{Array, Bytes, Error, Function, Module, Result, Tensor};
 
-/// A kind whose bytes only apache-tvm's runtime understands: it has no functions here.
+/// A kind with bytes that only apache-tvm's runtime understands. It has no functions here.
 struct Opaque {
     kind: &'static str,
     bytes: Bytes,
@@ -39,11 +39,11 @@ fn function(module: &Module, name: &str) -> Result<Function> {
 fn exported(path: &str) -> Result<()> {
     let kind = "relax.VMExecutable";
     register_module_loader(kind, move |bytes| Ok(Module::from_impl(Opaque { kind, bytes })))?;
-    // SAFETY: the library is one that apache-tvm has exported.
+    // SAFETY: the library is an export of apache-tvm.
     let module = unsafe { Module::load_from_file(path) }?;
     tree(&module, 0);
     let bytes = module.save_to_bytes()?.unwrap_or_else(|| Bytes::new(b""));
-    // what apache-tvm's executables begin with, little-endian
+    // apache-tvm's executables begin with these bytes, little-endian
     println!("bytes begin with {:02x?}", &bytes.as_bytes()[..8.min(bytes.as_bytes().len())]);
     let x = Tensor::from_slice(&[1f32, 2., 3., 4.], &[4])?;
     let y = Tensor::from_slice(&[10f32, 20., 30., 40.], &[4])?;
@@ -56,7 +56,7 @@ fn exported(path: &str) -> Result<()> {
 }
 
 fn compiled(path: &str) -> Result<()> {
-    // SAFETY: the library is one of this test's.
+    // SAFETY: the library belongs to this test.
     let module = unsafe { Module::load_from_file(path) }?;
     let x = Tensor::from_slice(&[1f32, 2.], &[2])?;
     let y = Tensor::from_slice(&[0f32; 2], &[2])?;

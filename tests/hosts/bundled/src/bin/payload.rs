@@ -1,5 +1,5 @@
-//! A library that carries a large module, on the bundled runtime: `payload LIBRARY FILE`. The module's bytes are those
-//! of FILE, and loading it takes no memory for them.
+//! Loads a library with a large module on the bundled runtime: `payload LIBRARY FILE`. The module's bytes are those of
+//! FILE, and loading copies none of them.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use tvm_ffi_runtime::{Bytes, Function, Module};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// How much more memory may be resident once the library is loaded, in KiB.
+/// The maximum growth of resident memory when the library is loaded, in KiB.
 const MAX_GROWTH_KIB: u64 = 16 << 10;
 
 struct Payload(Bytes);

@@ -7,7 +7,7 @@ use tvm_ffi_runtime::Module;
 fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for library in std::env::args().skip(1) {
-        // SAFETY: the library is one of this test's, whose initialisers do nothing.
+        // SAFETY: the library belongs to this test, and its initialisers do nothing.
         match unsafe { Module::load_from_file(&library) } {
             Ok(_) => {
                 println!("{library}: loaded");

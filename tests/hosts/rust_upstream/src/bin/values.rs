@@ -45,7 +45,7 @@ fn call(name: &str, args: &[AnyView]) -> Result<Any> {
     Function::get_global(name)?.call_packed(args)
 }
 
-/// The library's text of a value.
+/// The library's text form of a value.
 fn repr(value: &Any) -> String {
     let text = call("ffi.ReprPrint", &[AnyView::from(value)]).and_then(|text| Str::try_from(text));
     text.map_or_else(|error| format!("no text: {}", error.message()), |text| text.as_str().to_owned())

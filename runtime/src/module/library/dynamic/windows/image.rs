@@ -1,4 +1,4 @@
-//! The imports of an image, read from where Windows has mapped it. For the names see Microsoft's "PE format".
+//! The imports of an image, read from its mapping in memory. For the names see Microsoft's "PE format".
 
 use std::mem::offset_of;
 
