@@ -1,6 +1,6 @@
-//! Enters the comparison with other generators: `bench_contender WORKLOAD OUT.so REPS [--backend cranelift|llvm]`
-//! writes a library with one of four wrappers, and the object that it is linked of beside it; it prints how long
-//! compiling takes, as one line of JSON.
+//! This library's entry in comparisons with other generators: `bench_contender WORKLOAD OUT.so REPS`, optionally with
+//! `--backend cranelift|llvm`. It writes a library with one of four wrappers, and next to it the object from which the
+//! library is linked. It prints the compile time as one line of JSON.
 
 #[path = "../benches/support/workloads.rs"]
 mod workloads;
@@ -19,9 +19,9 @@ use workloads::Workload;
 #[derive(Parser)]
 struct Cli {
     workload: Workload,
-    /// The library to write; the object goes beside it, under the ending `.o`
+    /// The library to write; its object is written next to it, with the ending `.o`
     out: PathBuf,
-    /// How many times to measure, after two runs that don't count
+    /// How many times to measure, after two uncounted runs
     reps: usize,
     /// cranelift or llvm
     #[arg(long, default_value_t)]
@@ -55,10 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The object and the library linked of it.
+/// Writes the object and the library linked from it.
 fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dyn Error>> {
     let object = cli.out.with_extension("o");
-    // others carry no metadata
+    // the libraries of other generators carry no metadata
     let library = LibraryBuilder::new().backend(cli.backend).metadata(false).function(signature, kernel);
     let library = cli.cpu.iter().fold(library, |library, cpu| library.cpu(cpu));
     library.emit()?.write(&object)?;

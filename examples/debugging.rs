@@ -1,5 +1,5 @@
-//! A function whose body has source locations, to look at with `gdb`, `perf` and in the backtrace of an error. The
-//! guide's section "Debugging" shows what they print. With an argument the example puts the function into an object
+//! A function whose body has source locations. You can see them in `gdb`, in `perf` and in the backtrace of an error;
+//! the guide's section "Debugging" shows the output. With an argument, the example writes the function to an object
 //! file of that name instead.
 //!
 //! The source of a DSL would be `model.dsl`:
@@ -17,7 +17,7 @@ use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::runtime::{self, Function, registry};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType, Signature};
 
-/// The host's function, where a debugger may stop: by a name that `gdb` finds without Rust's debug information, too.
+/// The host's function, where a debugger may stop. `gdb` finds this name even without Rust's debug information.
 #[inline(never)]
 #[unsafe(no_mangle)]
 fn debugging_halve(n: i64) -> runtime::Result<i64> {

@@ -1,4 +1,4 @@
-//! Shows what becomes of a signature at each stage:
+//! Prints the stages from a signature to machine code:
 //!
 //! ```text
 //! explain SIGNATURE [--body none|native|add_one|...] [--convention flat|dltensor|memref|packed] [--emit header|ir|clif|llvm|asm]
@@ -14,22 +14,22 @@ use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Backend, Kernel, OptLevel, Signature};
 
-/// Shows what becomes of a signature at each stage
+/// Prints the stages from a signature to machine code
 #[derive(Parser)]
 #[command(name = "explain")]
 struct Cli {
     /// The signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))'
     signature: Signature,
-    /// What the function does after its checks. The default is nothing, or a native kernel where one is needed
+    /// What the function does after its checks. The default is nothing, or a native kernel if a stage needs one
     #[arg(long, value_enum)]
     body: Option<Body>,
     /// How a native kernel is called: flat, dltensor, memref or packed
     #[arg(long)]
     convention: Option<Convention>,
-    /// The only stage to show: header, ir, clif, llvm (after its passes) or asm; all of the backend's, unless given
+    /// The only stage to show: header, ir, clif, llvm (after its passes) or asm. By default, all stages of the backend
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
-    /// cranelift or llvm; unless given, the one that has the stage
+    /// cranelift or llvm. The default is the backend that has the stage
     #[arg(long)]
     backend: Option<Backend>,
     /// How much to optimise: none, speed or full
@@ -37,13 +37,13 @@ struct Cli {
     opt: OptLevel,
 }
 
-/// Bodies by name. They fix the names of what they use, not the types.
+/// Bodies by name. They determine the names of the parameters that they use, but not their types.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Body {
     /// Nothing: the wrapper only checks
     None,
-    /// A call of a native function that has the signature's name
+    /// Calls a native function with the signature's name
     Native,
     /// y[i] = x[i] + 1
     AddOne,

@@ -1,4 +1,4 @@
-//! A graph compiler in one file: it reads the model in `graph_compiler/model.py`, and makes one host function of it
+//! A graph compiler in one file. It reads the model in `graph_compiler/model.py`, and compiles it to one host function
 //! that calls all others.
 //!
 //! ```text
@@ -6,9 +6,9 @@
 //! graph_compiler FOLDER   writes a library for each backend, which `graph_compiler/run.py` runs
 //! ```
 //!
-//! The compiler's own kernels are functions of the same module, which the host function calls by their symbols.
-//! `host.clip` is a global function that the program running the model registers. Prices are in a module of the kind
-//! `hosts.prices`, which the host function's module imports.
+//! The compiler's own kernels are functions of the same module, which the host function calls by symbol. `host.clip` is
+//! a global function that the program running the model registers. Prices are in a module of the kind `hosts.prices`,
+//! which the host function's module imports.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -23,14 +23,14 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 // The graph.
 
-/// A value of the graph, by the number of the node that makes it.
+/// A value of the graph, as the number of the node that produces it.
 type Value = usize;
 
 #[derive(Clone, Debug)]
 enum Op {
     /// A parameter of the model.
     Input(String),
-    /// A kernel of this compiler, of tensors.
+    /// A kernel of this compiler, applied to tensors.
     Kernel(&'static str, Vec<Value>),
     /// A global function, which takes a tensor and returns another of the same shape.
     Host(String, Value),
@@ -41,7 +41,7 @@ enum Op {
 #[derive(Clone, Debug)]
 struct Node {
     op: Op,
-    /// The line of the model's source.
+    /// The line in the model's source.
     line: u32,
 }
 
@@ -53,7 +53,7 @@ struct Graph {
 }
 
 impl Graph {
-    /// Reads a model: a function of statements `y = f(x, ...)` and a `return`. Its last node is its result.
+    /// Reads a model: a function with statements `y = f(x, ...)` and a `return`. The last node is the result.
     fn read(file: &str, source: &str) -> Result<Graph> {
         let mut graph = Graph { name: String::new(), file: file.to_owned(), nodes: Vec::new() };
         let mut values = HashMap::new();
@@ -89,7 +89,7 @@ impl Graph {
     }
 }
 
-/// The parts of `f(x, y)`.
+/// The callee and the arguments of `f(x, y)`.
 fn call_of(text: &str) -> Option<(&str, Vec<&str>)> {
     let (function, rest) = text.trim_end_matches(':').split_once('(')?;
     Some((function, rest.strip_suffix(')')?.split(',').map(str::trim).collect()))
@@ -142,7 +142,7 @@ const KERNELS: [KernelDef; 5] = [
     },
 ];
 
-/// Writes each element of `to`.
+/// Writes all elements of `to`.
 fn each<'b>(b: &'b Body<'_>, element: impl Fn(Expr<'b>, Expr<'b>) -> Expr<'b>) {
     b.for_range(0, b.dim("m"), |i| {
         b.for_range(0, b.dim("n"), |j| b.tensor("to").store([i, j], element(i, j)));
@@ -158,7 +158,7 @@ fn kernel_named(name: &str) -> Result<&'static str> {
 
 /// The functions of the graph's module: the host function, and the kernels that it calls.
 fn lower(graph: &Graph) -> Result<Vec<(Signature, Kernel)>> {
-    // an error of the arguments is one of the line that names them
+    // an error about an argument is attributed to the line that names the argument
     let line = graph.nodes.first().map_or(1, |input| input.line);
     let place = SourceLocation::new(&graph.file, line, &graph.name);
     let mut functions = vec![(
@@ -174,16 +174,16 @@ fn lower(graph: &Graph) -> Result<Vec<(Signature, Kernel)>> {
     Ok(functions)
 }
 
-/// The interface of the model.
+/// The signature of the model.
 const SIGNATURE: &str = "forward(x: Tensor([m, k], float32), w: Tensor([k, n], float32), bias: Tensor([n], float32)) -> \
                          Tensor([m, n], float32)";
 
-/// Calls what each node calls. Every check, release and error on the way is the body's.
+/// Emits the call of each node. The body builder adds the checks, releases and error handling.
 fn host_function(graph: &Graph, b: &Body<'_>) {
     let mut tensors: Vec<TensorRef<'_>> = Vec::new();
     for (number, node) in graph.nodes.iter().enumerate() {
         b.set_location(&graph.file, node.line, &graph.name);
-        // where a node writes: the last one to the result, any other to a tensor that the body owns
+        // where a node writes: the last one into the result, any other into a tensor that the body owns
         let place = || match number + 1 == graph.nodes.len() {
             true => b.result(),
             false => b.alloc_tensor([b.dim("m"), b.dim("n")], DLDataType::FLOAT32, b.tensor("x")),
@@ -211,9 +211,10 @@ fn host_function(graph: &Graph, b: &Body<'_>) {
     }
 }
 
-// What runs it: this process, or a library.
+// Running the model: in this process, or in a library.
 
-/// The kind of module with prices. A library carries its bytes, and the program that loads the library has the kind.
+/// The kind of module that has prices. A library carries the module's bytes, and the program that loads the library
+/// defines the kind.
 const KIND: &str = "hosts.prices";
 
 const PRICES: &str = "apple=3\npear=5\n";
@@ -240,7 +241,7 @@ fn prices() -> Module {
     Module::from_impl(Prices(lines.filter_map(|(item, price)| Some((item.to_owned(), price.parse().ok()?))).collect()))
 }
 
-/// Writes the library: with the module that it imports, or without, as somebody does who has forgotten it.
+/// Writes the library. Without `with_prices` it lacks the module that it imports, as if you had forgotten to add it.
 fn write_library(graph: &Graph, backend: Backend, folder: &Path, with_prices: bool) -> Result<()> {
     let name = if with_prices { "model" } else { "alone" };
     let mut library = LibraryBuilder::new().backend(backend).register_global("forward", "model.forward");
@@ -259,7 +260,7 @@ fn write_library(graph: &Graph, backend: Backend, folder: &Path, with_prices: bo
     Ok(linker.link(folder.join(format!("{name}_{}.so", backend.name())))?)
 }
 
-/// What the model computes, in plain Rust. `x` has three columns, and `w` has two.
+/// The model's result, computed in plain Rust. `x` has three columns, and `w` has two.
 fn expected(x: &[f32], w: &[f32], bias: &[f32]) -> Vec<f32> {
     let rows = x.chunks(3).map(|row| {
         let mut y = [0, 1].map(|j| (0..3).map(|k| row[k] * w[2 * k + j]).sum::<f32>() + bias[j]);
@@ -284,8 +285,8 @@ fn run_here(graph: &Graph, backend: Backend) -> Result<()> {
     let right = result.iter().zip(expected(&x, &w, &bias)).all(|(is, want)| (is - want).abs() < 1e-6);
     println!("{backend}: {result:.4?}, {}", if right { "as in plain Rust" } else { "wrong" });
 
-    // The wrapper refuses the number of columns, and then the function of the host refuses its argument. Each error has
-    // the model's line in its backtrace.
+    // First the wrapper rejects the number of columns, and then the host's function rejects its argument. Each error
+    // has the model's line in its backtrace.
     let (short, bad) = (Tensor::from_slice(&w, &[2, 3])?, Tensor::from_slice(&[f32::NAN; 2], &[2])?);
     for (w, bias) in [(&short, &args.2), (&args.1, &bad)] {
         let Err(error) = forward.call((&args.0, w, bias)) else { return Err("no error".into()) };
@@ -296,7 +297,7 @@ fn run_here(graph: &Graph, backend: Backend) -> Result<()> {
     Ok(())
 }
 
-/// The function of the host: no element is more than 1.
+/// The host's function: limits each element to 1.
 fn clip(x: Tensor) -> runtime::Result<Tensor> {
     let mut elements = x.to_vec::<f32>()?;
     if elements.iter().any(|x| x.is_nan()) {

@@ -1,4 +1,4 @@
-//! The main job in one file: a signature and a body become a checked function, which runs on real data and answers
+//! The main use in one file. A signature and a body become a checked function, which runs on real data and rejects
 //! wrong calls with errors.
 
 use std::error::Error;
@@ -10,7 +10,7 @@ use tvm_ffi_codegen::{DLDataType, DLDeviceType, Engine, Kernel, Signature, Tenso
 const N: usize = 1_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What a compiler states: a signature, and a body (or the name of a kernel).
+    // A compiler states a signature, and a body (or the name of a kernel).
     let signature = Signature::builder("add_one")
         .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
         .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("ran it on {N} floats: every element is right");
 
-    // Five wrong calls: each comes back as an error.
+    // Five wrong calls: each returns an error.
     let half = Tensor::zeros(&[N as i64 / 2], DLDataType::FLOAT32, DLDevice::CPU)?;
     let doubles = Tensor::zeros(&[N as i64], DLDataType::FLOAT64, DLDevice::CPU)?;
     let mut no_data: DLTensor = *y.as_dl_tensor();
@@ -50,7 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     expect_error(&add_one, "type", (&x, 3))?;
     expect_error(&add_one, "dtype", (&x, &doubles))?;
     expect_error(&add_one, "shape", (&x, &half))?;
-    // SAFETY: the tensor is filled, and what it points at lives longer; that its data is NULL is found.
+    // SAFETY: the tensor is filled, and the memory that it points to lives longer. The wrapper detects that its data is
+    // NULL.
     let no_data = unsafe { AnyView::from_dl_tensor(&no_data) };
     expect_error(&add_one, "NULL data", (&x, no_data))?;
     Ok(())

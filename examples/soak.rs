@@ -1,11 +1,11 @@
-//! Runs the engine for long: does memory stay flat, and do threads agree?
+//! Runs the engine for a long time, to check that memory stays flat and that threads agree.
 //!
 //! ```text
 //! soak --compile-cycles N         compile, call and drop N wrappers on one engine; memory must not grow
 //! soak --threads T --loop N       T threads at once compile, call (rightly and wrongly) and drop, N times each
 //! ```
 //!
-//! `--backend llvm` does it with LLVM, where the build has it.
+//! `--backend llvm` uses LLVM, if this build has it.
 
 use std::error::Error;
 
@@ -14,9 +14,10 @@ use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, Signature, TensorType
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Resident memory is first read after this many cycles, when every pool and cache is filled.
+/// The number of cycles before resident memory is first read: by then every pool and cache is filled.
 const WARM_CYCLES: usize = 1_000;
-/// How much it may grow after that, in KiB: less than a page for each of the fewest cycles that CI runs.
+/// The maximum growth after that, in KiB. It is less than a page for each of the smallest number of cycles that CI
+/// runs.
 const MAX_GROWTH_KIB: u64 = 1024;
 
 fn main() -> Result<()> {
@@ -52,7 +53,7 @@ fn signature() -> Result<Signature> {
     Ok(Signature::builder("add_one").param("x", tensor()).param("y", tensor()).build()?)
 }
 
-/// Compiles `y = x + add`, so that a call that runs another one's code gives a wrong result.
+/// Compiles `y = x + add`, so a call that runs another function's code gives a wrong result.
 fn compile(engine: &Engine, signature: &Signature, add: f32) -> Result<Function> {
     let kernel = Kernel::body(move |b| {
         let (x, y) = (b.tensor("x"), b.tensor("y"));
@@ -62,7 +63,7 @@ fn compile(engine: &Engine, signature: &Signature, add: f32) -> Result<Function>
     Ok(unsafe { engine.compile(signature, &kernel)? })
 }
 
-/// Tensors for one right and some wrong calls.
+/// Tensors for a correct call and some wrong ones.
 struct Data {
     x: Tensor,
     y: Tensor,
@@ -79,7 +80,7 @@ impl Data {
         })
     }
 
-    /// One right call and three wrong ones; each must do what it should.
+    /// Makes a correct call and three wrong ones; each must behave as expected.
     fn check(&self, function: &Function, add: f32) -> Result<()> {
         function.call((&self.x, &self.y))?;
         let (x, y) = (self.x.to_vec::<f32>()?, self.y.to_vec::<f32>()?);
@@ -134,7 +135,7 @@ fn compile_cycles(backend: Backend, cycles: usize) -> Result<()> {
     }
 }
 
-/// Resident memory of this process (Linux).
+/// The resident memory of this process (Linux).
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok())
@@ -143,9 +144,9 @@ fn resident_kib() -> Option<u64> {
 fn run_threads(backend: Backend, threads: usize, rounds: usize) -> Result<()> {
     let engine = Engine::builder().backend(backend).build()?;
     let signature = signature()?;
-    // one function that all threads share, besides those that each compiles
+    // one function that all threads share, in addition to those that each thread compiles
     let shared = compile(&engine, &signature, 0.5)?;
-    // what is made once in a process is made before there are threads: helgrind doesn't see what orders a `OnceLock`
+    // create all per-process data before any thread starts: helgrind doesn't see the order that a `OnceLock` guarantees
     Data::new()?.check(&shared, 0.5)?;
     let work = |thread: usize| -> Result<()> {
         let data = Data::new()?;
@@ -154,7 +155,7 @@ fn run_threads(backend: Backend, threads: usize, rounds: usize) -> Result<()> {
             let function = compile(&engine, &signature, add)?;
             data.check(&function, add)?;
             data.check(&shared.clone(), 0.5)?;
-            // now and then two threads race for who drops the last reference, and with it the code
+            // sometimes two threads race to drop the last reference, and the code with it
             if round % 8 == 0 {
                 let moved = function.clone();
                 let other = std::thread::spawn(move || drop(moved));

@@ -21,7 +21,7 @@
 //! | to | see |
 //! | --- | --- |
 //! | state a function's interface | [`Signature`] |
-//! | name or build what it does | [`Kernel`], [`Body`] |
+//! | name or define the kernel | [`Kernel`], [`Body`] |
 //! | compile it and call it | [`Engine`], [`runtime::Function`] |
 //! | add it to your own module | [`embed`] |
 //! | put it into an object file or a library, with modules of other kinds | [`artifact`] |

@@ -52,14 +52,14 @@ type Block = unsafe extern "C" fn(data: *mut c_void, index: i64) -> c_int;
 /// The threads never end, so a shared library that contains this crate must stay loaded.
 ///
 /// # Errors
-/// As for [`set_global`](tvm_ffi_runtime::registry::set_global).
+/// The same as for [`set_global`](tvm_ffi_runtime::registry::set_global).
 pub fn register_parallel_for() -> Result<()> {
     let is_registered = || get_global(PARALLEL_FOR).is_some();
     if is_registered() {
         return Ok(());
     }
     let function: unsafe extern "C" fn(i64, Block, *mut c_void) -> c_int = parallel_for;
-    // SAFETY: the name determines what the pointer is: a function of this crate's code.
+    // SAFETY: the function registered under this name returns the address of this crate's function.
     let function = Function::from_packed(move |_| Ok(unsafe { Any::from_opaque_ptr(function as *mut c_void) }));
     match set_global(PARALLEL_FOR, function, false) {
         // another thread may have registered it first

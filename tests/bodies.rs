@@ -15,7 +15,7 @@ fn program(signature: &str, build: impl Fn(&Body<'_>) + Send + Sync + 'static) -
     Program::new(sig(signature), Kernel::body(build)).unwrap_or_else(|e| panic!("{signature}: {e}"))
 }
 
-/// Numbers from -1 to 1, the same ones on each run.
+/// Numbers from -1 to 1, the same on each run.
 struct Random(u64);
 
 impl Random {
@@ -144,7 +144,7 @@ fn strided_tensors() {
                 strides: Strides::Given(strides.to_vec()),
                 ..TensorSpec::new(DLDataType::INT16, vec![3, 4])
             };
-            // equal where a stride of 0 makes elements one
+            // elements that share memory because of a stride of 0 get equal values
             let value = |i: i128, j: i128| {
                 let used = |s: i64| i128::from(s != 0);
                 Number::Int(i * 10 * used(x_strides[0]) + j * used(x_strides[1]) + 1)
@@ -157,7 +157,7 @@ fn strided_tensors() {
                     Number::Float(_) => 0,
                 })
                 .collect();
-            // overlapping outputs are no copy
+            // skip outputs that overlap
             if *y_strides == [1, 3] || *y_strides == [-1, 7] || y_strides[0].abs() >= 4 {
                 let x = TensorSpec { data: Data::Values(values), ..spec(x_strides) };
                 let got = prepared.elements(&Call::new([x.into(), spec(*y_strides).into()]));
@@ -167,7 +167,7 @@ fn strided_tensors() {
     }
 }
 
-/// All numbers of a type that are likely to go wrong, as text for `Number`.
+/// Edge values of a type, as fixtures write them.
 fn edges(ty: ScalarType) -> Vec<Number> {
     if ty.is_float() {
         let all = [
@@ -238,7 +238,7 @@ fn dtype(ty: ScalarType) -> DLDataType {
     ty.name().parse().unwrap()
 }
 
-/// A value of a type, cast by Rust's `as` to each other: as text.
+/// Casts a value of one type to another with Rust's `as`; returns it as text.
 macro_rules! cast_by_rust {
     ($number:expr, $from:ty, $to:expr) => {{
         let v = match $number {
@@ -297,7 +297,7 @@ fn casts_are_those_of_rust() {
     }
 }
 
-/// Binary operations on all pairs of edges; outputs `r0..` of the type and `c0..` of bool.
+/// Binary operations on all pairs of edge values. The outputs are `r0..` of the type and `c0..` of type bool.
 fn binary_table(
     ty: ScalarType,
     results: usize,
@@ -506,7 +506,7 @@ fn returning_out_of_nested_loops() {
     }
 }
 
-/// Kinds and messages begin with whatever character, also what rows have other uses for.
+/// Kinds and messages may begin with any character, including those that templates use for other purposes.
 #[test]
 fn errors_of_any_characters() {
     let cases = [
@@ -528,10 +528,10 @@ fn errors_of_any_characters() {
 #[test]
 fn folds_with_several_values() {
     let program = program("f(start: int64, end: int64) -> int64", |b| {
-        // Fibonacci's numbers in a and c, and how many turns it took
+        // Fibonacci numbers in a and c, and the number of turns
         let [a, c, turns] =
             b.fold_n(b.arg("start"), b.arg("end"), [b.i64(0), b.i64(1), b.i64(0)], |i, [a, c, turns]| {
-                // swapped on purpose: every value of a turn is that of the turn before
+                // swapped on purpose: every value of a turn is that of the previous turn
                 let odd = b.fold(0, i, b.i64(0), |k, n| n + (k % 2));
                 b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", &[odd, i / 2]);
                 [c, a + c, turns + 1]
@@ -564,7 +564,7 @@ fn pointers() {
     assert_eq!(prepared.elements(&call)[1], "[3, 2, 1]");
 }
 
-/// Constant sizes, strides, alignment and the promise that nothing overlaps are facts that a body is compiled with.
+/// Constant sizes, strides, alignment and `noalias` are facts that the body is compiled with.
 #[test]
 fn sizes_and_strides_of_the_signature() {
     let signature = "f(x: Tensor([3, n], float32, strides=[s, 1], noalias=True), y: Tensor([n, 3], float32, align=4, \
@@ -646,7 +646,7 @@ fn constants_on_the_left_of_integers() {
     }
 }
 
-/// The C library, in which the code of bodies finds its functions.
+/// The C library, where the code of bodies finds its functions.
 mod libm {
     macro_rules! functions {
         ($($name:ident: fn($($arg:ident),*);)*) => {$(
@@ -749,7 +749,8 @@ fn mathematics_is_that_of_libm() {
     }
 }
 
-/// What `round` adds to what is cut off: the numbers next to halves and to the last that have any.
+/// Tests how `round` differs from truncation: at numbers next to halves, and next to the largest numbers with a
+/// fraction.
 #[test]
 fn rounding_goes_away_from_zero() {
     let mut numbers = vec![0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 2.5, 1e15, 4503599627370495.5, 4503599627370496.0, 1e300];
@@ -760,7 +761,7 @@ fn rounding_goes_away_from_zero() {
         b.for_range(0, b.dim("n"), |i| {
             let rounded = x.load([i]).round();
             y.store([i], rounded);
-            // the sign of a zero too
+            // this shows the sign of a zero too
             z.store([i], rounded.bitcast(ScalarType::Int64));
         });
     });
@@ -768,7 +769,7 @@ fn rounding_goes_away_from_zero() {
     let x = TensorSpec::new(F64, shape.clone()).with(numbers.iter().copied().map(Number::Float));
     let (y, z) = (TensorSpec::new(F64, shape.clone()), TensorSpec::new(DLDataType::INT64, shape));
     let got = Prepared::new(&program).unwrap().elements(&Call::new([x.into(), y.into(), z.into()]));
-    // not `f64::round`, which calls the C library's: that of mingw makes 1 of the number below a half
+    // not `f64::round`, which calls the C library: mingw's rounds the number just below a half up to 1
     let round = |v: &f64| if v.fract().abs() < 0.5 { v.trunc() } else { v.trunc() + v.signum() };
     let want: Vec<f64> = numbers.iter().map(round).collect();
     assert_eq!(got[1], show(&want));
@@ -790,7 +791,7 @@ fn bits_and_upper_halves() {
             [5],
             a.cast(ScalarType::Int32).bitcast(ScalarType::Float32).bitcast(ScalarType::Int32).cast(ScalarType::Int64),
         );
-        // what only 64 bits without a sign hold
+        // values that only an unsigned 64-bit integer can hold
         r.store([6], (x ^ u64::MAX).cast(ScalarType::Int64));
         r.store([7], body.int(ScalarType::UInt64, u64::MAX - 5).min(x).cast(ScalarType::Int64));
     });
@@ -819,7 +820,7 @@ fn while_loops() {
     let collatz = program("f(n: int64, most: int64) -> int64", |b| {
         let [n, turns] = b.while_loop(
             [b.arg("n"), b.i64(0)],
-            // a condition of several blocks, which may end the function
+            // a condition with several blocks, which may end the function
             |[n, turns]| {
                 b.ensure(turns.lt(b.arg("most")), "RuntimeError", "{} after {} turns", &[n, turns]);
                 b.if_else_value(n.lt(0), || b.bool(false), || n.ne(1))
@@ -838,7 +839,7 @@ fn while_loops() {
     let outcome = prepared.run(&Call::new([Value::int(27), Value::int(3)])).unwrap();
     assert_eq!(outcome.error, Some(("RuntimeError".to_owned(), "124 after 3 turns".to_owned())));
 
-    // the state is in memory, and a turn may return
+    // the state is in memory, and a turn may return from the function
     let count_down = program("f(x: Tensor([1], int64), stop: int64) -> int64", |b| {
         let x = b.tensor("x");
         b.while_(
@@ -860,7 +861,7 @@ fn while_loops() {
     }
 }
 
-/// The sum of all indices of a loop and how many there are, as Rust has them.
+/// The sum and the number of the indices of a loop, computed in Rust.
 fn stepped(start: i64, end: i64, step: i64) -> (i64, i64) {
     let indices = (i128::from(start)..i128::from(end)).step_by(step as usize);
     indices.fold((0, 0), |(sum, count), i| (i64::wrapping_add(sum, i as i64), count + 1))
@@ -888,7 +889,7 @@ fn loops_with_steps() {
             assert_eq!(computed.elements(&call)[0], format!("[{sum}, {count}]"), "{start}..{end} by {step}");
         }
     }
-    // all there is between two numbers is more than an int64 holds
+    // the distance between the two numbers doesn't fit in an int64
     let r = || TensorSpec::new(DLDataType::INT64, vec![2]).into();
     let call = Call::new([Value::int(MIN), Value::int(MAX), Value::int(1 << 62), r()]);
     assert_eq!(computed.elements(&call)[0], format!("[{MIN}, 4]"));

@@ -1,4 +1,5 @@
-//! C functions of bodies, by which kernels of a caller's module raise errors and call functions of TVM FFI.
+//! C functions made from bodies. Kernels of a caller's module use them to raise errors and to call functions of TVM
+//! FFI.
 
 use std::borrow::Cow;
 use tvm_ffi_codegen::embed::cranelift::{self, Wrappers};
@@ -8,13 +9,13 @@ use tvm_ffi_codegen::runtime::{Error, Function, registry};
 use tvm_ffi_codegen::spec::{Part, SourceLocation};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
 
-/// A C function with the type of the function that it is the kernel of.
+/// The signature of a C function: that of the function whose kernel it is, under another name.
 fn c(name: &str, rest: &str, line: u32) -> Signature {
     let signature: Signature = format!("{name}{rest}").parse().unwrap();
     signature.with_location(Part::Signature, SourceLocation::new("k.dsl", line, "f")).unwrap()
 }
 
-/// The wrapper's kernel is the C function, which gets what a kernel gets.
+/// The wrapper's kernel is the C function itself, so it receives a kernel's arguments.
 #[test]
 fn kernels_raise_and_call() {
     let scale = |text: String, flag: bool, x: i64| match text.as_str() {
@@ -55,7 +56,8 @@ fn kernels_raise_and_call() {
     assert!(error.backtrace().contains("File \"k.dsl\", line 5, in f"), "{}", error.backtrace());
 }
 
-/// A reader knows the function that a C function is placed in, and not the C function.
+/// The message names the function in the source where the C function is placed, because users don't know the C
+/// function.
 #[test]
 fn an_unregistered_global_is_told_of_the_function_in_the_source() {
     let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
@@ -94,7 +96,7 @@ fn what_can_be_no_c_function_is_refused() {
     assert!(reserved.contains("reserved for the C API"), "{reserved}");
 }
 
-/// The object of a system library, whose C functions have the names of every other one's.
+/// The object of a system library. Its C functions have the same names in each such library.
 #[cfg(target_os = "linux")]
 fn system_library(prefix: &str) -> Vec<u8> {
     use cranelift_codegen::settings::{self, Configurable};
@@ -113,7 +115,7 @@ fn system_library(prefix: &str) -> Vec<u8> {
         .raising(&refuse, "my.Error", "no {}")
         .c_function(&signature("plain(n: int64) -> int64"), Kernel::body(|b| b.ret(b.arg("n") + 1)));
     assert_eq!(library.c_symbol(&rate), format!("{prefix}mix_rate"));
-    // as a compiler declares it whose kernel calls it
+    // declared as a compiler would, for a kernel that calls it
     let c_kernel = Kernel::symbol(library.c_symbol(&rate)).returns(KernelReturn::Status);
     cranelift::declare_kernel(&mut module, Linkage::Import, &rate, &c_kernel).unwrap();
     let body = Kernel::body(|b| {
@@ -124,7 +126,7 @@ fn system_library(prefix: &str) -> Vec<u8> {
     module.finish().emit().unwrap()
 }
 
-/// Two system libraries whose C functions have the same names are linked into one program.
+/// Two system libraries with C functions of the same names are linked into one program.
 #[cfg(target_os = "linux")]
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]

@@ -1,4 +1,4 @@
-//! Points of the contract that fixtures can't say: what outlives what, and what is given back.
+//! Points of the contract that fixtures can't express: lifetimes, and the release of memory.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature};
 use crate::support::kernels;
 use crate::support::sig;
 
-/// An engine, and a token that it and each piece of its code hold once.
+/// An engine, and a token that the engine and each piece of its code hold once.
 fn counting_engine() -> (Engine, Arc<()>) {
     let token = Arc::new(());
     let shared: KeepAlive = token.clone();
@@ -43,7 +43,7 @@ fn code_is_given_back_with_the_last_function() {
     }
     let f = compile(&engine, ADD_ONE, "add_one");
     drop(engine);
-    // the function needs its own code and that of the runtime helper for errors
+    // the function needs its own code, and that of the runtime helper for errors
     assert!(f.call((1, 2)).is_err());
     drop(f);
     assert_eq!(Arc::strong_count(&token), 1);
@@ -201,7 +201,7 @@ fn a_byte_offset_of_an_ordinary_view_is_honoured() {
     assert_eq!(y.to_vec::<f32>().unwrap(), [4.0, 5.0]);
 }
 
-/// What a wrapper gives the second time, with arguments that it has made, is a result of this type index.
+/// The type index of the result that the slow path passes when it calls a wrapper again with converted arguments.
 const MARKED: i32 = i32::MIN;
 
 #[test]
@@ -224,18 +224,18 @@ fn arguments_that_were_made_and_refused_end_in_an_error() {
         let (int, str) = (TVMFFIAny::from_bits(TypeIndex::INT, 3), TVMFFIAny::from_bits(TypeIndex::SMALL_STR, 3));
         let written = if signature.ends_with(')') { TypeIndex::NONE.0 } else { TypeIndex::FLOAT.0 };
         assert_eq!(call(TypeIndex::NONE.0, int), (0, None, written));
-        // a refused call leaves the result as it was
+        // a rejected call leaves the result unchanged
         let (code, error, index) = call(TypeIndex::NONE.0, str);
         assert!(error.is_some_and(|error| error.ends_with("expected float64, got str")));
         assert_eq!((code, index), (-1, TypeIndex::NONE.0));
-        // no caller passes such a result
+        // no caller passes a result with this type index
         let error =
             format!("TypeError: Mismatched number of arguments when calling: `{signature}`, expected 1, got -1");
         assert_eq!(call(MARKED, int), (-1, Some(error), MARKED));
     }
 }
 
-/// A str of any bytes, in the value up to 7 of them.
+/// A str of any bytes; up to 7 of them are stored in the value.
 fn str_of(bytes: &[u8]) -> Any {
     let array = TVMFFIByteArray::from_slice(bytes);
     let mut any = TVMFFIAny::none();
@@ -272,13 +272,13 @@ fn messages_are_utf_8_whatever_texts_came() {
         (b"\xe2\x82", "??".to_owned()),
         (b"\xe2\x82(", "??(".to_owned()),
         (b"\xf0\x9f\x98", "???".to_owned()),
-        // too long, halves of a pair, beyond the last
+        // overlong encodings, surrogates, and code points beyond the last
         (b"\xc0\x80 \xc1\xbf", "?? ??".to_owned()),
         (b"\xe0\x80\x80 \xe0\x9f\xbf", "??? ???".to_owned()),
         (b"\xf0\x80\x80\x80 \xf0\x8f\xbf\xbf", "???? ????".to_owned()),
         (b"\xed\xa0\x80 \xed\xbf\xbf", "??? ???".to_owned()),
         (b"\xf4\x90\x80\x80 \xf5\x80\x80\x80 \xfe", "???? ???? ?".to_owned()),
-        // 159 bytes, less a character that would be cut in two
+        // 159 bytes, minus a character that would be truncated
         (&long("\u{fc}"), format!("{cut}\u{fc}")),
         (&long("y\u{fc}"), format!("{cut}y")),
         (&long("\u{20ac}"), cut.clone()),
@@ -311,13 +311,13 @@ fn a_caller_may_pass_any_handle() {
     let mut arg = TVMFFIAny::from_bits(TypeIndex::INT, 3);
     let call = |handle: *mut c_void, args: *const TVMFFIAny| {
         let mut result = TVMFFIAny::none();
-        // SAFETY: one argument, as is said, or none, which is refused; nothing but the wrapper looks at the handle.
+        // SAFETY: one argument, as stated, or none, which is rejected. Only the wrapper looks at the handle.
         let code = unsafe { (f.as_safe_call())(handle, args, 1, &raw mut result) };
         (code, take_raised().map(|e| e.to_string()))
     };
-    // an int is made a float
+    // an int is converted to a float
     assert_eq!(call(f.as_raw_handle(), &raw const arg), (0, None));
-    // the handle says nothing, whatever it is
+    // the handle isn't accessed, so any value works
     let address = (&raw mut arg).cast::<c_void>();
     for handle in [0, 1, 8, 16, usize::MAX]
         .map(|bytes| address.wrapping_byte_add(bytes))
@@ -329,7 +329,7 @@ fn a_caller_may_pass_any_handle() {
     // neither does a result that is not there, of a function without one
     // SAFETY: as above.
     assert_eq!(unsafe { (f.as_safe_call())(address, &raw const arg, 1, std::ptr::null_mut()) }, 0);
-    // a call without arguments has its own message
+    // a call with a NULL argument array has its own message
     let error = call(std::ptr::null_mut(), std::ptr::null()).1.unwrap();
     assert!(error.contains("Mismatched argument array"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Source locations of the IR, as tools see them: in objects, and in running code.
+//! Source locations of the IR, as tools report them in objects and in running code.
 
 mod objects;
 mod perf;

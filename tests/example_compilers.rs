@@ -1,4 +1,4 @@
-//! The example compilers: how many of their lines exist because of TVM FFI, and how their language reports errors.
+//! The example compilers: the number of lines that they need for TVM FFI, and the errors of their language.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use tvm_ffi_codegen::runtime::{Any, Function, Module, Tensor, registry};
 
 #[cfg(feature = "cranelift")]
-#[allow(dead_code)] // what writes libraries, and the host of the examples
+#[allow(dead_code)] // writing libraries, and the examples' host, are unused
 mod cranelift;
 #[path = "../examples/dsl/mod.rs"]
-#[allow(dead_code)] // no code generator is here
+#[allow(dead_code)] // the code generator is unused
 mod dsl;
 #[path = "../examples/dsl/host.rs"]
 #[allow(dead_code)] // the kernels of the examples aren't called
@@ -18,15 +18,14 @@ mod host;
 #[allow(dead_code)] // as above
 mod llvm;
 
-/// Fewer lines than these are the integration of a compiler, in one mode.
+/// The integration of a compiler, in one mode, has fewer lines than this.
 const LIMIT: usize = 50;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// The lines of a file that are code, each with the section that it is in: the last comment of the form `// -- section
-/// --` before it.
+/// The code lines of a file, each with its section: the last comment of the form `// -- section --` before it.
 fn code(file: &Path) -> Vec<(String, String)> {
     let mut section = String::new();
     let mut code = Vec::new();
@@ -40,8 +39,8 @@ fn code(file: &Path) -> Vec<(String, String)> {
     code
 }
 
-/// The integration of both compilers is in one file each, whose lines are counted as `rustfmt` leaves them: imports
-/// too, and no blank lines and comments. Both modes have the lines of the first section.
+/// The integration of each compiler is in one file. Its lines are counted as `rustfmt` formats them, with imports but
+/// without blank lines and comments. The lines of the first section count for both modes.
 #[test]
 fn integration_lines() {
     for compiler in ["dsl-cranelift", "dsl-llvm"] {
@@ -70,7 +69,7 @@ fn integration_lines() {
     }
 }
 
-/// Nothing else of a compiler knows of TVM FFI, so that no line is left out of the count.
+/// No other part of a compiler refers to TVM FFI, so the count includes all lines.
 #[test]
 fn only_the_integration_knows_of_tvm_ffi() {
     let mut files: Vec<PathBuf> =
@@ -84,7 +83,7 @@ fn only_the_integration_knows_of_tvm_ffi() {
     }
 }
 
-/// The source of a program with an error, and how the error is shown.
+/// The source of a program with an error, and the error's message.
 const ERRORS: [(&str, &str); 8] = [
     ("kernel f(x: float32[n]) { x[0] = y; }", "k.dsl:1:34: there is no `y`"),
     ("kernel f(x: float32[n]) {\n  for i in n { x[i] = 1.0 }\n}", "k.dsl:2:27: expected `;`, found `}`"),
@@ -112,7 +111,7 @@ fn errors_of_programs_have_places() {
     assert!(dsl::read("k.dsl", &long).is_err());
 }
 
-/// An index needs no check only where it can't be outside.
+/// An index is checked unless it is certainly in range.
 #[test]
 fn indices_are_checked_unless_they_are_inside() {
     let checks = |index: &str| {
@@ -130,7 +129,7 @@ const COMPILERS: &[fn(&str) -> Module] = &[
     llvm::compile,
 ];
 
-/// Names that may be taken for parts of others, or that mean something in C or in a signature.
+/// Names that may be confused with derived names, or that have another meaning in C or in a signature.
 const NAMES: [[&str; 2]; 14] = [
     ["s", "s_size"],
     ["s", "s_data"],
@@ -151,7 +150,7 @@ const NAMES: [[&str; 2]; 14] = [
 #[test]
 fn names_of_parameters_are_any() {
     let elements = Tensor::from_slice(&[5.0f32, 7.0], &[2]).unwrap();
-    // a type of the language, an expression of a parameter `NAME` that makes 7, and an argument for that
+    // a type of the language, an expression with a parameter `NAME` that evaluates to 7, and the argument for that
     let types: [(&str, &str, Any); 7] = [
         ("bool", "if NAME then 7 else 0", true.into()),
         ("int64", "NAME", 7.into()),
@@ -187,7 +186,7 @@ fn names_of_parameters_are_any() {
     }
 }
 
-/// A symbol, a new tensor and the parameters of functions outside have such names, too.
+/// Symbols, new tensors and parameters of external functions can have such names too.
 #[test]
 fn names_of_symbols_and_results_are_any() {
     registry::set_global("example_compilers.pick", Function::from_typed(|_: String, n: i64| n), true).unwrap();

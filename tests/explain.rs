@@ -1,4 +1,4 @@
-//! The stages side by side: what belongs together, and that it is told of the code that is made otherwise.
+//! The stages side by side: which lines correspond, and that the reported code is the code that is generated otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn text(lines: &[Line]) -> String {
     lines.iter().map(|line| format!("{}\n", line.text)).collect()
 }
 
-/// The text of the IR that a line belongs to, where it belongs to one line.
+/// The IR line that a line corresponds to, if it corresponds to exactly one.
 fn origin<'a>(ir: &'a [Line], line: &Line) -> Option<&'a str> {
     let mut numbers = line.ir_lines.iter();
     let number = numbers.next()?;
@@ -38,13 +38,13 @@ fn origin<'a>(ir: &'a [Line], line: &Line) -> Option<&'a str> {
     Some(&ir[*number as usize - 1].text)
 }
 
-/// For every fixture: the texts are those of the single stages, and lines belong to lines of the IR that say the same.
+/// For every fixture: the listings are those of the single stages, and corresponding lines have the same meaning.
 #[test]
 fn lines_belong_to_the_ir_that_they_were_made_from() {
     let fixtures = signatures();
     assert!(!fixtures.is_empty());
     for &backend in Backend::ALL {
-        // compilers take long in a debug build
+        // the backends are slow in a debug build
         let step = if backend.name() == "llvm" { 40 } else { 4 };
         let some: Vec<_> = fixtures.iter().step_by(step).collect();
         parallel::map(&some, |(heading, signature, kernel)| check(heading, signature, kernel, backend));
@@ -62,14 +62,13 @@ fn check(heading: &str, signature: &Signature, kernel: &Kernel, backend: Backend
     for stage in [Stage::Clif, Stage::Llvm, Stage::Asm] {
         let Some(column) = stages.columns.iter().find(|column| column.stage == stage) else { continue };
         let lines = &column.panels[0].lines;
-        // Cranelift's own text of machine code is not what is shown: it doesn't tell where an instruction is
+        // this shows other text than Cranelift's own listing, which doesn't state where an instruction is
         if (backend.name(), stage) != ("cranelift", Stage::Asm) {
             assert!(text(lines).trim_end() == alone(stage).trim_end(), "{heading}: {stage}");
         }
         assert!(lines.iter().any(|line| !line.ir_lines.is_empty()), "{heading}: {stage}");
         if stage == Stage::Asm {
-            // of each function, which begins with its label
-            // LLVM writes a comment behind it
+            // each function begins with its label, which LLVM follows with a comment
             let is_label = |line: &Line| {
                 let code = line.text.split('#').next().unwrap_or_default().trim_end();
                 code.ends_with(':') && !code.starts_with(['.', ' ', '\t'])
@@ -91,8 +90,8 @@ fn check(heading: &str, signature: &Signature, kernel: &Kernel, backend: Backend
     }
 }
 
-/// Calls are made of calls of the same symbol, and in CLIF, which isn't optimised yet, branches and returns of branches
-/// and returns.
+/// Calls originate from calls of the same symbol. In CLIF, which isn't optimised yet, branches originate from branches
+/// and returns from returns.
 fn agree(heading: &str, stage: Stage, line: &str, origin: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let said = format!("{heading}: {stage}: `{line}` of `{origin}`");
@@ -118,7 +117,7 @@ fn agree(heading: &str, stage: Stage, line: &str, origin: &str) {
     }
 }
 
-/// The code of every fixture is the same with the lines of the IR for source locations.
+/// The code of every fixture is the same when the IR's lines are its source locations.
 #[test]
 fn locations_do_not_change_code() {
     let fixtures = signatures();
@@ -153,7 +152,7 @@ fn locations_do_not_change_code() {
     }
 }
 
-/// The sections of an object with code.
+/// The code sections of an object.
 #[cfg_attr(not(feature = "_llvm"), allow(dead_code))]
 fn code_sections(object: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let object = object::File::parse(object).unwrap();
@@ -161,7 +160,7 @@ fn code_sections(object: &[u8]) -> BTreeMap<String, Vec<u8>> {
     code.map(|section| (section.name().unwrap().to_owned(), section.data().unwrap().to_vec())).collect()
 }
 
-/// The lines of a listing are the locations: each instruction and each block's end has the line that shows it.
+/// The locations are the lines of a listing: each instruction and each block end has the line that shows it.
 #[test]
 fn the_listing_tells_the_lines_of_instructions() {
     let signature: Signature = "f(x: Tensor([n], float32), n_max: int64) -> int64".parse().unwrap();
@@ -186,7 +185,7 @@ fn the_listing_tells_the_lines_of_instructions() {
     assert!(seen.len() > 50 && seen.len() >= code.filter(|line| !line.trim_start().starts_with("sig")).count());
 }
 
-/// A parameter belongs to the lines that load its argument, and to none that load another alone.
+/// A parameter corresponds to the lines that load its argument, and not to lines that load only another one.
 #[test]
 fn parameters_belong_to_the_code_of_their_arguments() {
     let signature: Signature = r#"f(a: int64, b: float64, x: Tensor([n], float32, device="cuda"), stream: EnvStream, c: int64)"#.parse().unwrap();
@@ -207,7 +206,7 @@ fn parameters_belong_to_the_code_of_their_arguments() {
     }
 }
 
-/// The offset of a load from the array of arguments.
+/// The offset of a load from the argument array.
 fn argument_load(line: &str) -> Option<i32> {
     let (_, address) = line.split_once("load.")?;
     match address.split_whitespace().last()?.strip_prefix("v1")? {
@@ -225,7 +224,7 @@ fn the_page_is_one_text_that_shows_texts_as_they_are() {
         assert!(page.starts_with("<!DOCTYPE html>"));
         assert!(page.contains("mode: str = &quot;a&lt;b &amp; \\&quot;c\\&quot; &lt;/script&gt;&quot;"), "{page}");
         assert_eq!(page.matches("</script>").count(), 1);
-        // nothing is loaded
+        // the page loads nothing
         for reference in ["http://", "https://", "src=", "href=", "url(", "@import"] {
             assert!(!page.contains(reference), "{reference}");
         }

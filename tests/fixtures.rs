@@ -40,7 +40,7 @@ fn all() {
     );
 }
 
-/// The problems of a file, and the number of its calls.
+/// Runs a file; returns its problems and the number of its calls.
 fn run_file(path: &Path, bless: bool) -> (Vec<String>, usize) {
     let text = fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -54,12 +54,12 @@ fn run_file(path: &Path, bless: bool) -> (Vec<String>, usize) {
 
 #[test]
 fn modules_import_what_embed_says() {
-    // the helpers are for modules that don't define them
+    // the list has the helpers for modules that don't define them
     let of_launches = LAUNCH_SYMBOLS.into_iter().flatten();
     let helpers: Vec<_> = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL].into_iter().chain(of_launches).collect();
     let names: BTreeSet<&str> = embed::runtime_symbols().map(|(name, _)| name).collect();
     assert!(helpers.iter().all(|name| names.contains(name)));
-    // the C library's functions are those that kernels may call too
+    // kernels may call the C library's functions too
     let c = SymbolResolver::new();
     let others = |name: &&str| !helpers.contains(name) && c.resolve(name).is_none();
     let known: BTreeSet<&str> = names.into_iter().filter(others).collect();
@@ -78,7 +78,7 @@ fn modules_import_what_embed_says() {
     }
     let of_runtime = |name: &&str| known.contains(name);
     imported.extend(calls::imports().filter(of_runtime).map(str::to_owned));
-    // and nothing else: each is some fixture's, or that of a body that calls
+    // the list has no other functions: each is imported by a fixture, or by a body that calls
     assert!(
         imported.iter().eq(&known),
         "{:?}",
@@ -96,8 +96,8 @@ pub fn fixture_files() -> Vec<PathBuf> {
     files
 }
 
-/// The signatures and kernels of all fixtures, each with its heading: `file: signature @ kernel`. A kernel by an
-/// address is called by a symbol here.
+/// The signatures and kernels of all fixtures, each with its heading: `file: signature @ kernel`. A kernel at an
+/// address is replaced by a symbol.
 pub fn signatures() -> Vec<(String, Signature, Kernel)> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for path in fixture_files() {
@@ -138,13 +138,13 @@ fn kernel(text: &str, signature: &Signature) -> Kernel {
 struct File<'a> {
     name: &'a str,
     bless: bool,
-    /// The file as it should be.
+    /// The corrected contents of the file.
     blessed: String,
     problems: Vec<String>,
     calls: usize,
 }
 
-/// A line that is not blank and no comment.
+/// A line that is neither blank nor a comment.
 pub struct Line<'a> {
     number: usize,
     pub key: &'a str,
@@ -156,7 +156,7 @@ impl File<'_> {
         self.problems.push(format!("fixtures/{}:{line}: {what}", self.name));
     }
 
-    /// Copies a line that stays as it is.
+    /// Copies a line unchanged.
     fn keep(&mut self, text: &str) {
         self.blessed.push_str(text);
         self.blessed.push('\n');
@@ -192,7 +192,7 @@ impl File<'_> {
                     program = made.map_err(|e| self.problem(number, e)).ok();
                 }
                 "call" => {
-                    // all calls of one kernel share what is prepared for them
+                    // all calls of one kernel share the preparation
                     let Some((program, convention)) = &program else {
                         self.problem(number, "a call needs a signature and a kernel above it, free of errors");
                         continue;
@@ -213,7 +213,7 @@ impl File<'_> {
         }
     }
 
-    /// The next line if it is a call, past comments and blank lines.
+    /// The next line if it is a call, skipping comments and blank lines.
     fn next_call<'t>(
         &mut self,
         lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'t str)>>,
@@ -275,7 +275,8 @@ pub fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
     plain.then(|| Line { number, key, value: value.trim() })
 }
 
-/// A signature with places, each a part and its line in the file `model.dsl`: `signature 3, x 4, result 5, where[0] 6`.
+/// A signature with places. Each is a part and its line in the file `model.dsl`:
+/// `signature 3, x 4, result 5, where[0] 6`.
 fn with_locations(signature: &Signature, text: &str) -> Result<Signature, String> {
     let mut placed = signature.clone();
     for place in text.split(',') {
@@ -297,12 +298,12 @@ fn with_locations(signature: &Signature, text: &str) -> Result<Signature, String
     Ok(placed)
 }
 
-/// A kernel, and how it is called.
+/// Parses a kernel, and how it is called.
 pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
     if let Some((kernel, args)) = text.split_once(" args=") {
         let args = args.strip_prefix('[').and_then(|args| args.strip_suffix(']')).ok_or("expected a list of args")?;
         let args = KernelArg::list(args).map_err(|e| e.to_string())?;
-        // the model knows what conventions pass, of which `flat` is none then
+        // with stated parameters the model can't predict `flat`, so this states another convention
         return Ok((parse_kernel(kernel, signature)?.0.args(args), Convention::DlTensor));
     }
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -337,7 +338,7 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
     Ok((kernel, convention))
 }
 
-/// An outcome as the text of an `expect:` line.
+/// An outcome in the form of an `expect:` line.
 fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
     let mut text = match (&outcome.code, &outcome.error) {
         (Ok(0), None) => "ok".to_owned(),
@@ -376,7 +377,7 @@ fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
     text
 }
 
-/// What a kernel received: small numbers in decimal, others in hexadecimal.
+/// What a kernel has received: small numbers in decimal, others in hexadecimal.
 fn show_noted(noted: &Noted) -> String {
     match noted {
         Noted::Word(word) if (-65536..=65536).contains(&(*word as i64)) => (*word as i64).to_string(),

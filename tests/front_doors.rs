@@ -15,7 +15,7 @@ use tvm_ffi_codegen::{Engine, EngineError, Kernel, LowerError, Signature};
 
 use crate::support::sig;
 
-/// Functions, the second and last of them with errors; the last has two.
+/// Functions of which the second and the last have errors; the last has two.
 fn functions() -> Vec<(Signature, Kernel)> {
     let check = Kernel::check_only();
     let body = Kernel::body(|b| {
@@ -83,7 +83,7 @@ fn a_missing_symbol_is_named_with_its_callers() {
     );
 }
 
-/// A target by its name and a feature of its own.
+/// The target with this name, and an additional feature.
 fn isa(target: &str, feature: Option<&str>) -> OwnedTargetIsa {
     let mut builder = cranelift_codegen::isa::lookup_by_name(target).unwrap();
     if let Some(feature) = feature {
@@ -111,7 +111,7 @@ fn a_module_for_another_machine_is_never_finished() {
             assert_eq!(Diagnostic::of(&error).kind, DiagnosticKind::UnsupportedTarget);
         };
         expect(jit_module(isa(&target, feature)).map(drop).unwrap_err());
-        // nothing keeps a caller from making the module itself
+        // callers may also create the module themselves
         let mut module = JITModule::new(jit_builder(isa(&target, feature)));
         let double = Kernel::body(|b| b.ret(b.arg("n") * 2));
         let added = Wrappers::in_process().function(&sig("double(n: int64) -> int64"), double);
@@ -121,7 +121,7 @@ fn a_module_for_another_machine_is_never_finished() {
     }
 }
 
-/// Symbols that a caller's own function refers to are known when the module is finished.
+/// Missing symbols that a caller's own function refers to are reported when the module is finished.
 #[test]
 fn a_symbol_of_the_callers_own_code_is_no_internal_error() {
     use cranelift_codegen::ir::InstBuilder;
@@ -169,8 +169,7 @@ fn a_target_decides_for_windows() {
     }
 }
 
-/// What is a global function while its library is loaded, is so of each library; of a module without a loader it is a
-/// error.
+/// Every kind of library can register a function as a global function. For a module without a loader that is an error.
 #[test]
 fn only_libraries_register_functions() {
     use cranelift_codegen::settings::Configurable;
@@ -203,7 +202,7 @@ fn only_libraries_register_functions() {
     }
 }
 
-/// Errors of functions come with those of the library that they are for.
+/// Errors of functions are reported together with those of their library.
 #[test]
 fn a_wrong_prefix_is_an_error_beside_the_others() {
     let functions = functions();

@@ -1,5 +1,5 @@
-//! The committed inputs of the fuzz targets; `cargo xtask fuzz` generates more. An input that has found a defect is
-//! kept among them.
+//! The committed inputs of the fuzz targets; `cargo xtask fuzz` generates more. They include inputs that have found
+//! defects.
 
 use std::fs;
 use std::path::Path;

@@ -1,12 +1,12 @@
-//! Wrappers of many tensors: their code size is at most linear in the number of tensors. Besides wrappers, objects
-//! contain only what these use.
+//! Wrappers with many tensors: code size is at most linear in the number of tensors. An object also contains nothing
+//! that its wrappers don't use.
 
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, ParamType, ScalarType, ir};
 
 use crate::support::sig;
 
-/// Tensors of four dimensions, whose symbols are the same ones, or each its own.
+/// A signature with tensors of four dimensions that share their symbols, or each have their own.
 fn signature(count: usize, shared: bool) -> String {
     let tensor = |i: usize| {
         let own = if shared { String::new() } else { i.to_string() };
@@ -40,7 +40,7 @@ fn code_and_data_grow_with_the_number_of_tensors() {
     }
 }
 
-/// A chain of tensors: in the size of each are two symbols, of which the last tensor alone tells one, and a parameter.
+/// A chain of tensors. Each size has a parameter and two symbols; only the last tensor determines a symbol directly.
 fn chain(count: usize, forward: bool) -> String {
     let link = |i: usize| format!("x{i}: Tensor([3 * k + s{i} + s{}], int8)", i + 1);
     let mut links: Vec<String> = (0..count - 1).map(link).collect();
@@ -51,7 +51,7 @@ fn chain(count: usize, forward: bool) -> String {
     format!("f(k: int64, {})", links.join(", "))
 }
 
-/// Each dimension but the last waits for the next one.
+/// Each dimension except the last has to wait for the next one.
 #[test]
 fn code_of_dimensions_that_wait_is_that_of_dimensions_that_do_not() {
     for count in [8, 50, 700] {
@@ -112,7 +112,7 @@ fn objects_have_the_names_that_their_messages_may_tell() {
     }
 }
 
-/// Bytes of code and data with Cranelift, for this machine; bounds have some head-room.
+/// Bytes of code and data with Cranelift, for this machine. The bounds leave some headroom.
 #[cfg(feature = "cranelift")]
 #[test]
 fn objects_are_small() {
@@ -133,7 +133,7 @@ fn objects_are_small() {
     }
 }
 
-/// The time that this thread has had on a processor.
+/// The CPU time of this thread.
 #[cfg(target_os = "linux")]
 fn processor_time() -> std::time::Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -142,12 +142,12 @@ fn processor_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Writes so many of something into a body.
+/// Writes the given number of something into a body.
 #[cfg(target_os = "linux")]
 type Write = fn(&Body<'_>, usize);
 
-/// Compiles a body of few and of many things: what one costs, in bytes of code and in time, doesn't grow with their
-/// number.
+/// Compiles a body with few and with many things. The cost of one, in bytes of code and in time, must not grow with
+/// their number.
 #[cfg(target_os = "linux")]
 fn grows_with(what: &str, write: Write, [few, many]: [usize; 2]) {
     let signature = sig("f(n: int64) -> int64");
@@ -170,14 +170,14 @@ fn grows_with(what: &str, write: Write, [few, many]: [usize; 2]) {
     let of_few = cost(few);
     let of_many = cost(many);
     assert!(of_many[0] < 1.1 * of_few[0], "bytes of code for each of {many} {what}: {of_many:?}, {of_few:?}");
-    // a time that grows with the square takes as many times as long for each
+    // with quadratic time, the time for one would grow by the ratio of the numbers
     let most = (many / few) as f64 / 2.0;
     for (few, many) in of_few.iter().zip(of_many).skip(1) {
         assert!(many < most * few, "time of each of the {what}: {few}, {many}");
     }
 }
 
-/// Of a body whose results are held, each call adds to what all further ones may have to release.
+/// In a body that holds its results, each call adds to what all later calls may have to release.
 #[cfg(target_os = "linux")]
 #[test]
 fn bodies_grow_with_the_number_of_their_calls() {

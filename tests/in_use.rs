@@ -1,4 +1,4 @@
-//! Outputs over files that are in use, which Windows doesn't replace.
+//! Output files that are in use, which Windows doesn't replace.
 #![cfg(windows)]
 
 use std::fs::{self, OpenOptions};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, PackBuilder, Triple, write_archive};
 
-/// The errors of every way to write to a path without a linker.
+/// Writes to a path in every way that needs no linker; returns the errors.
 fn write(path: &Path) -> Vec<Option<String>> {
     let object = LibraryBuilder::new().emit().unwrap();
     let target = Triple::host();
@@ -20,7 +20,7 @@ fn write(path: &Path) -> Vec<Option<String>> {
     vec![
         bin.err().map(|error| error.to_string()),
         archive.err().map(|error| error.to_string()),
-        // the error of the system alone, as that of `fs::write`
+        // the system's error alone, like that of `fs::write`
         object.err().map(|error| format!("{}: {error}", path.display())),
     ]
 }
@@ -43,7 +43,7 @@ fn expect_refused(path: &Path, before: &[u8]) {
 fn a_loaded_library_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ünï cödé.dll");
-    // any library would do
+    // any library will do
     fs::copy(r"C:\windows\system32\bcryptprimitives.dll", &path).unwrap();
     let before = fs::read(&path).unwrap();
     // SAFETY: it is the system's.

@@ -1,4 +1,4 @@
-//! Libraries that are linked here and loaded from memory: they are what libraries of files are, from their constructors
+//! Libraries that are linked here and loaded from memory. They behave like libraries in files, from their constructors
 //! to their destructors.
 #![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
@@ -21,7 +21,7 @@ fn symbols() -> SymbolResolver {
 }
 
 fn image<'o>(objects: impl IntoIterator<Item = &'o [u8]>) -> LibraryImage {
-    // SAFETY: the objects are those of these tests, and what they call is C's and the runtime's.
+    // SAFETY: the objects are those of these tests, and call only functions of the C library and the runtime.
     let image = unsafe { LibraryImage::link(objects, &symbols()) };
     image.unwrap().expect("glibc takes images")
 }
@@ -31,8 +31,8 @@ fn load(image: &LibraryImage) -> Module {
     unsafe { Module::load_library(image.path()) }.unwrap()
 }
 
-/// A library with all that one can have: kernels in C, docs, metadata, functions that are registered, state, and a
-/// module of another kind.
+/// A library with everything that is possible: kernels in C, docs, metadata, registered functions, state, and a module
+/// of another kind.
 #[test]
 fn a_library_in_memory_is_as_one_in_a_file() {
     let [global, counter] = ["tests.image.scaled", "tests.image.count"].map(str::to_owned);
@@ -70,7 +70,7 @@ fn a_library_in_memory_is_as_one_in_a_file() {
         let image = image([functions.as_bytes(), &kernels, &bin]);
         assert!(registry::get_global(&global).is_none(), "nothing is loaded yet");
         let module = load(&image);
-        // the loader holds what it needs
+        // the loader keeps what it needs
         drop(image);
         let call = |name: &str, n: i64| {
             let function = module.get_function(name).unwrap().unwrap();
@@ -96,7 +96,7 @@ fn a_library_in_memory_is_as_one_in_a_file() {
     assert_eq!(std::sync::Arc::strong_count(&kept), 1, "its state is released");
 }
 
-/// No library gets another one's code, though the files of both have one number in turn.
+/// No library gets the code of another one, although both use the same file descriptor in turn.
 #[test]
 fn each_image_has_a_path_of_its_own() {
     let mut modules = Vec::new();

@@ -1,4 +1,4 @@
-//! Libraries linked by the compiler's driver, and in this process, and loaded.
+//! Libraries that the compiler's driver links, or that are linked in this process, and then loaded.
 #![cfg(any(target_os = "linux", windows))]
 
 use std::fs;
@@ -13,7 +13,7 @@ use tvm_ffi_codegen::{Backend, Kernel, ScalarType, Signature};
 
 use crate::support::{compiler, host_linker};
 
-/// How a library is made: by a driver or otherwise.
+/// How a library is linked: with a driver or in another way.
 type Link = fn(&Linker, &Path) -> Result<(), LinkError>;
 
 const LINKS: &[Link] = &[
@@ -33,7 +33,7 @@ fn compile(folder: &Path, name: &str, code: &str) {
 fn a_linked_library_loads_and_carries_its_modules() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    // the modules' object says what is exported on Windows, and so a linker exports nothing else unless told
+    // on Windows the modules' object states what is exported, so the linker exports nothing else by default
     let export = if cfg!(windows) { "__declspec(dllexport)" } else { "" };
     compile(folder.path(), "answer.o", &format!("{export} int answer(void) {{ return 42; }}"));
     let mut bin = PackBuilder::new();
@@ -55,7 +55,7 @@ fn a_linked_library_loads_and_carries_its_modules() {
         drop(read);
         drop(loaded);
         let mut needed = inspect(&output).unwrap().needed_libraries;
-        // mingw's startup code, which is in each DLL
+        // mingw's startup code, which is part of each DLL, needs these
         needed.retain(|name| !cfg!(windows) || !["KERNEL32.dll", "msvcrt.dll"].contains(&&**name));
         assert_eq!(needed, Vec::<String>::new(), "nothing needs libc");
     }
@@ -89,8 +89,8 @@ fn wrappers_link_with_the_runtime_left_open() {
     }
 }
 
-/// An error names each symbol that neither an input nor a library defines, with all that refer to it, before the linker
-/// writes anything.
+/// An error names each symbol that neither an input nor a library defines, with everything that refers to it. The
+/// existing file is unchanged.
 #[test]
 #[cfg(target_os = "linux")]
 fn undefined_symbols_are_named_with_who_refers_to_them() {
@@ -115,7 +115,7 @@ fn undefined_symbols_are_named_with_who_refers_to_them() {
         assert_eq!(names, ["absent", "missing"]);
         assert_eq!(symbols[0].references, ["`__tvm_ffi_f` of object 2 in memory"]);
         let text = error.to_string();
-        // the compiler may have put `local` into `one`
+        // the compiler may have inlined `local` into `one`
         let expected = "undefined symbols: `absent` (referred to by `__tvm_ffi_f` of object 2 in memory), `missing` (referred to by `";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains(&format!("` of {})", path("kernels.o").display())), "{text}");
@@ -131,7 +131,8 @@ fn undefined_symbols_are_named_with_who_refers_to_them() {
     }
 }
 
-/// A library that is loaded with the output defines what the output needs, wherever the linker has found it.
+/// A library that is loaded with the output defines the symbols that the output needs, wherever the linker has found
+/// it.
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
@@ -158,8 +159,8 @@ fn libraries_that_are_linked_define_symbols() {
     args.link(path("out.so")).unwrap();
 }
 
-/// Code that goes by absolute addresses, or takes its symbols to be its own. A linker that is told to may have the
-/// loader change code.
+/// Code that uses absolute addresses, or assumes that no other library defines its symbols. With an option, a linker
+/// lets the loader patch the code.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn objects_that_are_not_position_independent_are_refused() {
@@ -202,13 +203,13 @@ fn objects_that_are_not_position_independent_are_refused() {
             refused(Linker::new(Triple::host()).file(path("code.o")), &path("code.o").display().to_string());
             let archive = path("code.a").display().to_string();
             refused(Linker::new(Triple::host()).whole_archive(path("code.a")), &format!("{archive}(code.o)"));
-            // of an archive the linker takes what is needed: nothing, or the member
+            // from an archive, the linker takes only the needed members: here none, then one
             link(&Linker::new(Triple::host()).file(path("code.a")), &output).unwrap();
             fs::remove_file(&output).unwrap();
             let needs_it =
                 Linker::new(Triple::host()).file(path("code.a")).arg(if number == 0 { "-Wl,-uf" } else { "-uf" });
             match is_large && number == 0 {
-                // GNU ld has the loader change the code
+                // GNU ld lets the loader patch the code
                 true => link(&needs_it, &output).unwrap(),
                 false => refused(needs_it, &format!("{archive}(code.o)")),
             }
@@ -219,7 +220,7 @@ fn objects_that_are_not_position_independent_are_refused() {
             }
         }
     }
-    // what is independent of its position isn't refused, whatever the model
+    // position-independent code is accepted, whatever its code model
     for flags in [&["-fPIC"][..], &["-fPIC", "-mcmodel=large"], &["-fPIC", "-g", "-ffunction-sections"]] {
         for link in LINKS {
             link(&Linker::new(Triple::host()).object(object("code.c", flags)), &path("lib.so")).unwrap();
@@ -231,8 +232,8 @@ fn global(name: &str, arg: i64) -> Option<i64> {
     Some(registry::get_global(name)?.call((arg,)).unwrap().cast().unwrap())
 }
 
-/// A free name leads to the library's function while the library is loaded. A name that is taken, or reassigned
-/// meanwhile, stays with its owner.
+/// A free name refers to the library's function while the library is loaded. A name that was taken before, or was
+/// reassigned meanwhile, stays with its owner.
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn functions_of_a_library_are_global_functions() {
@@ -242,7 +243,7 @@ fn functions_of_a_library_are_global_functions() {
     let twice: Signature = "twice(n: int64) -> int64".parse().unwrap();
     let double = Kernel::body(|b| b.ret(b.arg("n") * 2));
     let caller: Signature = "four_times(n: int64) -> int64".parse().unwrap();
-    // it is there before the function that it calls
+    // this function precedes the one that it calls
     let call = Kernel::body(|b| {
         let two = b.call_symbol("twice", (b.arg("n"),)).returns(ScalarType::Int64);
         b.ret(b.call_symbol("twice", (two.value(),)).returns(ScalarType::Int64).value());
@@ -266,7 +267,7 @@ fn functions_of_a_library_are_global_functions() {
     registry::remove_global(&taken);
 }
 
-/// Where packed bytes and texts lie in one section, in whatever order, each is found.
+/// Packed bytes and strings share a section, in any order, and are still found.
 #[cfg(feature = "libwild")]
 #[test]
 fn libraries_of_other_machines_are_read() {
@@ -339,7 +340,7 @@ fn a_linker_that_writes_nothing_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.so");
     fs::write(&output, "before").unwrap();
-    // the driver prints that, and is content
+    // the driver prints its version and succeeds
     let error = host_linker().arg("--version").link(&output).unwrap_err();
     let LinkError::NothingWritten { command, output: said } = &error else { panic!("{error}") };
     assert!(command.contains("-shared") && !said.is_empty(), "{error}");
@@ -348,11 +349,11 @@ fn a_linker_that_writes_nothing_is_named() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// Set for the process of the test below, whose current folder is the test's.
+/// Set for the process of the test below, whose current directory is the test's.
 #[cfg(target_os = "linux")]
 const FOLDER: &str = "TEST_OF_NAMES_THAT_LOOK_LIKE_OPTIONS";
 
-/// Links files of names that a tool could take for options. Only relative names can begin so.
+/// Links files whose names look like options of a tool. Only relative names can.
 #[cfg(target_os = "linux")]
 fn link_files_named_like_options() {
     let folder = std::env::current_dir().unwrap();
@@ -380,11 +381,11 @@ fn link_files_named_like_options() {
                 let twice = module.get_function("twice").unwrap().unwrap();
                 assert_eq!(twice.call((4,)).unwrap().cast::<i64>().unwrap(), 8);
             }
-            // a library in a folder of such a name, and as the runtime
+            // a library in a directory with such a name, and such a file as the runtime
             let of_folder = host_linker().library_folder(&place).runtime(format!("{place}/{library}"));
             link(&of_folder.whole_archive(named("w.a")), Path::new("out.so")).unwrap();
         }
-        // options in a file, and a folder with a program named `ld`
+        // a file with options, and a directory with a program named `ld`
         for name in ["@options", "-Bevil/"] {
             assert!(link(&host_linker().file(name).file("plain.o"), Path::new("out.so")).is_err(), "{name}");
             assert!(link(&host_linker().whole_archive(name).file("plain.o"), Path::new("out.so")).is_err(), "{name}");
@@ -421,7 +422,7 @@ fn names_of_files_are_no_options() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The headers of a 64-bit image for x86-64, which exports nothing.
+/// The headers of a 64-bit image for x86-64 that exports nothing.
 fn empty_image() -> Vec<u8> {
     const HEADERS: usize = 64;
     let mut image = vec![0; HEADERS + 4 + 20 + 240];

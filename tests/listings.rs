@@ -28,7 +28,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The signature and the kernel at a file's beginning.
+/// The signature and the kernel at the start of a file.
 fn subject(text: &str) -> (Signature, Kernel) {
     let value = |key| text.lines().filter_map(|line| split_line(1, line)).find(|line| line.key == key).unwrap().value;
     let signature: Signature = value("signature").parse().unwrap();
@@ -36,7 +36,7 @@ fn subject(text: &str) -> (Signature, Kernel) {
     (signature, kernel)
 }
 
-/// The functions of a module as IR. The wrapper's blocks that aren't cold are marked as its fast path.
+/// The functions of a module as IR. The non-cold blocks of the wrapper are marked as its fast path.
 fn show_ir(module: &Module) -> String {
     let listing = module.to_string();
     let mut text = String::new();
@@ -58,7 +58,7 @@ fn show_cranelift(module: &VerifiedModule) -> String {
     let compiled = cranelift::Compiler::new().compile_by_loops(module, &isas.unwrap(), options).unwrap();
     let mut text = String::new();
     for function in compiled.functions().iter().filter(|function| !function.code.is_empty()) {
-        // CLIF comes first
+        // the CLIF precedes it
         let disasm = function.disasm.as_deref().unwrap();
         let (_, assembly) = disasm.split_once("}\n\n").unwrap();
         let _ = writeln!(text, "{}: {} bytes\n{}\n", function.name, function.code.len(), assembly.trim_end());
@@ -91,7 +91,7 @@ fn show_llvm(_: &VerifiedModule) -> Option<String> {
     None
 }
 
-/// The file as it is to be. Where this build doesn't make LLVM's listing, it is the file's own.
+/// The file with new listings. If this build can't make LLVM's listing, the existing one is kept.
 fn made(text: &str, with_llvm: bool) -> String {
     let (signature, kernel) = subject(text);
     let module = lower(&signature, &kernel, RuntimeHelpers::Import).unwrap();

@@ -1,5 +1,5 @@
-//! Values of bodies that are used after their end. Each use is one error, for owned values, their parts and views. Uses
-//! before the end are valid.
+//! Uses of a body's values after their end. Each is one error, for owned values, their parts and views. Uses before the
+//! end are valid.
 
 use std::cell::Cell;
 
@@ -23,7 +23,7 @@ fn errors_of(signature: &Signature, body: impl Fn(&Body<'_>) + Send + Sync + 'st
     }
 }
 
-/// Checks that a body has only one error, which begins with an operation and has a problem.
+/// Checks that a body has exactly one error, with this operation and this problem.
 fn one_error((operation, problem): (&str, &str), what: &str, body: impl Fn(&Body<'_>) + Send + Sync + 'static) {
     let errors = errors_of(&sig(SIGNATURE), body);
     let [error] = &errors[..] else { panic!("{what}: {errors:#?}") };

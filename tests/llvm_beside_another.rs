@@ -1,5 +1,5 @@
-//! A process that has another LLVM loaded, all its symbols global, before ours is used. A test of its own, since what
-//! is loaded once stays for the whole process.
+//! A process that has another LLVM loaded before ours is used, with all of its symbols global. This is a separate test
+//! program, because a loaded library stays for the whole process.
 #![cfg(all(target_os = "linux", feature = "_llvm"))]
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ fn another_llvm_does_not_clash() {
         println!("skipped: no other LLVM is installed");
         return;
     }
-    // It has state of its own too: make some.
+    // It also has its own state, so create some.
     type CreateContext = unsafe extern "C" fn() -> *mut std::ffi::c_void;
     // SAFETY: `LLVMContextRef LLVMContextCreate(void)` in every version.
     let context = unsafe { (*others[0].get::<CreateContext>(b"LLVMContextCreate").unwrap())() };

@@ -1,5 +1,5 @@
-//! Locations of signatures: where errors end that wrappers raise, in a process, in a library, and in a module of the
-//! caller's.
+//! Locations of signatures. The backtrace of a wrapper's error ends in them, in this process, in a library, and in a
+//! module of the caller's.
 
 use std::sync::Arc;
 
@@ -14,8 +14,7 @@ use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, ScalarType, Signature
 
 use crate::support::{host_linker, sig};
 
-/// `inner(x: Tensor([n], float32), k: int8) where n % 2 == 0`, whose parameters and constraint are of lines of their
-/// own.
+/// `inner(x: Tensor([n], float32), k: int8) where n % 2 == 0`. Parameter `x` and the constraint have their own lines.
 fn inner() -> Signature {
     let builder = Signature::builder("inner").location("model.dsl", 1, "inner");
     let builder = builder.param("x", TensorType::new(["n"], DLDataType::FLOAT32)).location("model.dsl", 2, "inner");
@@ -23,7 +22,7 @@ fn inner() -> Signature {
     builder.constraint(dim("n") % 2, CompareOp::Eq, 0).location("model.dsl", 3, "inner").build().unwrap()
 }
 
-/// The function raises where `k` is 7: an error of the kernel's own line.
+/// A kernel that raises an error from its own line if `k` is 7.
 fn kernel() -> Kernel {
     Kernel::body(|b| {
         b.set_location("model.dsl", 4, "inner");
@@ -42,7 +41,7 @@ fn outer() -> (Signature, Kernel) {
     (signature.unwrap(), kernel)
 }
 
-/// The lines of the DSL in which the error of a call ends, with their functions.
+/// The DSL lines at the end of the backtrace of a call's error, with their functions.
 fn locations(function: &Function, x: Option<usize>, k: i64) -> Vec<(u32, String)> {
     let tensor = x.map(|size| Tensor::from_slice(&vec![0f32; size], &[size as i64]).unwrap());
     let error = match &tensor {
@@ -57,7 +56,7 @@ fn locations(function: &Function, x: Option<usize>, k: i64) -> Vec<(u32, String)
         .collect()
 }
 
-/// The calls of `inner`, each with the line that its error ends in.
+/// Calls of `inner`, each with the line that its error ends in.
 const CALLS: [(Option<usize>, i64, u32); 4] = [(None, 0, 2), (Some(2), 300, 1), (Some(3), 0, 3), (Some(2), 7, 4)];
 
 fn check(inner: &Function, outer: Option<&Function>) {
@@ -86,7 +85,7 @@ fn an_error_in_a_process_ends_in_its_location() {
     }
 }
 
-/// In a library, where a frame of a wrapper is one, too: backtraces leave out the names of its parts.
+/// In a library, where a wrapper's frame is in the backtrace too. Backtraces omit the names of its parts.
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn an_error_of_a_library_ends_in_its_location() {

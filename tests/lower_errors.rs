@@ -1,4 +1,5 @@
-//! What can be wrong between a signature and a kernel: each defect is a named error, and leaves nothing behind.
+//! Everything that can be wrong between a signature and a kernel. Each defect is a specific error, and leaves nothing
+//! behind.
 
 use cranelift_codegen::ir::{AbiParam, InstBuilder, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -25,7 +26,7 @@ fn lower_error(signature: &Signature, kernel: &Kernel) -> LowerError {
     }
 }
 
-/// Every operation that was asked for wrongly, in order.
+/// The rejected operations, in order.
 fn operations(error: LowerError) -> Vec<String> {
     match error {
         LowerError::Body { errors, .. } => errors.into_iter().map(|m| m.operation).collect(),
@@ -213,7 +214,7 @@ fn only_native_kernels_are_told_how_they_are_called() {
     let signature = sig("f(a: int32)");
     let cases = [
         (Kernel::body(|_| {}).convention(Convention::Packed), "a body", "convention"),
-        // though a body is called by it
+        // although bodies are called by that convention
         (Kernel::body(|_| {}).convention(Convention::Flat), "a body", "convention"),
         (Kernel::body(|_| {}).returns(KernelReturn::Status), "a body", "returning"),
         (Kernel::check_only().convention(Convention::DlTensor), "check-only", "convention"),
@@ -281,20 +282,20 @@ fn one_symbol_has_one_prototype() {
     assert!(engine.compile_code([(&two_args, &kernel)]).is_ok());
     assert!(engine.compile_code([(&two_args, &kernel), (&sig("h(a: int64, b: uint64)"), &kernel)]).is_ok());
 
-    // a kernel is no wrapper, neither its own nor one before
+    // a kernel can't be a wrapper: neither its own nor an earlier one
     let own = Kernel::symbol("__tvm_ffi_f");
     let Err(error) = engine.compile_code([(&one, &own)]) else { panic!() };
     assert!(matches!(error, EngineError::Functions(_)), "{error}");
     let Err(error) = engine.compile_code([(&one, &Kernel::check_only()), (&two_args, &own)]) else { panic!() };
     assert!(error.to_string().ends_with("already has as a function that it defines"), "{error}");
 
-    // nor a runtime helper, whatever its prototype
+    // nor can it be a runtime helper, with any prototype
     for helper in ["__tvm_ffi_codegen_bind", "__tvm_ffi_codegen_check"] {
         let Err(error) = engine.compile_code([(&two_args, &Kernel::symbol(helper))]) else { panic!() };
         assert!(matches!(only(&error), LowerError::SymbolConflict { .. }), "{error}");
     }
 
-    // what bodies import from libm
+    // functions that bodies import from libm
     let exp = Kernel::symbol("exp");
     let body = Kernel::body(|b| {
         b.arg("a").exp();
@@ -318,7 +319,7 @@ fn kernels_may_have_the_names_of_ordinary_things() {
     }
 }
 
-/// A module of a compiler of its own, with the C API.
+/// A module of another compiler, with the C API.
 fn own_module() -> JITModule {
     let isa = cranelift_native::builder().unwrap();
     let mut flags = cranelift_codegen::settings::builder();
@@ -329,7 +330,7 @@ fn own_module() -> JITModule {
     JITModule::new(builder)
 }
 
-/// `int64 twice(int64)`, written with cranelift_frontend.
+/// `int64 twice(int64)`, built with cranelift_frontend.
 fn define_twice(module: &mut JITModule) -> FuncId {
     let mut context = module.make_context();
     context.func.signature.params.push(AbiParam::new(types::I64));
@@ -366,7 +367,7 @@ fn a_kernel_in_the_callers_module_is_called_through_its_wrapper() {
     let error = function.call(("x",)).unwrap_err();
     assert!(error.to_string().ends_with("expected int64, got str"), "{error}");
     drop(function);
-    // SAFETY: nothing of it is used any more.
+    // SAFETY: neither its code nor its data is used any more.
     unsafe { module.free_memory() };
 }
 
@@ -405,7 +406,7 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
     );
     assert_eq!(names(&module), before);
 
-    // still good for the right request, and a name that is taken is refused
+    // the module is still usable, and a name that is taken is rejected
     embed::add_wrapper(&mut module, &good, twice).unwrap();
     let after = names(&module);
     let error = embed::add_wrapper(&mut module, &good, twice).unwrap_err();
@@ -421,7 +422,7 @@ fn constants_out_of_range_are_errors() {
     let signature = sig("f(x: uint8, y: int64, z: uint64, v: float32, w: int8)");
     let kernel = Kernel::body(|b| {
         let [x, y, z, v, w] = ["x", "y", "z", "v", "w"].map(|name| b.arg(name));
-        // at the ends of each range
+        // the ends of each range are valid
         let _ =
             (x.lt(0), x.lt(255), w + -128, w + 127, z.eq(u64::MAX), y.eq(i64::MIN), v * f32::MAX, v * f64::INFINITY);
         let _ = (v * u64::MAX, b.int(ScalarType::UInt64, u64::MAX), y + usize::MAX / 2);
@@ -520,7 +521,8 @@ fn expressions_end_with_their_block() {
     ];
     assert_eq!(operations(error), want, "{text}");
 
-    // parameters and their sizes are there from the beginning, wherever they are asked for; so is what a loop carries
+    // parameters and their sizes can be used from the start of the body, wherever they are requested; so can the values
+    // that a loop carries
     let kernel = Kernel::body(|b| {
         let kept = Cell::new(b.i64(0));
         b.for_range(0, 3, |_| kept.set(b.dim("n")));
@@ -647,7 +649,7 @@ fn reserved_symbols_are_no_kernels() {
         let library = LibraryBuilder::new().function(&signature, &Kernel::symbol(name)).emit();
         assert!(library.is_err_and(|e| e.to_string() == text), "{name}");
     }
-    // these only look like them
+    // these names only look reserved
     for name in ["TVM_FFI_kernel", "L1", ".text", "llvm_memcpy", "__tvm_ffi_g", "__tvm_ffi__other"] {
         let object = LibraryBuilder::new().function(&signature, &Kernel::symbol(name)).emit();
         assert!(object.is_ok(), "{name}: {:?}", object.err());

@@ -1,8 +1,8 @@
-//! Tests of the whole: signatures and kernels on every executor, from the outside.
+//! Tests of the whole library, from the outside: signatures and kernels on every executor.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-// On another runtime than the bundled one the bodies that call run alone: the other tests are of code that is the same
-// whatever the runtime.
+// On a runtime other than the bundled one, only the tests of bodies that make calls run. The code that the other tests
+// cover is independent of the runtime.
 #[cfg(not(feature = "external-runtime"))]
 mod artifact;
 #[cfg(not(feature = "external-runtime"))]

@@ -1,4 +1,4 @@
-//! Native kernels of up to 40 arguments of every type, by their address: registers run out on the way.
+//! Native kernels at an address, with up to 40 arguments of every type. That is more than fit in registers.
 
 use std::ffi::c_void;
 
@@ -38,7 +38,7 @@ words! {
     *mut c_void: |v| v.expose_provenance() as u64;
 }
 
-/// For each prefix of the list a C function that notes its arguments.
+/// For each prefix of the list, creates a C function that records its arguments.
 macro_rules! prefixes {
     ($list:ident; [$($done:ident: $ty:ty),*];) => {
         $list.push(prefixes!(@function [$($done: $ty),*]));
@@ -83,7 +83,7 @@ const TYPES: [ScalarType; 12] = [
     ScalarType::Handle,
 ];
 
-/// The argument in place `i`, and the word that a kernel makes of it.
+/// The argument at position `i`, and the word that a kernel records for it.
 fn argument(i: usize) -> (Value, u64) {
     let n = i as i64;
     let int = |v: i64| (Value::int(v), v as u64);

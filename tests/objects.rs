@@ -1,7 +1,7 @@
 //! The objects of every fixture signature, for each machine and backend, compared with a committed table
-//! (`fixtures/objects.table`): a change of generated code shows itself in review.
+//! (`fixtures/objects.table`). So a change of generated code is visible in review.
 //!
-//! `cargo xtask test --only objects` compares, and with `--bless` writes the table anew.
+//! `cargo xtask test --only objects` compares them, and updates the table with `--bless`.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -16,11 +16,11 @@ use tvm_ffi_codegen::artifact::{LibraryBuilder, Triple};
 use crate::fixtures::signatures;
 use crate::support::parallel;
 
-/// Set to 1, the table and the listings are written instead of compared.
+/// If set to 1, the table and the listings are written instead of compared.
 pub const BLESS: &str = "TVM_FFI_CODEGEN_BLESS_OBJECTS";
 const TABLE: &str = "fixtures/objects.table";
 
-/// Machines and backends of the table's columns, by their names there.
+/// The machines and backends of the table's columns, with their names there.
 const TARGETS: &[(&str, &str, Backend)] = &[
     ("cranelift/x86_64", "x86_64-unknown-linux-gnu", Backend::Cranelift),
     ("cranelift/aarch64", "aarch64-unknown-linux-gnu", Backend::Cranelift),
@@ -32,7 +32,7 @@ const TARGETS: &[(&str, &str, Backend)] = &[
     ("llvm22/aarch64", "aarch64-unknown-linux-gnu", Backend::Llvm),
 ];
 
-/// A size, in bytes or entries, and a checksum of the content.
+/// A size in bytes or entries, and a checksum of the contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Part {
     size: u64,
@@ -45,14 +45,14 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is compared of an object.
+/// The parts of an object that are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Summary {
-    /// Machine code with its relocations, which name local targets by section and offset.
+    /// Machine code with its relocations. Local targets are identified by section and offset.
     code: Part,
     /// Read-only data with its relocations.
     data: Part,
-    /// Names, kinds and places of symbols.
+    /// Names, kinds and locations of symbols.
     symbols: Part,
 }
 
@@ -100,7 +100,7 @@ impl Summary {
     }
 }
 
-/// A symbol by what it stands for: an import by its name, else by its place.
+/// A symbol in a form independent of local names: an import by its name, any other by its location.
 fn symbol<'a>(file: &object::File<'a>, symbol: &impl ObjectSymbol<'a>) -> Result<String, object::Error> {
     let (kind, global, weak) = (symbol.kind(), symbol.is_global(), symbol.is_weak());
     let place = match symbol.section() {
@@ -119,13 +119,13 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The table: under each heading a line for each target.
+/// The table: for each heading, one line per target.
 type Table = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The line of the table that names the LLVM that its rows are from.
+/// The table's line with the version of LLVM that made its rows.
 const LLVM: &str = "# LLVM ";
 
-/// The version of the LLVM that is linked.
+/// The version of the linked LLVM.
 fn llvm_version() -> Option<String> {
     #[cfg(feature = "llvm22-1")]
     {
@@ -136,12 +136,12 @@ fn llvm_version() -> Option<String> {
     None
 }
 
-/// The version of the LLVM that the table's rows are from.
+/// The version of the LLVM that made the table's rows.
 fn tabled_llvm(table: &str) -> &str {
     table.lines().find_map(|line| line.strip_prefix(LLVM)).unwrap_or_default()
 }
 
-/// Whether the LLVM that is linked is the one that the table's rows are from.
+/// Whether the linked LLVM is the one that made the table's rows.
 pub fn compares_llvm() -> bool {
     let table = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(TABLE)).unwrap_or_default();
     llvm_version().is_some_and(|version| version == tabled_llvm(&table))
@@ -175,12 +175,12 @@ fn print(table: &Table, llvm: &str) -> String {
     text
 }
 
-/// The bytes of code and data in a row.
+/// The total size of code and data in a row.
 fn bytes(summary: &str) -> i64 {
     summary.split(' ').take(2).filter_map(|part| part.split(':').next()?.parse::<i64>().ok()).sum()
 }
 
-/// The signatures whose rows differ, with by how many bytes.
+/// The signatures whose rows differ, with the difference in bytes.
 fn differences(before: &Table, after: &Table) -> Vec<String> {
     let mut found = Vec::new();
     for heading in before.keys().chain(after.keys().filter(|heading| !before.contains_key(*heading))) {
@@ -236,7 +236,7 @@ fn are_as_in_the_table() {
             *totals.entry(target).or_default() += summary.bytes();
             rows.insert(target.to_owned(), summary.to_string());
         }
-        // rows that are not made here
+        // keep the rows that aren't made here
         for (target, summary) in before.get(&heading).into_iter().flatten() {
             rows.entry(target.clone()).or_insert_with(|| summary.clone());
         }

@@ -1,4 +1,4 @@
-//! Modules packed into objects of every format, and read back; archives; files that are broken.
+//! Modules packed into objects of every format, and read back. Also archives, and broken files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn host() -> Triple {
     Triple::host()
 }
 
-/// A payload of some size that no block of zeros resembles.
+/// A payload of this size that looks nothing like a block of zeros.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {
@@ -39,7 +39,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// A library that imports a file's module, which imports one of bytes, which has none.
+/// A library that imports a module from a file. That one imports a module from memory, which imports an empty one.
 fn sample(file: &Path) -> PackBuilder {
     let mut bin = PackBuilder::new();
     let library = bin.library();
@@ -108,7 +108,7 @@ fn what_cannot_be_packed_is_refused_and_leaves_what_was_there() {
         bin.import(library, module);
         bin
     };
-    // five sparse GiB: nothing is read
+    // five sparse GiB, none of which are read
     let huge = folder.path().join("huge");
     File::create(&huge).unwrap().set_len(5 << 30).unwrap();
     let elf = "x86_64-unknown-linux-gnu";
@@ -119,7 +119,7 @@ fn what_cannot_be_packed_is_refused_and_leaves_what_was_there() {
     assert!(matches!(&error, PackError::Payload { path, .. } if path == Path::new("missing")), "{error}");
     assert!(fails(&of_file(folder.path().to_owned()), elf).to_string().ends_with("expected a regular file"));
     assert!(matches!(fails(&of_file(payload.clone()), "wasm32-unknown-unknown"), PackError::Target(_)));
-    // a file of no size, as it says, that has bytes all the same
+    // a file that claims to have size 0, but has bytes
     #[cfg(target_os = "linux")]
     assert!(matches!(fails(&of_file("/proc/self/status".into()), elf), PackError::Changed { expected: 0, .. }));
 
@@ -138,7 +138,7 @@ fn what_cannot_be_packed_is_refused_and_leaves_what_was_there() {
     assert!(matches!(error, PackError::Output { .. }), "{error}");
 }
 
-/// A prefix becomes a part of an option of the linker in COFF.
+/// In COFF a prefix becomes a part of a linker option.
 #[test]
 fn a_prefix_that_no_symbol_has_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn broken_files_are_told_and_never_crash() {
         let bytes = fs::read(&good).unwrap();
         let mut refused = 0;
         let mut try_it = |bytes: &[u8]| {
-            // some file systems write a file out that is replaced
+            // some file systems write back a file that is replaced
             let _ = fs::remove_file(&bad);
             fs::write(&bad, bytes).unwrap();
             refused += usize::from(inspect(&bad).is_err());
@@ -206,7 +206,7 @@ fn archives_have_their_members_and_symbols() {
             .unwrap();
         assert_eq!(fs::read(path("again.a")).unwrap(), bytes);
     }
-    // the last target's objects are not this one's
+    // the last target's objects don't fit this one
     let error = write_archive(&triple(TARGETS[0].0), &[ArchiveInput::File(path("a.o"))], path("x.a")).unwrap_err();
     assert!(
         matches!(&error, ArchiveError::Member { problem, .. } if problem.starts_with("expected an object of Elf")),
@@ -215,7 +215,7 @@ fn archives_have_their_members_and_symbols() {
     assert!(!path("x.a").exists());
 }
 
-/// The objects of two members, each with a symbol of its own.
+/// The objects of two members, each with its own symbol.
 fn small_objects(target: &Triple, folder: &Path) -> [Vec<u8>; 2] {
     ["a_", "b_"].map(|prefix| {
         let (mut bin, path) = (PackBuilder::new(), folder.join("small.o"));
@@ -225,19 +225,19 @@ fn small_objects(target: &Triple, folder: &Path) -> [Vec<u8>; 2] {
     })
 }
 
-/// Formats of archives count the bytes of a name, whatever characters they are.
+/// Archive formats count the bytes of a name, whatever its characters.
 #[test]
 fn members_keep_names_of_any_script() {
     let folder = tempfile::tempdir().unwrap();
     let names = [
         "ядро.o",                  // 9 bytes: in the member's header
         "é.o",                     // 4 bytes
-        "核核核核a.o",             // 15 bytes: the most that a header has room for
+        "核核核核a.o",             // 15 bytes: the maximum that a header has room for
         "核核核核ab.o",            // 16 bytes: in the table of long names
-        "ядро-с-длинным-именем.o", // far more
+        "ядро-с-длинным-именем.o", // many more
         "plain.o",
         "with space and (brackets)",
-        "é.o", // a name may come twice
+        "é.o", // a name may occur twice
     ];
     for (target, _) in TARGETS {
         let target = triple(target);
@@ -247,7 +247,7 @@ fn members_keep_names_of_any_script() {
         let inputs: Vec<_> = names.iter().enumerate().map(input).collect();
         let (one, two) = (folder.path().join("one.a"), folder.path().join("two.a"));
         write_archive(&target, &inputs, &one).unwrap();
-        // as members of an archive that is put into another, they keep them too
+        // names are preserved when an archive is added to another one
         write_archive(&target, &[ArchiveInput::File(one.clone())], &two).unwrap();
         assert!(archive_bytes(&target, &inputs).unwrap() == fs::read(&one).unwrap(), "{target}");
         let whole = ArchiveInput::Object { name: "one.a".to_owned(), bytes: fs::read(&one).unwrap() };
@@ -284,11 +284,11 @@ fn members_without_a_name_of_their_own_are_refused() {
             assert_eq!((said.as_str(), problem.starts_with("expected a file's name")), (name, true), "{error}");
             assert!(!output.exists(), "{name:?}");
         }
-        // what linkers take for a table of symbols, where the format has it under such a name
+        // macOS linkers take a member with this name for the symbol table
         let symbol_table = try_it("__.SYMDEF");
         assert_eq!(symbol_table.is_err(), target.to_string().contains("apple"), "{target}");
         let _ = fs::remove_file(&output);
-        // of a path, the last part is the name
+        // the name is the last part of a path
         try_it("folder/of/a.o").unwrap();
         let bytes = fs::read(&output).unwrap();
         let member = ArchiveFile::parse(&*bytes).unwrap().members().next().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Rust closures behind the ABI: a panic in one is an error of its caller, wrappers included.
+//! Rust closures called through the ABI. A panic in a closure is an error for its caller, also through a wrapper.
 
 use std::ffi::c_void;
 
@@ -9,7 +9,7 @@ use tvm_ffi_codegen::{Engine, Kernel, KernelReturn};
 
 use crate::support::sig;
 
-/// A kernel that calls a function object with a number and passes its code up.
+/// A kernel that calls a function object with a number and returns its code.
 extern "C" fn call_back(function: *mut c_void, a: i64) -> i32 {
     let mut args = [*Any::from(a).as_raw()];
     let mut result = TVMFFIAny::none();
@@ -25,7 +25,7 @@ fn wrapper() -> Function {
     unsafe { engine.compile(&sig("call(f: handle, a: int64)"), &kernel).unwrap() }
 }
 
-/// A function as the wrapper takes it.
+/// A function in the form that the wrapper takes.
 fn handle(function: &Function) -> AnyView<'_> {
     // SAFETY: the function lives as long as the view.
     unsafe { AnyView::from_opaque_ptr(function.as_raw_handle()) }

@@ -1,4 +1,4 @@
-//! Signatures: every error at once, each with its path.
+//! Signatures: all errors are reported together, each with its path.
 
 use tvm_ffi_codegen::explain::Stage;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
@@ -49,7 +49,7 @@ fn all_errors_come_at_once_with_their_paths() {
     assert_eq!(got, want);
 }
 
-/// Each error of a text tells its part by numbers, and the bytes of the text that it is in.
+/// Each error in a source identifies its part by indices, and the bytes of that part.
 #[test]
 fn errors_of_a_text_tell_their_part_and_its_bytes() {
     use Part::{Constraint, Param, Result, Signature as Whole};
@@ -77,7 +77,7 @@ fn errors_of_a_text_tell_their_part_and_its_bytes() {
         (Param(2), &[Step::Item(1), Step::Values], "Optional[Any]"),
         (Param(2), &[Step::Default], "1"),
         (Param(3), &[Step::Device], "\"cuda:-4\""),
-        // there is no default to point at
+        // the default is missing, so this is the parameter
         (Param(4), &[Step::Default], "u: int8"),
         (Result, &[], "Tuple[int8]"),
         (Constraint(0), &[], "1 < 2"),
@@ -88,7 +88,7 @@ fn errors_of_a_text_tell_their_part_and_its_bytes() {
     let names: Vec<_> = error.errors.iter().take(3).map(|m| m.path().param_name()).collect();
     assert_eq!(names, [None, Some("x"), Some("x")]);
 
-    // the same signature without a text has the same paths, and no bytes
+    // the same signature without a source has the same paths, but no bytes
     let built = Signature::builder("f").param("x", ScalarType::Int8).param_or("y", ScalarType::Int8, 300).build();
     let errors = built.unwrap_err().errors;
     assert_eq!((errors[0].path().part(), errors[0].path().steps()), (Param(1), &[Step::Default][..]));
@@ -97,7 +97,7 @@ fn errors_of_a_text_tell_their_part_and_its_bytes() {
     assert_eq!((error.errors[0].path().part(), error.errors[0].path().steps()), (Whole, &[Step::Name][..]));
 }
 
-/// Places are beside a signature: they change neither its text nor what it is equal to.
+/// Places are separate from a signature: they affect neither its text form nor its equality.
 #[test]
 fn places_are_beside_a_signature() {
     let built = Signature::builder("f")
@@ -178,7 +178,7 @@ fn dtypes_without_a_name_are_errors() {
     }
 }
 
-/// The errors of a text that follows the grammar.
+/// The errors in a source that follows the grammar.
 fn errors_of(text: &str) -> Vec<String> {
     match text.parse::<Signature>() {
         Err(ParseError::Signature(error)) => errors(error),
@@ -423,7 +423,7 @@ fn results() {
             &["result.access: expected none: the function writes all of its result"],
         ),
     ]);
-    // what the text form would read as something else
+    // names that the text form would parse as something else
     let refer = |dtype: &str, device: &str| {
         let ty = TensorType::new([4], DType::Param(dtype.to_owned())).with_device(Device::Param(device.to_owned()));
         let builder = Signature::builder("f").param(dtype, ParamType::DType).param(device, ParamType::Device);
@@ -505,13 +505,13 @@ fn dimensions_compute_with_numbers_and_names_on_both_sides() {
         assert_eq!(dim.to_string(), text);
         assert_eq!(text.parse(), Ok(dim));
     }
-    // as Python's, whatever the signs
+    // the same results as in Python, for all signs
     for (x, y, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
         assert_eq!((dim(x) / y).eval(&|_| None), Some(quotient), "{x} / {y}");
         assert_eq!((x % dim(y)).eval(&|_| None), Some(rest), "{x} % {y}");
     }
     assert_eq!((dim(1) / 0).eval(&|_| None), None);
-    // a number on the left needs no type, whatever is called on the expression
+    // a number on the left needs no type annotation, even with a method call on the expression
     assert_eq!((2 * dim("n") + 1).floor_div(2).depth(), 3);
     let operations = [DimOp::Add, DimOp::Sub, DimOp::Mul, DimOp::FloorDiv, DimOp::Mod];
     assert_eq!(operations.map(|op| op.to_string()), ["+", "-", "*", "//", "%"]);
@@ -549,7 +549,7 @@ fn pieces_of_a_signature_are_read_alone() {
         "Tensor([], int8)",
         "Tensor([...], any, device=any)",
         "Tensor([n, 4 * c], float32, strides=[s, 1], device=\"cuda:any\", align=16, noalias=True)",
-        // of a result: by the names of parameters
+        // the dtype and the device of a result can be parameters
         "Tensor([n], t, device=d)",
     ]);
     reads::<ParamType>(&[
@@ -600,19 +600,20 @@ fn pieces_that_are_none_say_what_was_expected() {
     assert_eq!(error::<Convention>("c"), "expected flat, dltensor, memref or packed, got `c`");
     let policy = "expected exact, or some of sign, bool, fp8, storage joined by `+`, got `sign+`";
     assert_eq!(error::<DTypePolicy>("sign+"), policy);
-    // a parameter's name stands for a dtype in results alone
+    // only in a result, a parameter's name can be a dtype
     let tensor: TensorType = "Tensor([n], t)".parse().unwrap();
     let refused = Signature::builder("f").param("x", tensor).build().unwrap_err();
     assert_eq!(errors(refused), ["x.dtype: expected `any` or a type, got `t`: only a result may refer to a parameter"]);
 }
 
-/// Errors of grammar come at once: those of a signature and those of its launch, as an error and as a diagnostic.
+/// All grammar errors are reported together, those of a signature and those of its launch, as an error and as a
+/// diagnostic.
 #[test]
 fn all_errors_of_grammar_come_at_once() {
     use tvm_ffi_codegen::diagnostic::Diagnostic;
     use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
 
-    // line, column, and what stands there
+    // line, column, and the token there
     type Place = (usize, usize, &'static str);
     let cases: &[(&str, &[Place])] = &[
         ("f(x: fp16)", &[(1, 6, "`fp16`")]),
@@ -622,7 +623,7 @@ fn all_errors_of_grammar_come_at_once() {
             "f(x: fp16)\n  @ launch k\n  grid=+ args=[x y,\n  x, int32()]",
             &[(1, 6, "`fp16`"), (3, 8, "`+`"), (3, 18, "`y`"), (4, 12, "`)`")],
         ),
-        // nobody knows where the first parameter ends
+        // it is unknown where the first parameter ends
         ("f(x: Tensor([n, float33, y int8)", &[(1, 28, "`int8`")]),
         ("f(x: Tensor [n], float32, align=16)", &[(1, 13, "`[`")]),
         ("f(x: @ int8) @ launch k grid=+", &[(1, 6, "`@`")]),
@@ -675,7 +676,7 @@ fn launches_have_a_text_form() {
     assert_eq!(args[5], KernelArg::Float(FloatBits::new(-0.5), ScalarType::Float64));
     assert!(matches!(&args[11], KernelArg::TensorMap(map) if map.swizzle == Swizzle::Bytes128 && map.nan_fill));
 
-    // an extent may begin with a parenthesis, and a list may have one extent
+    // an extent may begin with a parenthesis, and a list may have a single extent
     let grid = |text: &str| format!("launch k grid={text}").parse::<Launch>().unwrap().grid_extents().to_vec();
     assert_eq!(grid("((n + 1023) // 1024)"), [(dim("n") + 1023) / 1024]);
     assert_eq!(grid("(n + 1) // 2"), [(dim("n") + 1) / 2]);
@@ -710,7 +711,7 @@ fn launches_have_a_text_form() {
     assert!(deep.parse::<Launch>().unwrap_err().message.contains("at most 16 structs inside each other"));
 }
 
-/// What is a scalar's name is a tensor's, and means the same.
+/// A scalar type's name is also the name of a tensor's dtype, with the same meaning.
 #[test]
 fn scalars_and_tensors_share_their_names() {
     use tvm_ffi_codegen::spec::Launch;
@@ -731,7 +732,7 @@ fn scalars_and_tensors_share_their_names() {
         count += 1;
     }
     assert_eq!(count, 28);
-    // upstream takes `float` for 32 bits, and Python for 64
+    // upstream's `float` has 32 bits, and Python's has 64
     for (name, meant) in [("float", "float32"), ("int", "int32"), ("uint", "uint32"), ("bfloat", "bfloat16")] {
         for text in
             [format!("f(x: {name})"), format!("f(x: Tensor([n], {name}))"), format!("f() -> Tensor([4], {name})")]
@@ -741,7 +742,7 @@ fn scalars_and_tensors_share_their_names() {
         }
         assert!(name.parse::<ScalarType>().is_err());
     }
-    // what could be meant is said once
+    // each suggestion is given only once
     let error = "f(x: float, y: float, z: Tensor([n], fp32), w: Tensor([n], fp32))".parse::<Signature>().unwrap_err();
     let tensors = error.to_string();
     assert_eq!(tensors.matches("did you mean").count(), 2, "{tensors}");
@@ -758,7 +759,7 @@ fn signatures_are_strings_for_serde() {
     let json = serde_json::to_string(&signature).unwrap();
     assert_eq!(json, serde_json::to_string(&signature.to_string()).unwrap());
     assert_eq!(serde_json::from_str::<Signature>(&json).unwrap(), signature);
-    // a string of serde may be owned, as it is in a reader or a value
+    // serde may pass an owned string, as from a reader or a value
     assert_eq!(serde_json::from_reader::<_, Signature>(json.as_bytes()).unwrap(), signature);
     assert_eq!(serde_json::from_value::<Signature>(serde_json::to_value(&signature).unwrap()).unwrap(), signature);
 

@@ -1,4 +1,4 @@
-//! C parameters that a kernel states: the prototype that follows, and errors. What is passed is in
+//! C parameters that a kernel states: the resulting prototype, and errors. The passed values are tested in
 //! fixtures/stated_args.txt.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;

@@ -1,4 +1,4 @@
-//! Several threads at once. The long loop is elsewhere.
+//! Calls and compilations on several threads. The long stress test is elsewhere.
 
 use std::ffi::c_void;
 use std::sync::Barrier;
@@ -69,13 +69,14 @@ fn a_function_may_be_dropped_on_another_thread() {
     }
 }
 
-/// However many threads fetch a state at once, and however many pointers the global function gives them.
+/// All threads get the same state, even if they request it simultaneously and the global function returns different
+/// pointers.
 #[test]
 fn all_threads_have_one_state() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let give = Function::from_packed(|_| {
         let pointer: *mut c_void = std::ptr::without_provenance_mut(CALLS.fetch_add(1, Ordering::Relaxed) + 1);
-        // SAFETY: nobody reads the memory there.
+        // SAFETY: the address is never dereferenced.
         Ok(unsafe { Any::from_opaque_ptr(pointer) })
     });
     registry::set_global("test.state_of_many", give, true).unwrap();

@@ -1,4 +1,4 @@
-//! A process that has no memory left: what raises an error then, and doesn't end the process.
+//! A process without free memory: the operations that raise an error instead of ending the process.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tvm_ffi_codegen::{Backend, Engine, EngineError, Kernel};
 use crate::faults::{with_allocations, with_ever_more_allocations};
 use crate::support::sig;
 
-/// Names the backend in the environment of the process that may end.
+/// The environment variable that contains the backend's name for the child process.
 const BACKEND: &str = "WITHOUT_MEMORY_BACKEND";
 
 #[test]
@@ -24,7 +24,7 @@ fn calls_and_compilations_raise_errors_without_memory() {
     }
 }
 
-/// What the test above runs; of itself it does nothing.
+/// Runs in the child process of the test above; otherwise it does nothing.
 #[test]
 fn process() {
     let Ok(backend) = std::env::var(BACKEND) else { return };
@@ -45,7 +45,7 @@ fn process() {
     let tensor = |shape: &[i64]| Tensor::from_slice(&[1f32; 6], shape).unwrap();
     let (x, y) = (tensor(&[2, 3]), tensor(&[3, 2]));
     let (array, wrong): (Array, Array) = ([1i64, 2].into_iter().collect(), ["q"].into_iter().collect());
-    // Each once with memory: what is made at the first use is there then.
+    // Call each once with enough memory, so everything that is created on first use exists.
     assert_eq!(f.call((&x, &y, &array, 4)).unwrap().cast::<i64>().unwrap(), 6);
     assert_eq!(f.call((&x, &x, &array, 4)).unwrap_err().kind(), "ValueError");
     assert_eq!(f.call((&x, &y, &wrong, 4)).unwrap_err().kind(), "TypeError");

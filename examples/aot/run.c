@@ -1,4 +1,4 @@
-/* Runs the library on arrays of C, by upstream's headers: `run ./saxpy.so`. */
+/* Runs the library on C arrays, using upstream's headers: `run ./saxpy.so`. */
 #include <stdio.h>
 #include <tvm/ffi/c_api.h>
 
@@ -13,7 +13,7 @@ static int call(TVMFFIObjectHandle function, TVMFFIAny* args, int32_t num_args, 
   return -1;
 }
 
-/* Calls a global function of the runtime, which gives an object. */
+/* Calls a global function of the runtime that returns an object. */
 static int call_global(const char* name, size_t size, TVMFFIAny* args, int32_t num_args, TVMFFIObjectHandle* object) {
   TVMFFIByteArray key = {name, size};
   TVMFFIObjectHandle function = NULL;

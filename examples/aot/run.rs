@@ -1,6 +1,6 @@
-//! Runs the library on the bundled runtime: `run saxpy.so`. Its executable has to export the runtime's symbols to
-//! libraries: a line `println!("cargo::rustc-link-arg-bins=-rdynamic");` in the build script of a program of your own,
-//! as in this crate's.
+//! Runs the library on the bundled runtime: `run saxpy.so`. The executable has to export the runtime's symbols to
+//! libraries. In your own program, put `println!("cargo::rustc-link-arg-bins=-rdynamic");` into the build script, as
+//! this crate does.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ use tvm_ffi_codegen::runtime::{Module, Tensor};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: run LIBRARY")?;
-    // SAFETY: the library is the one that emit.rs has made.
+    // SAFETY: emit.rs has made the library.
     let module = unsafe { Module::load_from_file(std::path::absolute(path)?)? };
     let saxpy = module.get_function("saxpy")?.ok_or("there is no saxpy")?;
 

@@ -6,6 +6,6 @@ def forward(x, w, bias):
     # the program that runs the model has this function
     y = host.clip(y)
 
-    # the number is one of a module that the library carries
+    # the price comes from a module that the library carries
     y = priced(y, "apple")
     return softmax(y)

@@ -1,7 +1,7 @@
 """Runs the model on NumPy arrays: `run.py MODEL ALONE KIND`.
 
-MODEL is the library, and ALONE the same without the module that it imports. KIND is a library that has the kind of that
-module, and an allocator of tensors, such as PyTorch has one.
+MODEL is the library, and ALONE is the same library without the module that it imports. KIND is a library that defines
+the kind of that module and an allocator of tensors, like PyTorch's.
 """
 
 import os
@@ -33,7 +33,7 @@ def expected(x, w, bias):
 
 
 def fails(label, function, *args):
-    """Prints the exception that a call ends with."""
+    """Prints the exception that a call raises."""
     try:
         function(*args)
     except Exception as error:

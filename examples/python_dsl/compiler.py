@@ -1,6 +1,7 @@
-"""A mini compiler: loops over arrays, written as Python functions, to objects by LLVM (llvmlite). It knows nothing of the TVM FFI.
+"""A mini compiler: it compiles loops over arrays, written as Python functions, to objects with LLVM (llvmlite).
 
-A kernel is a ``void`` function in C. Its parameters are given by whoever calls the compiler: a C type and a name for each.
+It doesn't depend on the TVM FFI. A kernel is a ``void`` function in C. The caller of the compiler states a C type and a
+name for each parameter.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 I64 = ir.IntType(64)
-#: LLVM's types by those of C.
+#: Maps C types to LLVM's.
 C_TYPES = {
     "float": ir.FloatType(),
     "double": ir.DoubleType(),
@@ -23,7 +24,7 @@ FLOATS = (ir.FloatType, ir.DoubleType)
 
 
 class CompileError(SyntaxError):
-    """The function has what the language hasn't."""
+    """The function uses something that the language doesn't support."""
 
 
 def c_type(text: str) -> ir.Type:

@@ -1,6 +1,6 @@
-"""The language for users: ``@kernel`` makes a checked function of a Python function, for this process and for libraries.
+"""The language for users: ``@kernel`` turns a Python function into a checked function, for this process or a library.
 
-All that is for the TVM FFI stands between the two marks.
+All code for the TVM FFI is between the two marks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compiler import compile_function
 
 
 class Kernel:
-    """A function of the language, compiled when it is made."""
+    """A function of the language, compiled when it is created."""
 
     def __init__(self, function) -> None:
         lines, first = inspect.getsourcelines(function)
@@ -29,7 +29,7 @@ class Kernel:
         places = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}
         self.signature = tfc.Signature.build(name, types, places=places)
         self.symbol = f"{name}_kernel"
-        # `x.data` is the array `x`, `a.value` the number `a`, `n` a size
+        # `x.data` is the array `x`, `a.value` is the number `a`, and `n` is a size
         parameters = [
             (parameter.type, parameter.key.removesuffix(".data").removesuffix(".value"))
             for parameter in self.signature.prototype().parameters
@@ -43,7 +43,7 @@ class Kernel:
 
 
 def link(path: str, *kernels: Kernel) -> None:
-    """Makes a library of kernels, which every host of the TVM FFI loads."""
+    """Links a library of kernels, which every host of the TVM FFI can load."""
     library = tfc.Library()
     for kernel in kernels:
         library.add(kernel.signature, tfc.Kernel.symbol(kernel.symbol), doc=kernel.doc)

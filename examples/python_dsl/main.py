@@ -1,4 +1,4 @@
-"""Kernels in the language, run on NumPy's arrays, and put into a library."""
+"""Runs kernels of the language on NumPy arrays, and links them into a library."""
 
 import os
 import tempfile

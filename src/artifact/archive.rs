@@ -60,8 +60,8 @@ pub enum ArchiveInput {
 /// same bytes.
 ///
 /// # Errors
-/// The target is unknown, a file can't be read or written, or an input is refused: it is neither an object of the
-/// target nor an archive of such objects, or its name isn't a file name.
+/// The target is unknown, a file can't be read or written, or an input is refused. An input is refused if it is neither
+/// an object of the target nor an archive of such objects, or if its name isn't a file name.
 pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<Path>) -> Result<(), ArchiveError> {
     let path = path.as_ref();
     let files = open_all(inputs)?;
@@ -82,7 +82,7 @@ pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<
 /// Builds an archive in memory; otherwise like [`write_archive`].
 ///
 /// # Errors
-/// As [`write_archive`], except that no file is written.
+/// The same as for [`write_archive`], except that no file is written.
 pub fn archive_bytes(target: &Triple, inputs: &[ArchiveInput]) -> Result<Vec<u8>, ArchiveError> {
     let files = open_all(inputs)?;
     let members = Members::of(target, inputs, &files)?;

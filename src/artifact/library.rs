@@ -214,13 +214,13 @@ impl LibraryBuilder {
     /// Emits the object file. A library without functions contains only its context.
     ///
     /// # Errors
-    /// Functions have errors: a kernel or body that doesn't fit its signature, a kernel that is an address, or a name
-    /// that is used twice or that libraries reserve. Or the backend has no code generator for the target.
+    /// Functions have errors: a kernel or body that doesn't fit its signature, a kernel that is an address, a name that
+    /// is used twice, or a reserved name. Or the backend has no code generator for the target.
     pub fn emit(&self) -> Result<ObjectFile, EmitError> {
         self.emit_with_progress(NOBODY)
     }
 
-    /// As [`emit`](Self::emit), with an observer that receives the progress.
+    /// Like [`emit`](Self::emit), with an observer that receives the progress.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -240,7 +240,7 @@ impl LibraryBuilder {
     /// ```
     ///
     /// # Errors
-    /// As [`emit`](Self::emit).
+    /// The same as for [`emit`](Self::emit).
     pub fn emit_with_progress(&self, observer: &(dyn Fn(Progress) + Sync)) -> Result<ObjectFile, EmitError> {
         let module = self.lower(observer)?;
         observer(Progress::uncounted(Step::Compile));
@@ -255,7 +255,7 @@ impl LibraryBuilder {
     /// is LLVM.
     ///
     /// # Errors
-    /// As [`emit`](Self::emit).
+    /// The same as for [`emit`](Self::emit).
     #[cfg(feature = "_llvm")]
     pub fn llvm_ir(&self) -> Result<LlvmIr, EmitError> {
         Ok(llvm::ir(self.lower(NOBODY)?, &self.object_options(&|_, _| ()))?)

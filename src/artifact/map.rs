@@ -35,7 +35,7 @@ pub(super) fn contents(path: &Path) -> io::Result<Contents> {
     contents_of(&open(path)?)
 }
 
-/// As [`contents`], for an open file from its start.
+/// Like [`contents`], for an open file from its start.
 pub(super) fn contents_of(file: &File) -> io::Result<Contents> {
     let size = file.metadata()?.len();
     if size >= MAPPED {

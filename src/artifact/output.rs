@@ -162,7 +162,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// As [`builder`], with permissions set by the umask as for any new file.
+/// Like [`builder`], with permissions set by the umask as for any new file.
 #[cfg(unix)]
 fn file_builder() -> Builder<'static, 'static> {
     let mut builder = builder();

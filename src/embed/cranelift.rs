@@ -49,7 +49,7 @@ pub type Wrappers = super::Wrappers<KernelSource>;
 /// runtime helpers that it uses; see [`Wrappers`] for other options.
 ///
 /// When the module is finalized or linked, it must be able to resolve the functions of the C API that the wrapper
-/// imports: they are in [`runtime_symbols`](super::runtime_symbols).
+/// imports. They are in [`runtime_symbols`](super::runtime_symbols).
 ///
 /// # Errors
 /// The kernel doesn't fit the signature, its prototype in the module isn't that of the convention, or a name is

@@ -56,9 +56,9 @@ pub type Wrappers<'ctx> = super::Wrappers<KernelSource<'ctx>>;
 /// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
 /// runtime helpers that it uses; see [`Wrappers`] for other options.
 ///
-/// When the module is linked, it must be able to resolve the functions of the C API that the wrapper declares: they
-/// are in [`runtime_symbols`](super::runtime_symbols). The wrapper isn't optimised yet, so your passes should process
-/// it. They don't change the helpers and the slow path, which rarely run (`optnone`).
+/// When the module is linked, it must be able to resolve the functions of the C API that the wrapper declares. They are
+/// in [`runtime_symbols`](super::runtime_symbols). The wrapper isn't optimised yet, so your passes should process it.
+/// They don't change the helpers and the slow path, which rarely run (`optnone`).
 ///
 /// # Errors
 /// The kernel doesn't fit the signature, its type isn't that of the convention, or a name is taken. The module is

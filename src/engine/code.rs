@@ -94,7 +94,7 @@ impl Code {
     /// of the bundled runtime.
     ///
     /// The address must be the one that the runtime's own loader would write there. On the bundled runtime it is the
-    /// module's handle. On upstream's runtime it differs from the handle: it is the address of the C++ object
+    /// module's handle. On upstream's runtime it differs from the handle. It is the address of the C++ object
     /// (`tvm::ffi::ModuleObj`), and the handle points past that object's vtable pointer.
     ///
     /// # Safety

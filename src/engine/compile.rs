@@ -39,8 +39,8 @@ fn check_memory() -> Result<(), EngineError> {
 /// that a call returns don't refer to the code.
 ///
 /// Code that calls a function by its symbol gets the function of that name that this engine, or a clone, has compiled
-/// last, and keeps it alive. CodeAddresses that you give are used for all other names. Code that calls functions of imported
-/// modules, or caches global functions, belongs to a [module](runtime::Module) that the function keeps alive.
+/// last. It keeps that function alive. CodeAddresses that you give are used for all other names. Code that calls functions of
+/// imported modules, or caches global functions, belongs to a [module](runtime::Module) that the function keeps alive.
 #[derive(Clone, Debug)]
 pub struct Engine {
     jit: Jit,
@@ -79,7 +79,7 @@ impl EngineBuilder {
     /// Looks up symbols that you didn't define among the exports of this process.
     ///
     /// # Safety
-    /// As for [`symbol`](Self::symbol), for everything that the process exports.
+    /// The same as for [`symbol`](Self::symbol), for everything that the process exports.
     pub unsafe fn search_process(mut self) -> Self {
         self.options.symbols.search_process();
         self
@@ -93,8 +93,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Binds the code to another implementation of the TVM FFI C API than the bundled one, such as the `libtvm_ffi`
-    /// that a Python process has loaded. A process has one runtime, so such an engine compiles to
+    /// Binds the code to another implementation of the TVM FFI C API than the bundled one. An example is the
+    /// `libtvm_ffi` that a Python process has loaded. A process has one runtime, so such an engine compiles to
     /// [code](Engine::compile_code), not to a [`Function`] of the bundled runtime.
     ///
     /// # Safety
@@ -144,7 +144,7 @@ impl Engine {
     /// An engine for this machine, bound to the bundled runtime.
     ///
     /// # Errors
-    /// Those of [`EngineBuilder::build`].
+    /// The errors of [`EngineBuilder::build`].
     pub fn new() -> Result<Self, EngineError> {
         Self::builder().build()
     }
@@ -230,11 +230,11 @@ impl Engine {
     /// ```
     ///
     /// # Safety
-    /// As [`compile`](Self::compile), for each kernel.
+    /// The same as for [`compile`](Self::compile), for each kernel.
     ///
     /// # Errors
-    /// Those of [`compile`](Self::compile), or two wrappers have the same name. Either all wrappers are compiled or
-    /// none.
+    /// The errors of [`compile`](Self::compile), or two wrappers have the same name. Either all wrappers are compiled
+    /// or none.
     #[cfg(not(feature = "external-runtime"))]
     pub unsafe fn compile_module<'a>(
         &self,
@@ -280,7 +280,7 @@ impl Engine {
     /// you also [set](Code::set_library_context) the module that imports them.
     ///
     /// # Errors
-    /// Those of [`compile_module`](Self::compile_module).
+    /// The errors of [`compile_module`](Self::compile_module).
     pub fn compile_code<'a>(
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,

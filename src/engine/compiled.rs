@@ -36,7 +36,7 @@ impl Owner {
         self.code.strong_count() > 0
     }
 
-    /// The code, and what keeps it alive.
+    /// The code, with a reference that keeps it alive.
     fn get(&self) -> Option<(Arc<Code>, KeepAlive)> {
         match &self.module {
             Some(module) => {
@@ -80,7 +80,7 @@ impl Compiled {
         }
     }
 
-    /// The address of the newest live function of that symbol, with what keeps it alive.
+    /// The address of the newest live function of that symbol, with a reference that keeps its code alive.
     pub(super) fn find(&self, symbol: &str) -> Option<(*const u8, KeepAlive)> {
         // Upgraded with the lock held and dropped without it, since dropping code may run destructors.
         let (code, keep) = {

@@ -15,7 +15,7 @@ const SEARCH: &str = if cfg!(all(target_env = "musl", target_feature = "crt-stat
     ", or let its `search_process()` find what this process exports"
 };
 
-/// The names of what refers to each symbol.
+/// For each symbol, the functions and objects that refer to it.
 type Referrers = BTreeMap<String, BTreeSet<String>>;
 
 /// The quoted names of functions.

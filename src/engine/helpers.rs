@@ -4,9 +4,9 @@
 //! [`REPORT_SYMBOL`](crate::lower::REPORT_SYMBOL) and [`TAKE_RESULT_SYMBOL`](crate::lower::TAKE_RESULT_SYMBOL)), and
 //! launches import [two more](crate::lower::LAUNCH_SYMBOLS). Compiling them takes longer than compiling a wrapper, and
 //! most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of
-//! *stubs*: functions of this file that compile the helpers at their first call, and then call them. A wrapper that
-//! calls a helper in every call gets the address of the helper itself, which is compiled with the wrapper. Code that
-//! was lowered elsewhere ([`Jit::load`], callers' modules) gets stubs of all helpers, with every capability.
+//! *stubs*. A stub is a function of this file that compiles the helpers at its first call, and then calls them. A
+//! wrapper that calls a helper in every call gets the address of the helper itself, which is compiled with the wrapper.
+//! Code that was lowered elsewhere ([`Jit::load`], callers' modules) gets stubs of all helpers, with every capability.
 //!
 //! Helpers have the [capabilities](Capabilities) that the wrappers so far need. Each compiled set has a *slot* and is
 //! never unloaded; the number of slots bounds the memory. If no set of a runtime has what a wrapper needs, a new

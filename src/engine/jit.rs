@@ -173,10 +173,10 @@ impl Jit {
         self.load_with(module, LoadOptions::default())
     }
 
-    /// As [`load`](Self::load), with additional symbols and owners.
+    /// Like [`load`](Self::load), with additional symbols and owners.
     ///
     /// # Errors
-    /// Those of [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub fn load_with(&self, module: &VerifiedModule, options: LoadOptions<'_>) -> Result<Arc<Code>, EngineError> {
         if let Some(what) = module.only_in_objects() {
             return Err(EngineError::OnlyInObjects { what });

@@ -23,7 +23,7 @@ pub(crate) struct ModuleFunction {
     pub(crate) launches: Vec<LaunchDescription>,
 }
 
-/// What a module object holds. While this value lives, the code's context variable contains the module's address.
+/// The data of a module object. While this value lives, the code's context variable contains the module's address.
 struct Contents {
     functions: BTreeMap<String, ModuleFunction>,
     module: OnceLock<WeakRef>,

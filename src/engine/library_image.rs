@@ -147,8 +147,8 @@ impl LibraryImage {
     }
 
     /// The image's path, for a loader of this process. No two images of a process ever have the same path, because a
-    /// loader takes a known path for the library that it has loaded from there. Names in `/proc` are fixed, so the path
-    /// encodes a number: each bit is a `/.` or nothing.
+    /// loader identifies a loaded library by its path. Names in `/proc` are fixed, so the path encodes a number: each
+    /// bit is a `/.` or nothing.
     pub fn path(&self) -> String {
         let bits = (0..usize::BITS - self.number.leading_zeros()).map(|bit| self.number >> bit & 1 == 1);
         let unique: String = bits.map(|bit| if bit { "/." } else { "//" }).collect();

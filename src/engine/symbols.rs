@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 
 /// Resolves names to addresses. It tries the symbols that you added, then the C library's functions that code needs
-/// (its math, `memcpy` and the like), and finally, if enabled, all symbols that this process exports.
+/// (its math, `memcpy` and the like). If enabled, it finally tries all symbols that this process exports.
 #[derive(Clone, Debug)]
 pub struct SymbolResolver {
     // Addresses, not pointers, so a resolver can be shared by threads. They refer to code, or to data that lives

@@ -58,7 +58,7 @@ fn call(code: &Code, x: i64) -> i64 {
     f(x)
 }
 
-/// `f(x)` calls every one of the imports, each `fn(f64) -> f64`, one after the other.
+/// `f(x)` calls all imports, each an `fn(f64) -> f64`, one after the other.
 fn calls(imports: &[&str]) -> VerifiedModule {
     let mut module = Module::new();
     let sig = FuncSig::new([Type::F64], Some(Type::F64));
@@ -104,14 +104,14 @@ fn a_function_is_found_by_its_name_and_nothing_else_is(backend: Backend) {
     assert_eq!(code.function("n"), None);
     assert_eq!(code.functions().map(|(name, _)| name).collect::<Vec<_>>(), ["f"]);
     assert!(code.contains(code.function("f").unwrap()));
-    // Backends may fold what is constant.
+    // Backends may fold constants.
     assert!(code.code_size() > 0 && code.data_size() <= 8);
 }
 
 fn code_that_is_loaded_is_never_writable(backend: Backend) {
     let code = Jit::builder().backend(backend).build().unwrap().load(&adds(5)).unwrap();
     assert_eq!(protection(code.function("f").unwrap()), Protection::READ_EXECUTE);
-    // what code writes is elsewhere
+    // writable data is elsewhere
     let mut module = adds(5).into_inner();
     module.data[DataRef::from_u32(0)].kind = DataKind::Variable;
     let code = Jit::builder().backend(backend).build().unwrap().load(&verify(module).unwrap()).unwrap();
@@ -120,8 +120,8 @@ fn code_that_is_loaded_is_never_writable(backend: Backend) {
     assert_eq!(protection(code.variable("n").unwrap()), Protection::READ_WRITE);
 }
 
-/// The protection of a mapped address. `region` reads the system's list of mappings piece by piece, and other tests map
-/// and unmap meanwhile: on the emulator of aarch64 one reading of it lacked the address.
+/// The protection of a mapped address. `region` reads the system's list of mappings piece by piece, while other tests
+/// map and unmap memory. On the emulator of aarch64 one such reading lacked the address.
 fn protection(address: *const u8) -> Protection {
     let found = (0..100).find_map(|_| region::query(address).ok());
     found.unwrap().protection()
@@ -144,13 +144,13 @@ extern "C" fn twice(x: f64) -> f64 {
 fn symbols_come_from_the_caller_then_libm_then_the_process(backend: Backend) {
     let module = calls(&["exp", "log", "twice"]);
     let f = |code: &Code| {
-        // SAFETY: `calls` makes it so.
+        // SAFETY: `f` of `calls` has this type.
         let f: extern "C" fn(f64) -> f64 = unsafe { std::mem::transmute(code.function("f").unwrap()) };
         f(1.5)
     };
     let jit = Jit::builder().backend(backend).symbols([("twice", twice as *const u8)]).build().unwrap();
     assert!((f(&jit.load(&module).unwrap()) - 3.0).abs() < 1e-12);
-    // One load may have symbols of its own, and these come first.
+    // The symbols of one load take precedence over the JIT's own.
     let own =
         LoadOptions { symbols: &[("exp", twice as *const u8), ("log", twice as *const u8)], ..Default::default() };
     assert_eq!(f(&jit.load_with(&module, own).unwrap()), 12.0);
@@ -281,7 +281,7 @@ fn the_native_host_calls_any_signature(backend: Backend) {
     }
 }
 
-/// The interpreter with native calls gives what compiled code gives.
+/// The interpreter with native calls returns the same results as compiled code.
 fn the_interpreter_runs_with_it(backend: Backend) {
     let module = calls(&["exp", "twice"]);
     let jit = Jit::builder()
@@ -291,7 +291,7 @@ fn the_interpreter_runs_with_it(backend: Backend) {
         .build()
         .unwrap();
     let code = jit.load(&module).unwrap();
-    // SAFETY: `calls` makes it so.
+    // SAFETY: `f` of `calls` has this type.
     let f: extern "C" fn(f64) -> f64 = unsafe { std::mem::transmute(code.function("f").unwrap()) };
     let mut interpreter = Interpreter::new(&module, NativeHost::new(jit)).unwrap();
     // SAFETY: the imports have these signatures.
@@ -329,7 +329,7 @@ fn what_only_objects_have_is_refused(backend: Backend) {
     }
 }
 
-/// Native code that is called calls the interpreter's function, which calls native code.
+/// Native code calls back into the interpreter, which calls native code again.
 fn native_code_calls_the_interpreter_back(backend: Backend) {
     type Narrow = extern "C" fn(i8, f32, u16, f64, i64) -> i16;
     extern "C" fn calls(f: Narrow, depth: i64) -> i16 {
@@ -385,7 +385,7 @@ fn native_code_calls_the_interpreter_back(backend: Backend) {
     for _ in 0..2 {
         let mut interpreter = Interpreter::new(&module, host.clone()).unwrap();
         for depth in [0, 1, 20] {
-            // SAFETY: `calls` has this signature, and calls what has the signature that it says.
+            // SAFETY: `calls` has this signature, and so does the function at the address that it calls.
             let result = unsafe { interpreter.run("f", &[Datum::I64(depth)]) };
             assert_eq!(result, Ok(Some(Datum::I16(-1997i16 as u16))));
         }

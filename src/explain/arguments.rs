@@ -35,7 +35,7 @@ pub(super) fn lines_of_arguments(module: &Module, wrapper: &str, count: usize) -
     lines
 }
 
-/// What is known about a function's values.
+/// Facts about a function's values.
 struct Flow {
     /// The byte offset from the first argument, if the value is an address in the argument array.
     places: SecondaryMap<Value, Option<i64>>,

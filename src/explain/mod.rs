@@ -22,7 +22,7 @@ pub use stage::Stage;
 /// The listing of one stage of a wrapper, compiled for the host as an [`Engine`](crate::Engine) would.
 ///
 /// # Errors
-/// As [`Engine::compile`](crate::Engine::compile), or the backend doesn't have the stage.
+/// The same as for [`Engine::compile`](crate::Engine::compile), or the backend doesn't have the stage.
 pub fn explain(
     signature: &Signature,
     kernel: &Kernel,

@@ -80,7 +80,7 @@ impl Display for LineAsHtml<'_> {
         let Some(first) = numbers.next() else { return writeln!(f, "<li role=\"presentation\">{text}</li>") };
         write!(f, "<li role=\"option\" aria-selected=\"false\" tabindex=\"-1\" data-ir=\"{first}")?;
         numbers.try_for_each(|number| write!(f, " {number}"))?;
-        // a line for several IR lines has no colour of its own
+        // a line for several IR lines isn't coloured
         match ir_lines.len() {
             1 => writeln!(f, "\" data-n=\"{first}\" class=\"c{}\">{text}</li>", first % COLOURS),
             _ => writeln!(f, "\">{text}</li>"),

@@ -50,9 +50,9 @@ pub struct Panel {
 pub struct Line {
     /// The line without its line end.
     pub text: String,
-    /// The corresponding lines of the IR, counted from 1. An IR instruction corresponds to itself, a line of a
-    /// backend's listing to its origin as the backend reports it, and a parameter to all lines that depend on it.
-    /// Empty for a line without an instruction, or one whose origin the backend doesn't report.
+    /// The corresponding lines of the IR, counted from 1. An IR instruction corresponds to itself. A line of a
+    /// backend's listing corresponds to its origin, as the backend reports it. A parameter corresponds to all lines
+    /// that depend on it. Empty for a line without an instruction, or one whose origin the backend doesn't report.
     pub ir_lines: BTreeSet<u32>,
 }
 
@@ -70,8 +70,8 @@ impl From<TextLine> for Line {
 
 /// The stages of a wrapper side by side, compiled for the host as an [`Engine`](crate::Engine) would.
 ///
-/// The backend reports which lines correspond: the module is compiled a second time with its IR lines as source
-/// locations, which are tracked like debug information. The code shown is the version compiled without them.
+/// The backend reports which lines correspond. For that the module is compiled a second time, with its IR lines as
+/// source locations. Backends track these like debug information. The code shown is the version compiled without them.
 ///
 /// ```
 /// use tvm_ffi_codegen::explain::side_by_side;
@@ -86,7 +86,7 @@ impl From<TextLine> for Line {
 /// ```
 ///
 /// # Errors
-/// As [`Engine::compile`](crate::Engine::compile).
+/// The same as for [`Engine::compile`](crate::Engine::compile).
 pub fn side_by_side(
     signature: &Signature,
     kernel: &Kernel,

@@ -258,7 +258,7 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// As [`push`](Self::push), for an instruction that always has a result.
+    /// Like [`push`](Self::push), for an instruction that always has a result.
     fn value(&mut self, op: Op, ty: Type) -> Value {
         let inst = self.func.insts.next_key();
         let value = self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) });
@@ -309,7 +309,7 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::Binary(op, a, b), ty)
     }
 
-    /// As [`binary`](Self::binary), with an integer constant of the other's type.
+    /// Like [`binary`](Self::binary), with an integer constant of the other's type.
     pub fn binary_imm(&mut self, op: BinaryOp, a: Value, imm: i64) -> Value {
         let imm = self.iconst(self.type_of(a), imm);
         self.binary(op, a, imm)

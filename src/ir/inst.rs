@@ -1,6 +1,6 @@
 //! Instructions and terminators, with the exact semantics that the interpreter and every backend implement.
 //!
-//! No instruction has undefined behaviour, except for memory: an access to invalid memory, and a call that breaks the
+//! No instruction has undefined behaviour, except for memory. An access to invalid memory, and a call that breaks the
 //! callee's contract, are bugs of the lowering.
 
 use cranelift_entity::entity_impl;
@@ -88,7 +88,7 @@ pub enum BinaryOp {
     SDiv,
     /// Unsigned quotient. A zero divisor traps.
     UDiv,
-    /// Signed remainder with the dividend's sign. Traps as `SDiv`.
+    /// Signed remainder with the dividend's sign. Traps in the same cases as `SDiv`.
     SRem,
     /// Unsigned remainder. A zero divisor traps.
     URem,

@@ -180,7 +180,7 @@ impl<'c> Emitter<'c> {
         self.with(|b| b.branch(cond.value, yes, no, hint));
     }
 
-    /// As [`branch`](Self::branch), with arguments for the blocks.
+    /// Like [`branch`](Self::branch), with arguments for the blocks.
     pub fn branch_with(self, cond: Val<'c>, yes: (Block, &[Val<'c>]), no: (Block, &[Val<'c>]), hint: Hint) {
         let [then, otherwise] = [yes.1, no.1].map(|args| args.iter().map(|arg| arg.value).collect::<Vec<_>>());
         self.with(|b| b.branch_with(cond.value, (yes.0, &then), (no.0, &otherwise), hint));

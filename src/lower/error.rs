@@ -55,7 +55,7 @@ pub enum LowerError {
         function: String,
         /// The kernel's symbol.
         symbol: String,
-        /// What symbols of that name are reserved for.
+        /// The purpose for which such names are reserved.
         meaning: String,
     },
     /// The launch of a kernel doesn't fit the signature, or an image.
@@ -75,7 +75,7 @@ pub enum LowerError {
         function: String,
         /// The kernel's symbol.
         symbol: String,
-        /// What the module uses the symbol for.
+        /// The module's existing use of the symbol.
         found: String,
     },
     /// The symbols derived from the function's name have another meaning, in a library or in each module.
@@ -169,7 +169,7 @@ pub enum LowerError {
         bytes: u32,
         /// The limit.
         most: u32,
-        /// What takes most of it, with sizes in bytes: the largest first, at most three.
+        /// The parts that need the most, with sizes in bytes: the largest first, at most three.
         largest: Vec<(&'static str, u32)>,
     },
     /// The kernel's convention can't pass a part of the signature.
@@ -213,7 +213,7 @@ pub enum LowerError {
     Internal {
         /// The function.
         function: String,
-        /// What the failed look-up was for.
+        /// The purpose of the failed look-up.
         missing: String,
     },
     /// The body has errors; this lists all of them.

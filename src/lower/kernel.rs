@@ -259,10 +259,10 @@ impl Kernel {
         self.state("convention", |call| call.convention = convention)
     }
 
-    /// States the C parameters of a native kernel, in place of those of convention `flat`: scalars at other widths,
-    /// symbols and expressions (an integer that doesn't fit is a `ValueError`), strides, constants, a tensor's device
-    /// number. If the kernel writes its result, the result's address follows them. A returned tensor is the parameter
-    /// `result`, or `result[0]`. A struct by value has 4 or 8 bytes and no floating-point fields. Only
+    /// States the C parameters of a native kernel, instead of those of convention `flat`. They can be scalars at other
+    /// widths, symbols and expressions, strides, constants, and a tensor's device number. An integer that doesn't fit
+    /// raises a `ValueError`. If the kernel writes its result, the result's address follows them. A returned tensor is
+    /// the parameter `result`, or `result[0]`. A struct by value has 4 or 8 bytes and no floating-point fields. Only
     /// [launches](Self::launch) support scratch memory and tensor maps.
     ///
     /// ```
@@ -538,7 +538,7 @@ impl Kernel {
         })
     }
 
-    /// What a native kernel returns; `None` for a body or no kernel.
+    /// The kind of result that a native kernel returns; `None` for a body or no kernel.
     pub(super) fn return_kind(&self, signature: &Signature) -> Option<KernelReturn> {
         let KernelCode::Native { call, .. } = &self.code else { return None };
         let default = match signature.ret() {

@@ -113,8 +113,8 @@ impl Carried {
         self.exported.push(b.finish());
     }
 
-    /// Adds a constructor that registers a function of the library as a global function unless the name is taken at
-    /// that time, and a destructor that unregisters it.
+    /// Adds a constructor that registers a function of the library as a global function, unless the name is taken by
+    /// then. Also adds a destructor that unregisters it.
     ///
     /// # Errors
     /// The library has no such function, or the name is invalid, or another function already has it.

@@ -5,8 +5,8 @@
 //! helper `bind`. It performs the exact checks, in the contract's order (`docs/contract.md`). It raises the error of
 //! the first check that fails, or creates arguments that the fast path accepts. With these the wrapper starts again.
 //!
-//! The modules are layers: each may import only those above it in `src/layers.txt`. `docs/architecture.md` describes
-//! them, with a worked example.
+//! The modules are layers: each may import only the modules above it in `src/layers.txt`. `docs/architecture.md`
+//! describes them, with a worked example.
 //!
 //! For backends and experts: items that the crate root doesn't re-export are [outside of semver](crate#stability).
 

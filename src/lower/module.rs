@@ -24,8 +24,8 @@ pub enum RuntimeHelpers {
     /// Launch helpers are defined in the module, the others imported: for a module that is loaded next to a copy of the
     /// others.
     DefineForLaunches,
-    /// Defined in the completed module, as far as its wrappers use them, with local linkage: for objects and modules
-    /// that stand alone.
+    /// Defined in the completed module with local linkage, if its wrappers use them: for objects and modules without
+    /// other modules.
     Define,
 }
 
@@ -72,7 +72,7 @@ impl Lowering {
     /// container among them can't be passed on to a callee, because the device or the object isn't known.
     ///
     /// # Errors
-    /// As for [`add`](Self::add), or the kernel isn't a body.
+    /// The same as for [`add`](Self::add), or the kernel isn't a body.
     pub(super) fn add_c_function(&mut self, signature: &Signature, body: &Kernel) -> Result<ir::FuncRef, LowerError> {
         let symbol = self.unit.c_symbol(signature);
         let known = self.unit.module.function_named(&symbol);

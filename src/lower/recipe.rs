@@ -148,9 +148,9 @@ impl<'a> Recipe<'a> {
     /// Lowers the recipe to a module.
     ///
     /// # Errors
-    /// All errors of all functions, in order: a kernel doesn't fit its signature, or its body has errors; a name is
-    /// taken or has another meaning in a library; a kernel of a library is an address of this process. If no function
-    /// has an error, the errors of registered functions, then those of calls by symbol.
+    /// All errors of all functions, in order. A kernel doesn't fit its signature, or its body has errors. A name is
+    /// taken, or has another meaning in a library. A kernel of a library is an address of this process. If no function
+    /// has an error: the errors of registered functions, then those of calls by symbol.
     pub fn lower(&self) -> Result<Lowered, Vec<LowerError>> {
         self.lower_with_progress(|_| ())
     }
@@ -158,7 +158,7 @@ impl<'a> Recipe<'a> {
     /// Like [`lower`](Self::lower); the observer receives the number of functions lowered so far.
     ///
     /// # Errors
-    /// As [`lower`](Self::lower).
+    /// The same as for [`lower`](Self::lower).
     pub fn lower_with_progress(&self, observer: impl Fn(u64)) -> Result<Lowered, Vec<LowerError>> {
         let Recipe { target, purpose, helpers, .. } = self;
         let mut errors = Vec::new();
@@ -250,7 +250,7 @@ pub fn callers(module: &ir::Module, functions: &[LoweredFunction]) -> BTreeMap<S
 /// Lowers one wrapper to its own module.
 ///
 /// # Errors
-/// Like [`Recipe::lower`], but only the one function's error.
+/// The error of that function, as from [`Recipe::lower`].
 pub fn lower(signature: &Signature, kernel: &Kernel, helpers: RuntimeHelpers) -> Result<ir::Module, LowerError> {
     let mut lowering = Lowering::new(&Triple::host(), "", helpers);
     lowering.add(signature, kernel)?;
@@ -262,7 +262,7 @@ pub fn lower(signature: &Signature, kernel: &Kernel, helpers: RuntimeHelpers) ->
 /// without launches.
 ///
 /// # Errors
-/// As [`lower`].
+/// The same as for [`lower`].
 pub fn launch_sequence(signature: &Signature, kernel: &Kernel) -> Result<Option<String>, LowerError> {
     let mut lowering = Lowering::new(&Triple::host(), "", RuntimeHelpers::Import);
     lowering.unit.launches.sequences = Some(Vec::new());

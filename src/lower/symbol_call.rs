@@ -10,13 +10,13 @@ pub(super) struct SymbolCall {
     pub caller: String,
     /// The name of the called function.
     pub callee: String,
-    /// What is known about each argument; `None` if even their number is unknown, as in a call with keywords.
+    /// The known facts about each argument; `None` if even their number is unknown, as in a call with keywords.
     pub args: Option<Vec<KnownArg>>,
     /// The source location of the call, if the body stated it.
     pub location: Option<SourceLocation>,
 }
 
-/// What is known about an argument at compile time.
+/// The facts about an argument that are known at compile time.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum KnownArg {
     /// Nothing.
@@ -38,7 +38,7 @@ pub(super) enum KnownArg {
     Tensor(KnownTensor),
 }
 
-/// What is known about a tensor.
+/// The facts about a tensor that are known at compile time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct KnownTensor {
     pub rank: Option<usize>,
@@ -47,7 +47,7 @@ pub(super) struct KnownTensor {
 }
 
 impl KnownArg {
-    /// What is known about a value of a stated type.
+    /// The known facts about a value of a stated type.
     pub(super) fn of(ty: &ParamType) -> Self {
         match ty {
             ParamType::Scalar(ScalarType::Bool) | ParamType::Bool(_) => KnownArg::Bool,

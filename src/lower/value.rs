@@ -41,7 +41,7 @@ pub(super) struct Known<'a> {
 
 /// Checked values.
 pub(super) struct Taken {
-    /// For each value, what convention `flat` passes for a parameter of its type, except variables.
+    /// For each value, the arguments that convention `flat` passes for a parameter of its type, except variables.
     pub values: Vec<Vec<Value>>,
     /// The variables that the function didn't know before, in order of first appearance.
     pub vars: Vec<Bound>,

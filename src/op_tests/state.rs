@@ -158,7 +158,7 @@ fn the_interpreter_has_state_and_variables() {
     let interpreter = Interpreter::new(&module, crate::engine::NativeHost::new(jit)).unwrap();
     let interpreter = std::cell::RefCell::new(interpreter);
     check("interpreter", &|name, a, b| {
-        // SAFETY: the functions use their own data, and `ext` has the signature that they say.
+        // SAFETY: the functions use their own data, and `ext` has the signature of its import.
         let result = unsafe { interpreter.borrow_mut().run(name, &[Datum::I64(a), Datum::I64(b)]) };
         result.unwrap_or_else(|error| panic!("{error}")).unwrap().bits()
     });
@@ -265,7 +265,7 @@ fn objects_have_them_too() {
         {
             // SAFETY: its destructors call `gone`, which writes to what `last` points at.
             let library = unsafe { libloading::Library::new(&so) }.unwrap();
-            // SAFETY: the symbols are those of `module` and of the text above.
+            // SAFETY: the symbols are defined by `module` and the C source above, with this type.
             let run = |name: &str, a, b| unsafe { library.get::<Word>(name.as_bytes()).unwrap()(a, b) };
             check(backend.name(), &run);
             // SAFETY: as above.

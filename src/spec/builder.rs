@@ -226,10 +226,10 @@ impl Signature {
         self.with_locations([(part, location)])
     }
 
-    /// As [`with_location`](Self::with_location), for several parts. Parts that the signature doesn't have are ignored.
+    /// Like [`with_location`](Self::with_location), for several parts. Parts that the signature doesn't have are ignored.
     ///
     /// # Errors
-    /// As [`with_location`](Self::with_location); all errors are reported together.
+    /// The errors of [`with_location`](Self::with_location); all are reported together.
     ///
     /// ```
     /// use tvm_ffi_codegen::Signature;

@@ -46,7 +46,7 @@ pub(super) struct Checker<'a> {
     signature: &'a Signature,
     /// Parameters by name; the first one if several share a name.
     params: HashMap<&'a str, &'a Param>,
-    /// The parameters are values and not arguments: their names are descriptions for messages.
+    /// The parameters are values, not arguments: their names are descriptions for messages.
     of_values: bool,
     errors: Vec<PartError>,
 }

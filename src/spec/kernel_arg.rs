@@ -1,4 +1,4 @@
-//! Arguments of kernels: what a compiler passes for a C parameter instead of the argument of convention `flat`.
+//! Arguments of kernels, which a compiler passes for C parameters instead of the arguments of convention `flat`.
 //! `text::kernel_arg` parses them.
 
 use std::fmt::{self, Display, Formatter};
@@ -11,7 +11,7 @@ use super::scalar::ScalarType;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum KernelArg {
-    /// A parameter of the signature as convention `flat` passes it, if that is a single value: the address of a
+    /// A parameter of the signature as convention `flat` passes it. It must be a single value: the address of a
     /// tensor's first element including the byte offset, a scalar at its declared width, or a stream.
     Param(String),
     /// A scalar parameter of the signature at another width.

@@ -1,4 +1,4 @@
-//! Launches: what a compiler specifies for a kernel that runs on a grid, in addition to the function's signature.
+//! Launches: a compiler's description of a kernel that runs on a grid, in addition to the function's signature.
 
 mod display;
 
@@ -6,8 +6,8 @@ use super::dim::Dim;
 use super::kernel_arg::KernelArg;
 use super::signature::Signature;
 
-/// The launch of a kernel on a grid of a device: the entry of an image, the extents of the grid and its blocks, and
-/// the kernel's parameters.
+/// The launch of a kernel on a grid of a device. It states the entry of an image, the extents of the grid and its
+/// blocks, and the kernel's parameters.
 ///
 /// The extents and the shared memory are [dimensions](Dim) over the variables and integer parameters of the function's
 /// [signature](super::Signature).

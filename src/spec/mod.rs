@@ -1,4 +1,4 @@
-//! Signatures: what a compiler states about a function.
+//! Signatures: a compiler's description of a function's parameters and result.
 //!
 //! A [`SignatureBuilder`] makes a [`Signature`] and reports all errors together, each with its path. `Display` writes
 //! the text form that error messages show, and `FromStr` parses it. This module doesn't depend on how signatures are

@@ -18,7 +18,7 @@ pub struct SyntaxError {
     pub message: String,
     /// The source line.
     pub text: String,
-    /// The byte range in the source of what was found instead of what was expected; empty at the end of the source.
+    /// The byte range of the unexpected part in the source; empty at the end of the source.
     pub span: Range<usize>,
     /// What was expected and what was found.
     pub(super) mismatch: Option<Box<(String, String)>>,

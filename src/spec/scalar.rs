@@ -24,7 +24,7 @@ pub enum ScalarType {
     Float32,
     Float64,
     Bool,
-    /// An opaque pointer (`void*`); `None` gives NULL.
+    /// An opaque pointer (`void*`). None is passed as NULL.
     Handle,
 }
 

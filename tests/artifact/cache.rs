@@ -13,7 +13,7 @@ fn key(number: u64) -> CacheKey {
     CacheKey::builder().part("number", number.to_le_bytes()).finish()
 }
 
-/// The bytes of the artifact of a key, from 1 to some 20,000.
+/// The bytes of the artifact for a key, 1 to about 20,000 of them.
 fn content(number: u64) -> Vec<u8> {
     let len = 1 + (number * 7919) % 20_011;
     (0..len).map(|i| ((i * (number + 3)) >> 2) as u8).collect()
@@ -44,10 +44,10 @@ fn an_artifact_is_made_once() {
     let never = |_: &Path| -> io::Result<()> { panic!("it is there") };
     assert_eq!(cached(cache.get_or_make(&key(1), ".so", never).unwrap()), path);
     assert_eq!(cache.insert(&key(1), ".so", &content(1)).unwrap(), path);
-    // another extension is another artifact
+    // the same key with another extension is another artifact
     assert_eq!(cache.get(&key(1), ".o").unwrap(), None);
     assert_ne!(cached(cache.get_or_make(&key(1), ".o", make(1)).unwrap()), path);
-    // another cache of the same directory has it
+    // another cache in the same directory finds it
     let again = Cache::open(folder.path().join("a/b"), 1 << 20).unwrap();
     assert_eq!(again.get(&key(1), ".so").unwrap(), Some(path));
     // an error leaves nothing
@@ -96,7 +96,7 @@ fn the_artifacts_that_were_used_longest_ago_go_first() {
     let mut paths = Vec::new();
     for number in 0..30 {
         let path = cache.insert(&key(number), "", &artifact(number as u8)).unwrap();
-        // the times are an hour apart, and artifact 0 is used again and again
+        // the times are an hour apart, and artifact 0 is used repeatedly
         let used = long_ago + Duration::from_secs(3600 * number);
         fs::File::options().write(true).open(&path).unwrap().set_modified(used).unwrap();
         assert!(cache.get(&key(0), "").unwrap().is_some(), "{number}");
@@ -105,7 +105,7 @@ fn the_artifacts_that_were_used_longest_ago_go_first() {
     let left: Vec<_> = (0..30).filter(|number| paths[*number].exists()).collect();
     assert!(left.len() <= 11 && left[0] == 0 && left[1..] == (30 - left.len() + 1..30).collect::<Vec<_>>(), "{left:?}");
     assert!(!abandoned.exists());
-    // an artifact that is larger than the cache stays until the next one comes
+    // an artifact that is larger than the cache stays until the next one is added
     let large = cache.insert(&key(100), "", &vec![1; 20_000]).unwrap();
     assert!(large.exists() && files(folder.path()) == [large]);
 }
@@ -116,7 +116,7 @@ fn only_files_of_the_cache_go() {
     let place = folder.path().join("cache");
     let cache = Cache::open(&place, 1000).unwrap();
     let first = cache.insert(&key(1), ".o", &[1; 2000]).unwrap();
-    // other files, and the same names outside behind a link
+    // other files, and files with the same names outside, behind a link
     let outside = folder.path().join("outside");
     let name = format!("{}.o", "0".repeat(64));
     let mut mine = vec![place.join("notes.txt"), place.join("project/thesis.tex"), place.join(".unfinished-notes.txt")];
@@ -205,7 +205,7 @@ mod users {
         set_mode(&empty, 0o777);
         Cache::open(&empty, 1000).unwrap();
         assert_eq!(mode(&empty), 0o700);
-        // others may read, and not write
+        // others may read but not write
         set_mode(&place, 0o755);
         assert_eq!(cache.get(&key(1), ".o").unwrap().as_ref(), Some(&path));
         for mode in [0o720, 0o702, 0o777] {
@@ -226,14 +226,14 @@ mod users {
         assert_eq!(cache.get(&key(1), ".o").unwrap(), None);
     }
 
-    /// Set for the process of the test below, which is another user's: the folder.
+    /// The directory for the process of the test below, which runs as another user.
     const FOLDER: &str = "TEST_OF_A_CACHE_OF_ANOTHER_USER";
 
-    /// What the other user does.
+    /// What the other user can and can't do.
     fn other_user(folder: &Path) {
         let refused = |name: &str| Cache::open(folder.join(name), 1000).unwrap_err().to_string();
         assert!(refused("foreign").contains("it belongs to user 1, and this process runs as user 65534"));
-        // there is a hit in root's cache, which is read-only here, and what isn't there is made
+        // root's cache, which is read-only here, has a hit; a missing artifact is made
         let cache = Cache::open(folder.join("roots"), 1 << 20).unwrap();
         let hit = cached(cache.get_or_make(&key(1), ".o", |_| -> io::Result<()> { panic!("it is there") }).unwrap());
         assert_eq!(fs::read(hit).unwrap(), content(1));
@@ -247,7 +247,7 @@ mod users {
         assert_eq!(fs::read(&kept).unwrap(), content(2));
         fs::remove_dir_all(kept.parent().unwrap()).unwrap();
         assert!(cache.insert(&key(2), ".o", &content(2)).is_err());
-        // a folder that can't be made
+        // a directory that can't be created
         let cache = Cache::open(folder.join("new/cache"), 1000).unwrap();
         assert_eq!(cache.get(&key(1), "").unwrap(), None);
         assert!(cache.get_or_make(&key(1), "", make(1)).unwrap().not_cached().is_some());
@@ -285,10 +285,10 @@ mod users {
         assert!(output.status.success() && text.contains("1 passed"), "{text}");
     }
 
-    /// Set for the process of the test below, whose files can't grow: the folder.
+    /// The directory for the process of the test below, whose files can't grow.
     const FULL: &str = "TEST_OF_A_CACHE_OF_A_FULL_DISK";
 
-    /// A limit of the size of files stands for a full disk.
+    /// A limit on the size of files simulates a full disk.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_no_error() {
@@ -297,8 +297,8 @@ mod users {
             assert_eq!(fs::read(cache.get(&key(1), ".o").unwrap().unwrap()).unwrap(), content(1));
             let made = cache.get_or_make(&key(2), ".o", |path| {
                 fs::write(path, vec![2; 4000])?;
-                // SAFETY: the limit is of this process, which ends with this test, and the signal that tells of it is
-                // ignored.
+                // SAFETY: the limit applies to this process, which ends with this test, and the signal that reports it
+                // is ignored.
                 unsafe {
                     libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
                     let limit = libc::rlimit { rlim_cur: 3000, rlim_max: 3000 };
@@ -376,13 +376,13 @@ mod processes {
 
     use super::*;
 
-    /// Set for the processes of the test below: the folder.
+    /// The directory for the processes of the test below.
     const FOLDER: &str = "TEST_OF_A_CACHE_OF_MANY_PROCESSES";
     const KEYS: u64 = 1000;
 
-    /// What each process does: each key, in an order of its own.
+    /// Each process requests every key, in its own order.
     fn work(folder: &Path) {
-        // so few that artifacts go while others read them
+        // so small that artifacts are evicted while others read them
         let cache = Cache::open(folder, 2_000_000).unwrap();
         let start = u64::from(std::process::id());
         for step in 0..KEYS {

@@ -1,4 +1,4 @@
-//! Files that nobody has made in good faith, and `inspect`.
+//! `inspect` on malicious files.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -15,7 +15,7 @@ use tvm_ffi_codegen::artifact::{
 
 use crate::support::sig;
 
-/// A number of an ELF64 file for x86-64.
+/// Reads a number from an ELF64 file for x86-64.
 fn number(bytes: &[u8], at: usize, len: usize) -> usize {
     bytes[at..at + len].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))
 }
@@ -24,14 +24,14 @@ fn set_number(bytes: &mut [u8], at: usize, len: usize, number: usize) {
     bytes[at..at + len].copy_from_slice(&number.to_le_bytes()[..len]);
 }
 
-/// The headers of an ELF64 file's sections, each with its type (at 4), its offset (at 24), its size (at 32) and the
-/// section that it links to (at 40).
+/// The section headers of an ELF64 file. Each has its type (at 4), its offset (at 24), its size (at 32) and the section
+/// that it links to (at 40).
 fn section_headers(file: &[u8]) -> Vec<[u8; 64]> {
     let (start, count) = (number(file, 0x28, 8), number(file, 0x3c, 2));
     file[start..][..64 * count].chunks_exact(64).map(|header| header.try_into().unwrap()).collect()
 }
 
-/// Appends other section headers to the file, and points the file at them.
+/// Appends other section headers to the file, and makes the file refer to them.
 fn set_section_headers(file: &mut Vec<u8>, headers: &[[u8; 64]]) {
     file.resize(file.len().next_multiple_of(8), 0);
     let start = file.len();
@@ -46,7 +46,7 @@ fn elf(doc: &str) -> Vec<u8> {
     library.function(&sig("f(n: int64)").with_doc(doc), &Kernel::check_only()).emit().unwrap().into_bytes()
 }
 
-/// What `inspect` returns and how long it takes; a file that it can't be done with in a minute fails.
+/// The result of `inspect` and the time that it takes. Fails if that is more than a minute.
 fn inspect_in_time(path: &Path) -> (Result<tvm_ffi_codegen::artifact::Binary, InspectError>, Duration) {
     let (path, (sender, receiver)) = (path.to_owned(), mpsc::channel());
     thread::spawn(move || {
@@ -56,7 +56,7 @@ fn inspect_in_time(path: &Path) -> (Result<tvm_ffi_codegen::artifact::Binary, In
     receiver.recv_timeout(Duration::from_secs(60)).expect("inspect doesn't come to an end")
 }
 
-/// Each of 60,000 sections is nearly all of the same megabyte: together they are 60 GB.
+/// Each of 60,000 sections covers nearly all of the same megabyte: together they are 60 GB.
 #[test]
 fn sections_that_overlap_are_read_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ fn sections_that_overlap_are_read_once() {
     assert!(time < Duration::from_secs(10), "{time:?}");
 }
 
-/// Each of 60,000 symbols has nearly all of the same megabyte for its name.
+/// The name of each of 60,000 symbols covers nearly all of the same megabyte.
 #[test]
 fn names_of_symbols_that_overlap_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn names_of_symbols_that_overlap_are_refused() {
     assert!(!defines_symbol(&path, "f").unwrap());
 }
 
-/// As many functions as a large library has, each with its metadata.
+/// As many functions as in a large library, each with its metadata.
 #[test]
 fn many_functions_are_found_in_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ fn only_regular_files_are_read() {
     }
 }
 
-/// Other processes write to the file while it is read. A map of it would end the process.
+/// Other processes write to the file while it is being read. Truncating a mapped file would end the process.
 #[test]
 fn a_file_may_be_truncated_meanwhile() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Many wrappers emitted together on several threads: the result doesn't depend on the threads.
+//! Many wrappers emitted together on several threads. The result doesn't depend on the threads.
 
 use std::num::NonZeroUsize;
 
@@ -8,11 +8,10 @@ use tvm_ffi_codegen::{Backend, Engine, Kernel, Signature};
 
 use crate::support::sig;
 
-/// Enough that each of three threads is worth it.
+/// Enough wrappers for three threads to be worthwhile.
 const COUNT: usize = 60;
 
-/// Different wrappers: every third has a body with a loop, every third one that is straight code, every third a native
-/// kernel.
+/// Different wrappers: of each three, one has a body with a loop, one a body of straight code, and one a native kernel.
 fn wrappers() -> Vec<(Signature, Kernel)> {
     let wrapper = |i: usize| {
         let shape = ["[n]", "[n, 4]", "[m, n, 2]"][i / 3 % 3];
@@ -52,7 +51,7 @@ fn an_object_is_the_same_whatever_the_threads() {
     }
 }
 
-/// The IR is verified or not: the same comes out.
+/// The object is the same whether or not the IR is verified.
 #[test]
 fn an_object_is_the_same_without_the_verifier() {
     let wrappers = wrappers();

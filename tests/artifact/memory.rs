@@ -1,4 +1,4 @@
-//! How much memory an object of many functions takes while it is made.
+//! The peak memory of making an object with many functions.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;
@@ -8,12 +8,12 @@ use tvm_ffi_codegen::{Backend, Kernel};
 
 use crate::support::sig;
 
-/// How many functions the object has. `MEASURED_FUNCTIONS` says another number: 1,000 take a minute in a debug build.
+/// The number of functions in the object. `MEASURED_FUNCTIONS` overrides it: 1,000 take a minute in a debug build.
 fn functions() -> usize {
     std::env::var("MEASURED_FUNCTIONS").map_or(120, |count| count.parse().unwrap())
 }
 
-/// The most memory that this process has had so far, in KB.
+/// The peak memory of this process so far, in KB.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -31,7 +31,7 @@ fn library(backend: Backend, count: usize) -> LibraryBuilder {
     })
 }
 
-/// Other tests would be counted too: the measurement has a process of its own, which runs the test below.
+/// Other tests would be counted too, so the test below measures in its own process.
 #[test]
 fn a_function_takes_less_than_100_kb() {
     for backend in Backend::ALL {
@@ -49,12 +49,12 @@ fn a_function_takes_less_than_100_kb() {
     }
 }
 
-/// What the test above runs; of itself it measures nothing.
+/// The process that the test above runs. Run on its own, it measures nothing.
 #[test]
 fn measure() {
     let Ok(backend) = std::env::var("MEASURED_BACKEND") else { return };
     let backend: Backend = backend.parse().unwrap();
-    // allocate what is created only once, such as the backend's own tables
+    // first allocate everything that is created only once, such as the backend's own tables
     library(backend, 1).emit().unwrap();
     let before = peak();
     library(backend, functions()).emit().unwrap();

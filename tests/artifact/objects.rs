@@ -1,4 +1,4 @@
-//! Objects of this machine: linked, loaded, called; and what can't be one.
+//! Objects for this machine: linked, loaded and called. Also libraries that are rejected.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn cc(args: &[&Path]) {
 }
 
 fn function(library: &Arc<Library>, symbol: &str) -> Function {
-    // SAFETY: the symbol is a function of the packed prototype, and the function keeps the library.
+    // SAFETY: the symbol is a function with the packed prototype, and the function keeps the library loaded.
     unsafe {
         let safe_call = *library.get::<TVMFFISafeCallType>(symbol.as_bytes()).unwrap();
         Function::from_code(safe_call, Arc::clone(library))
@@ -39,7 +39,8 @@ fn add(name: &str, what: f32) -> (Signature, Kernel) {
     (sig(&format!("{name}(y: Tensor([n], float32), k: int64 = 7)")), kernel)
 }
 
-/// Objects of the same helpers, by each backend and together, in one library; one calls a function of a C compiler's.
+/// Two objects with the same helpers, from one backend or from both, are linked into one library. One of them calls a
+/// function that a C compiler has compiled.
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn two_objects_and_a_c_object_are_one_library() {
@@ -82,7 +83,7 @@ fn two_objects_and_a_c_object_are_one_library() {
     }
 }
 
-/// A static program without a runtime: what the constructors register is what they are asked to.
+/// A static program without a runtime. The constructors register exactly what they should.
 #[test]
 fn system_libraries_register_at_start_up() {
     let last = *Backend::ALL.last().unwrap();
@@ -98,7 +99,7 @@ fn system_libraries_register_at_start_up() {
         bin.library();
         bin.symbol_prefix(prefix).write_object(&Triple::host(), path(&format!("{prefix}bin.o"))).unwrap();
     }
-    // every function of the C API that objects may refer to, and the one that is called
+    // all functions of the C API that objects may refer to, and the one that is called
     let mut main = String::from("#include <stdio.h>\n");
     for (name, _) in capi::symbols().iter().filter(|(name, _)| *name != "TVMFFIEnvModRegisterSystemLibSymbol") {
         main += &format!("int {name}(void) {{ return -1; }}\n");
@@ -108,7 +109,7 @@ fn system_libraries_register_at_start_up() {
              extern int __tvm_ffi_a_two(void*, void*, int, void*);\n\
              int main(void) { printf(\"main %d\\n\", __tvm_ffi_a_two(0, 0, 0, 0)); return 0; }\n";
     std::fs::write(path("main.c"), main).unwrap();
-    // of an archive, what is referred to is linked: the modules, as the constructor wants them
+    // from an archive, only the referenced members are linked: the modules, which the constructor refers to
     let inputs = ["a_bin.o", "b_bin.o"].map(|name| ArchiveInput::File(path(name)));
     write_archive(&Triple::host(), &inputs, path("libs.a")).unwrap();
     cc(&[Path::new("-o"), &path("main"), &path("main.c"), &path("a_.o"), &path("b_.o"), &path("libs.a")]);
@@ -141,7 +142,7 @@ fn metadata_may_be_left_out() {
         let symbols = |library: LibraryBuilder| -> Vec<String> {
             let object = library.emit().unwrap();
             let file = object::File::parse(object.as_bytes()).unwrap();
-            // COFF's common symbols, of which the linker makes variables, are definitions to the linker alone
+            // only the linker treats COFF's common symbols as definitions
             let exported = file.symbols().filter(|symbol| symbol.is_global() && !symbol.is_undefined());
             let mut names: Vec<_> = exported.map(|symbol| symbol.name().unwrap().to_owned()).collect();
             names.sort_unstable();
@@ -203,7 +204,7 @@ fn a_global_function_is_one_of_the_library_and_has_a_name() {
     );
 }
 
-/// What a prefix makes of a name counts, not the name alone.
+/// The name with its prefix must not be reserved; the name alone may be.
 #[test]
 fn a_prefix_may_make_a_reserved_name() {
     let check = Kernel::check_only();

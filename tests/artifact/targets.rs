@@ -12,7 +12,7 @@ use tvm_ffi_codegen::{Backend, Kernel};
 
 use crate::support::sig;
 
-/// Those that both backends have, and at the end one that only LLVM has.
+/// The targets of both backends. Only LLVM supports the last one.
 const TARGETS: [&str; 8] = [
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
@@ -24,7 +24,7 @@ const TARGETS: [&str; 8] = [
     "aarch64-pc-windows-msvc",
 ];
 
-/// Every backend with every target that it has.
+/// Every backend with each of its targets.
 fn all() -> impl Iterator<Item = (Backend, &'static str)> {
     let has = |backend: Backend, target: &str| backend != Backend::Cranelift || target != TARGETS[7];
     Backend::ALL.iter().flat_map(move |&b| TARGETS.iter().filter(move |t| has(b, t)).map(move |&t| (b, t)))
@@ -43,7 +43,7 @@ fn library(backend: Backend, target: &str) -> LibraryBuilder {
         .function(&sig("check(x: Tensor([n, 4], int8), k: int64 = 3)"), &Kernel::check_only())
 }
 
-/// The library and the system library of each backend and target, made once.
+/// The library and the system library for each backend and target, built once.
 fn made() -> &'static [(String, ObjectFile, ObjectFile)] {
     static MADE: OnceLock<Vec<(String, ObjectFile, ObjectFile)>> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -55,7 +55,7 @@ fn made() -> &'static [(String, ObjectFile, ObjectFile)] {
     })
 }
 
-/// The C name of a symbol: Mach-O has an underscore before it.
+/// The C name of a symbol: Mach-O adds an underscore before it.
 fn c_name<'a>(file: &File<'_>, name: &'a str) -> &'a str {
     if file.format() == BinaryFormat::MachO { name.strip_prefix('_').unwrap_or(name) } else { name }
 }
@@ -66,7 +66,7 @@ fn names(file: &File<'_>, which: impl Fn(&object::Symbol<'_, '_>) -> bool) -> BT
 }
 
 fn exported(file: &File<'_>) -> BTreeSet<String> {
-    // COFF has a weak symbol's default beside it, and LLVM's constants, of which one copy is kept
+    // COFF also lists the default of a weak symbol, and LLVM's constants, which the linker merges
     let aside = |name: &str| [".weak.", "__real@", "__xmm@"].iter().any(|start| name.starts_with(start));
     names(file, |s| s.is_global() && (!s.is_undefined() || s.is_weak()) && !aside(s.name().unwrap()))
 }
@@ -79,7 +79,8 @@ fn with<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Where code refers to other places: no absolute address in ELF and Mach-O code, as it is position-independent.
+/// The relocations that code may have. ELF and Mach-O code has no absolute addresses, because it is
+/// position-independent.
 fn allowed_in_code(file: &File<'_>, flags: RelocationFlags) -> bool {
     match (file.architecture(), flags) {
         (Architecture::X86_64, RelocationFlags::Elf { r_type }) => [
@@ -160,7 +161,7 @@ fn symbols_are_those_of_a_library_and_the_c_api() {
             "__tvm_ffi__library_ctx",
         ]);
         assert_eq!(exported(&file), expected, "{what}");
-        // Windows' own: what probes a large frame's stack, and a mark of code with floats
+        // symbols of Windows: the stack probe for large frames, and a mark for code that uses floats
         let system = ["__chkstk", "___chkstk_ms", "_fltused"];
         let others: Vec<String> = undefined(&file)
             .into_iter()
@@ -193,7 +194,7 @@ fn a_system_librarys_symbols_have_its_prefix() {
         let start = match file.format() {
             BinaryFormat::Elf => ".init_array",
             BinaryFormat::MachO => "__mod_init_func",
-            // LLVM's for MinGW, whose C library looks at both
+            // LLVM uses this one for MinGW, whose C library reads both
             _ if file.section_by_name(".ctors").is_some_and(|ctors| ctors.size() > 0) => ".ctors",
             _ => ".CRT$XCU",
         };
@@ -247,7 +248,7 @@ fn sections_are_what_linkers_and_unwinders_expect() {
     }
 }
 
-/// Hash maps have an order of their own each time.
+/// Hash maps iterate in another order each time.
 #[test]
 fn the_same_input_gives_the_same_bytes() {
     for ((backend, target), (what, _, object)) in all().zip(made()) {
@@ -264,7 +265,7 @@ fn a_target_that_no_backend_has_is_an_error() {
         for target in ["wasm32-unknown-unknown", "i686-unknown-linux-gnu", "powerpc64-unknown-linux-gnu"] {
             let error = library(backend, target).emit().unwrap_err().to_string();
             assert!(error.contains(target.split('-').next().unwrap()), "{error}");
-            // the targets that there are
+            // the message lists the supported targets
             let known = error.contains("x86-64, AArch64") || error.contains("little-endian");
             assert!(known && error.contains("64-bit RISC-V"), "{error}");
         }
@@ -276,7 +277,7 @@ fn a_target_that_no_backend_has_is_an_error() {
     }
 }
 
-/// Each saved register has a place of its own, right below the frame pointer.
+/// Each saved register has its own slot, directly below the frame pointer.
 #[test]
 #[cfg(feature = "cranelift")]
 fn windows_finds_saved_registers() {
@@ -308,7 +309,7 @@ fn windows_finds_saved_registers() {
     assert!(rest.is_empty() && count == entries && most >= 6, "{count} of {entries}, {most}");
 }
 
-/// A library of macOS, as its linker makes it with `-undefined dynamic_lookup`: each undefined symbol may be in any
+/// A macOS library as its linker writes it with `-undefined dynamic_lookup`: each undefined symbol may be in any
 /// library.
 #[test]
 fn libraries_of_macos_with_open_symbols_are_inspected() {

@@ -1,4 +1,4 @@
-// Calls wrappers and prints what comes of it, without addresses: the same on every target.
+// Calls wrappers and prints the outcomes without addresses. The output is the same on every target.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void run(const char* what, Wrapper wrapper, const TVMFFIAny* args, int32_
   show(&result);
 }
 
-/// Calls one wrapper with these arguments.
+/// Calls a wrapper with these arguments.
 #define CALL(name, ...)                                                                    \
   do {                                                                                     \
     extern int __tvm_ffi_##name(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);             \
@@ -215,7 +215,7 @@ static void pool_of_tensors(const char* name, Wrapper wrapper) {
       pool[count++] = tensor;
     }
   }
-  // of the dtypes and devices that signatures name, everything else
+  // for the dtypes and devices in signatures, vary all other fields
   const DLTensor bases[] = {pool[0], pool[2], pool[3], pool[5], pool[18], pool[36], pool[54], pool[63]};
   for (size_t b = 0; b < sizeof bases / sizeof *bases; ++b) {
 #define WITH(field, value)     \

@@ -1,16 +1,16 @@
-// The kernels: each prints what it gets, and no address.
+// The kernels. Each prints what it receives, without addresses.
 
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime.h"
 
-/// The pool's tensors lie in this.
+/// The memory of the pool's tensors.
 extern char buffer[256];
 
 static void show_device(DLDevice device) { printf(" %d:%d", device.device_type, device.device_id); }
 
-/// How far from the buffer's start, or a small number as it is.
+/// Prints the offset from the buffer's start, or the number itself if it is small.
 static void show_address(const void* address) {
   const char* at = address;
   if (at >= buffer && at < buffer + sizeof buffer) {
@@ -150,7 +150,7 @@ DLDataType kernel_ret_dtype_7(int8_t a, int8_t b, int8_t c, int8_t d, DLDataType
   return e;
 }
 int32_t kernel_ret_str(const char* x, size_t size, TVMFFIAny* result) {
-  // borrowed, for the wrapper to copy
+  // borrowed; the wrapper copies it
   static char copy[64];
   snprintf(copy, sizeof copy, "%.*s", (int)size, x);
   *result = (TVMFFIAny){.type_index = kTVMFFIRawStr, .v_c_str = copy};

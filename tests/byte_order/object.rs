@@ -1,5 +1,5 @@
-//! Writes an object for another machine: wrappers of the signatures of a file, which call kernels by `kernel_` and
-//! their names.
+//! Writes an object for another machine, with a wrapper for each signature in a file. The kernels are named `kernel_`
+//! plus the function's name.
 
 use std::error::Error;
 use std::{env, fs};
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A signature a line, with a convention before it unless it is `flat`.
+/// Reads one signature per line. A convention other than `flat` precedes it.
 fn read(text: &str) -> Result<Vec<(Signature, Kernel)>, Box<dyn Error>> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let wrapper = |line: &str| -> Result<_, Box<dyn Error>> {

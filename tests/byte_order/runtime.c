@@ -44,7 +44,7 @@ void TVMFFIErrorMoveFromRaised(TVMFFIObjectHandle* result) {
   is_raised = 0;
 }
 
-// There is one text, which the error that was taken last has.
+// Only one text is stored: that of the error taken last.
 void TVMFFIErrorSetRaised(TVMFFIObjectHandle error) {
   (void)error;
   is_raised = 1;
@@ -55,7 +55,7 @@ int TVMFFIObjectDecRef(TVMFFIObjectHandle object) {
   return 0;
 }
 
-// Types: 129 and 131 are derived from Object, 130 from 129.
+// Types: 129 and 131 derive from Object, 130 derives from 129.
 
 static const TVMFFITypeInfo* ancestors_of_base[1];
 static const TVMFFITypeInfo* ancestors_of_derived[2];
@@ -130,7 +130,7 @@ int TVMFFIBytesFromByteArray(const TVMFFIByteArray* from, TVMFFIAny* out) {
   return make_text(from, out, kTVMFFISmallBytes, kTVMFFIBytes);
 }
 
-// Maps are read by these functions of the runtime.
+// Wrappers read maps with these functions of the runtime.
 
 enum { kMapSize = 1, kMapIterator, kIterator };
 
@@ -188,7 +188,7 @@ int TVMFFIEnvTensorAlloc(DLTensor* like, TVMFFIObjectHandle* out) {
 
 void show_dtype(DLDataType dtype) { printf("(%d, %d, %d)", dtype.code, dtype.bits, dtype.lanes); }
 
-/// Everything that is in it, byte for byte where that's the same on every machine; but no address.
+/// Prints the whole value, byte by byte if all machines agree, without addresses.
 void show(const TVMFFIAny* value) {
   printf("type %d", value->type_index);
   switch (value->type_index) {

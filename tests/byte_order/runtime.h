@@ -1,11 +1,11 @@
-// What a wrapper needs of the runtime, as far as the calls go, so that it can be built for any target.
+// The part of the runtime that the called wrappers need. It can be built for any target.
 #pragma once
 
 #include <tvm/ffi/c_api.h>
 
 enum { kBase = 129, kDerived = 130, kOther = 131 };
 
-/// An object of any type: its cell follows.
+/// An object of any type: the header, followed by its cell.
 typedef struct {
   TVMFFIObject header;
   union {
@@ -13,18 +13,18 @@ typedef struct {
     TVMFFIShapeCell shape;
     TVMFFISeqCell sequence;
     DLTensor tensor;
-    /// Of a Map or Dict, and of its iterator: keys and values in turns.
+    /// A Map or Dict, or its iterator: keys and values alternately.
     struct {
       TVMFFIAny* pairs;
       int64_t count, at;
     } map;
-    /// Of a function of the runtime.
+    /// A function of the runtime.
     int which;
   };
 } Object;
 
 Object* new_object(int32_t type_index);
-/// What was raised, as `kind: text`; NULL where nothing was. It is forgotten.
+/// Takes the raised error, as `kind: text`; NULL if there is none.
 const char* take_error(void);
 void show(const TVMFFIAny* value);
 void show_dtype(DLDataType dtype);

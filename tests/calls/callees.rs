@@ -1,4 +1,4 @@
-//! The functions that bodies of these tests call.
+//! The functions that the bodies of these tests call.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use crate::support::recording::note;
 use crate::support::recording::real::{TVMFFIFunctionCall, TVMFFIObjectDecRef};
 use crate::support::{allocator, modules};
 
-/// Registers them as global functions, once.
+/// Registers the functions as global functions, once.
 pub fn register() {
     LazyLock::force(&NAMES);
 }
@@ -23,21 +23,21 @@ pub struct Alone {
     _lock: MutexGuard<'static, ()>,
 }
 
-/// Waits until the other tests don't call these functions.
+/// Waits until no other test calls these functions.
 pub fn alone() -> Alone {
     static LOCK: Mutex<()> = Mutex::new(());
     Alone { _lock: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
 }
 
 impl Alone {
-    /// The functions with the numbers of references to them.
+    /// The functions with their reference counts.
     pub fn references(&self) -> Vec<(&'static str, u32)> {
         let references = |name| get_global(name).map_or(0, |function| function.as_object().strong_count());
         NAMES.iter().map(|&name| (name, references(name))).collect()
     }
 }
 
-/// The names of the functions, which are registered now.
+/// The names of the functions. Reading them registers the functions.
 static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     allocator::install();
     functions().into_iter().map(|(name, function)| set_global(name, function, false).map(|()| name).unwrap()).collect()
@@ -83,14 +83,15 @@ fn tensor() -> Any {
 /// A symbol with its address.
 type Symbol = (&'static str, fn() -> *const u8);
 
-/// Functions that bodies call by their symbols.
+/// Functions that bodies call by symbol.
 pub const SYMBOLS: &[Symbol] = &[("__tvm_ffi_calls_take", || take as *const u8)];
 
-/// Takes every object that it gets by an rvalue reference, and returns how many there were.
+/// Takes every object that is passed by an rvalue reference, and returns their number.
 unsafe extern "C" fn take(_: *mut c_void, args: *const TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> i32 {
     let mut taken = 0;
     for i in 0..count as usize {
-        // SAFETY: there are so many arguments, and an rvalue reference leads to a pointer that its callee may empty.
+        // SAFETY: the array has that many arguments, and an rvalue reference leads to a pointer that its callee may
+        // empty.
         unsafe {
             let arg = args.add(i).read();
             if arg.type_index == TypeIndex::OBJECT_RVALUE_REF.0 {
@@ -101,34 +102,34 @@ unsafe extern "C" fn take(_: *mut c_void, args: *const TVMFFIAny, count: i32, re
         }
     }
     note(|| format!("{taken} taken"));
-    // SAFETY: a result takes a value.
+    // SAFETY: `result` is a valid place for a value.
     unsafe { result.write(Any::from(taken).into_raw()) };
     0
 }
 
 thread_local! {
-    /// The error that `calls.code` has raised last.
+    /// The last error raised by `calls.code`.
     static RAISED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Takes the error that `calls.code` has raised.
+/// Takes the last error raised by `calls.code`.
 pub fn take_raised_by_code() -> Option<Error> {
     RAISED.take()
 }
 
-/// (f: Function, ...), which it calls with the rest
+/// (f: Function, ...): calls `f` with the other arguments
 unsafe extern "C" fn apply(_: *mut c_void, args: *const TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> i32 {
-    // SAFETY: there are so many arguments, the first of which is a function.
+    // SAFETY: the array has that many arguments, and the first is a function.
     unsafe { TVMFFIFunctionCall(args.read().ptr(), args.add(1).cast_mut(), count - 1, result) }
 }
 
-/// (code: int64), which it returns
+/// (code: int64): returns the code, and raises nothing
 unsafe extern "C" fn silent(_: *mut c_void, args: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32 {
     // SAFETY: there is one argument.
     unsafe { args.read().bits() as i32 }
 }
 
-/// (code: int64), which it returns, with an error raised
+/// (code: int64): returns the code, and raises an error
 unsafe extern "C" fn code(_: *mut c_void, args: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32 {
     let error = Error::new("KeyError", "of a code");
     set_raised(error.clone());

@@ -1,4 +1,4 @@
-//! Bodies with one use of the API each.
+//! Bodies that each use one feature of the API.
 
 use std::sync::LazyLock;
 use tvm_ffi_codegen::lower::CallArg;
@@ -16,13 +16,13 @@ pub struct Case {
     pub name: &'static str,
     pub library: Library,
     pub args: fn() -> Vec<Any>,
-    /// It looks for functions in the library's imports.
+    /// Whether it looks up functions in the library's imports.
     pub imports: bool,
-    /// The code itself goes on after an error, or raises another.
+    /// Whether the code itself catches errors: it continues after one, or raises another.
     pub catches: bool,
-    /// References come and go by moves and variables, and not the last one first.
+    /// Whether moves and variables change references, so that the last one isn't always released first.
     pub moves: bool,
-    /// It succeeds unless it is made to fail.
+    /// Whether it succeeds without an injected failure.
     pub succeeds: bool,
 }
 
@@ -66,7 +66,7 @@ fn vector() -> Any {
     Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap().into()
 }
 
-/// The callee of each type of result, by name.
+/// A callee for each type of result, by name.
 const RESULTS: &[(&str, &str, &str)] = &[
     ("result_none", "calls.none", "None"),
     ("result_int", "calls.int", "int64"),
@@ -87,7 +87,7 @@ const RESULTS: &[(&str, &str, &str)] = &[
     ("result_object", "calls.shape", "Object(\"ffi.Shape\")"),
     ("result_any", "calls.tensor", "Any"),
     ("result_optional", "calls.none", "Optional[Tensor([n], float32)]"),
-    // the wrong type
+    // callees that return the wrong type
     ("wrong_scalar", "calls.text", "int64"),
     ("wrong_object", "calls.tensor", "Function"),
     ("wrong_size", "calls.tensor", "Tensor([2], float32)"),
@@ -95,7 +95,7 @@ const RESULTS: &[(&str, &str, &str)] = &[
     ("wrong_item", "calls.array", "Tuple[int64, str]"),
 ];
 
-/// All of them, made once.
+/// All cases, built once.
 pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(all);
 
 fn all() -> Vec<Case> {
@@ -108,7 +108,7 @@ fn all() -> Vec<Case> {
             b.call_global("calls.int", (value,)).run();
         });
         match *name {
-            // the helpers release what walks through it earlier
+            // the helpers release earlier what iterates over the container
             "result_map" | "result_dict" => made.moves(),
             name if name.starts_with("wrong") => made.fails(),
             _ => made,
@@ -121,7 +121,7 @@ fn all() -> Vec<Case> {
     all
 }
 
-/// Every kind of argument.
+/// All kinds of arguments.
 fn arguments() -> Vec<Case> {
     vec![
         case(
@@ -215,7 +215,7 @@ fn arguments() -> Vec<Case> {
     ]
 }
 
-/// Every way to name a callee.
+/// All ways to name a callee.
 fn callee_kinds() -> Vec<Case> {
     let two = vec![
         (
@@ -257,7 +257,7 @@ fn callee_kinds() -> Vec<Case> {
             || vec![1.into()],
             |b| {
                 let text = b.call_import("echo", ("a string that is not small",)).returns(ParamType::Str);
-                // not of the imports, but global
+                // a global function, which the imports don't have
                 b.call_import("calls.echo", (text,)).run();
                 b.ret(b.call_import("echo", (b.arg("n"),)).returns(ScalarType::Int64).value());
             },
@@ -292,7 +292,7 @@ fn callee_kinds() -> Vec<Case> {
             "(n: int64)",
             || vec![(1i64 << 32).into()],
             |b| {
-                // as many elements as in no tensor, if products wrap
+                // the sizes' product wraps to 0, the number of elements of the tensor
                 let t = b.alloc_tensor([0], DLDataType::UINT8, DLDevice::CPU);
                 b.call_global("calls.text", (t.reshape([b.arg("n"), b.arg("n")]),)).run();
             },
@@ -338,7 +338,7 @@ fn ownership() -> Vec<Case> {
             let one = b.call_global("calls.tensor", ()).returns(ParamType::Any);
             let other = b.call_global("calls.text", ()).returns(ParamType::Str);
             b.call_global("calls.take", (other.by_move(), one.by_move())).run();
-            // left where it is
+            // never moved
             let third = b.call_global("calls.text", ()).returns(ParamType::Str);
             b.call_global("calls.int", (third.by_move(),)).run();
         })
@@ -380,7 +380,7 @@ fn ownership() -> Vec<Case> {
     ]
 }
 
-/// Functions that bodies make.
+/// Functions that bodies create.
 fn closures() -> Vec<Case> {
     let add = || sig("add(x: int64) -> int64");
     vec![
@@ -423,7 +423,7 @@ fn closures() -> Vec<Case> {
     ]
 }
 
-/// Loops, conditions, errors.
+/// Loops, conditions and errors.
 fn flow() -> Vec<Case> {
     vec![
         case(

@@ -1,4 +1,4 @@
-//! The codes of callees.
+//! The codes that callees return.
 
 use tvm_ffi_codegen::runtime::Any;
 use tvm_ffi_codegen::{Kernel, ParamType, ScalarType};
@@ -8,7 +8,7 @@ use super::is_same;
 use crate::support::library::{Library, Prepared};
 use crate::support::sig;
 
-/// Whether a code and the error of the callee, if it raises one, come back as they are through a function.
+/// Checks that a function passes on a callee's code unchanged, and the error if the callee raises one.
 fn come_back(library: &Library, name: &str, codes: &[i64]) {
     let mut prepared = Prepared::new(library).unwrap();
     for &code in codes {
@@ -72,7 +72,7 @@ fn a_code_without_an_error_comes_back() {
     callees::register();
     let library = Library::of("silent(code: int64) -> int64", |b| {
         b.call_global("calls.text", ()).returns(ParamType::Str);
-        // nothing to catch
+        // there is no error to catch
         b.try_(|| b.call_global("calls.silent", (b.arg("code"),)).run(), |_| b.ret(1));
         b.ret(0);
     });

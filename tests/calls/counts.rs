@@ -1,4 +1,4 @@
-//! Objects and references to functions are counted, which the other tests of calls rely on.
+//! Tests the counts of objects and of references to functions, which the other tests of calls rely on.
 
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLTensor, TVMFFIAny, TVMFFIByteArray};
 use tvm_ffi_codegen::runtime::registry::get_global;
@@ -8,7 +8,7 @@ use super::callees;
 use crate::support::allocator::live;
 use crate::support::recording::real::{TVMFFIEnvTensorAlloc, TVMFFIStringFromByteArray};
 
-/// Those that Rust makes and those that the runtime's C functions make.
+/// Objects that Rust creates, and objects that the runtime's C functions create.
 #[test]
 fn objects_are_counted() {
     callees::register();
@@ -21,7 +21,7 @@ fn objects_are_counted() {
         assert_eq!(TVMFFIStringFromByteArray(&text, &mut string), 0);
         Any::from_raw(string)
     };
-    // upstream's own objects come from no allocator that others can set
+    // upstream allocates its own objects itself, not with the allocator that is set
     assert_eq!(live(), before + if cfg!(feature = "external-runtime") { 2 } else { 3 });
     drop((array, string));
     assert_eq!(live(), before);
@@ -46,7 +46,7 @@ fn tensors_are_counted() {
         assert_eq!(TVMFFIEnvTensorAlloc(&mut prototype, &mut tensor), 0);
         ObjectRef::from_raw(tensor.cast())
     };
-    // on another runtime than the bundled one its memory is an allocation of its own
+    // on a runtime other than the bundled one, its memory is a separate allocation
     assert!(live() > before);
     drop(tensor);
     assert_eq!(live(), before);

@@ -1,4 +1,4 @@
-//! Bodies that call, in a module of the caller's.
+//! Bodies that make calls, in a module of the caller's.
 
 use cranelift_jit::{JITBuilder, JITModule};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
@@ -7,14 +7,14 @@ use tvm_ffi_codegen::{Body, Kernel, ParamType, ScalarType, embed};
 
 use crate::support::sig;
 
-/// `(n: int64) -> int64`: twice the number of digits, by a global function and a function of the same module.
+/// `(n: int64) -> int64`: twice the number of digits, using a global function and a function of the same module.
 fn body(b: &Body<'_>) {
     b.limit_recursion(5);
     let digits = b.call_global("ffi.ReprPrint", (b.arg("n"),)).uncached().returns(ParamType::Str).size();
     b.ret(b.call_symbol("twice", (digits,)).returns(ScalarType::Int64).value());
 }
 
-/// A function that is looked up once. (If it were found, the module would keep it for ever, as no code runs its
+/// Looks up a missing function. (If it were found, the module would keep it forever, because no code runs its
 /// destructors.)
 fn missing(b: &Body<'_>) {
     b.call_global("calls.nowhere", ()).run();
@@ -32,10 +32,10 @@ fn a_module_of_cranelift_has_bodies_that_call() {
     module.finalize_definitions().unwrap();
     let call = |index: usize, args: &[TVMFFIAny]| {
         let address = module.get_finalized_function(ids[index]);
-        // SAFETY: that is the type of every wrapper, and the module lives to the end.
+        // SAFETY: every wrapper has that type, and the module lives until the end.
         let function = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
         let mut result = TVMFFIAny::none();
-        // SAFETY: an array of so many arguments, and a result that is None.
+        // SAFETY: an array of that many arguments, and a result that is None.
         let code = unsafe { function(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &raw mut result) };
         (code, result.type_index, result.bits(), take_raised().map(|error| error.to_string()))
     };

@@ -1,4 +1,4 @@
-//! Bodies that call, in a module of the caller's that becomes a library.
+//! Bodies that make calls, in a module of the caller's that becomes a library.
 
 use std::path::Path;
 
@@ -27,7 +27,8 @@ fn link(library: Wrappers, name: &str, path: &Path) {
     Linker::new(Triple::host()).object(module.finish().emit().unwrap()).link(path).unwrap();
 }
 
-/// The caller's object is a library like those of `LibraryBuilder`: metadata, docs, state that goes with it.
+/// The caller's object is a library like those of `LibraryBuilder`: it has metadata, docs, and state that is released
+/// when it is unloaded.
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn objects_of_the_callers_are_libraries() {
@@ -44,7 +45,7 @@ fn objects_of_the_callers_are_libraries() {
     assert!(error.contains("expected int64, got str"), "{error}");
 }
 
-/// What system libraries hold stays; a process that runs the tests of modules of this name counts it.
+/// System libraries keep their objects. A process that runs tests of modules with this name expects that.
 mod system_lib {
     use super::*;
 

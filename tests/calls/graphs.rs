@@ -1,7 +1,7 @@
-//! Random call graphs: functions that call each other by symbol, global and function value, and own, move, catch and
-//! raise on the way.
+//! Random call graphs. Their functions call each other by symbol, as global functions and as function values. They own,
+//! move, catch and raise values meanwhile.
 //!
-//! `TVM_FFI_CODEGEN_GRAPHS` says how many, `TVM_FFI_CODEGEN_SEED` repeats a run.
+//! `TVM_FFI_CODEGEN_GRAPHS` sets the number of graphs; `TVM_FFI_CODEGEN_SEED` repeats a run.
 
 use tvm_ffi_codegen::lower::{CallArg, CallResult, Caught, Variable};
 use tvm_ffi_codegen::runtime::Any;
@@ -15,16 +15,16 @@ use crate::support::library::{Library, Loaded, Prepared};
 use crate::support::recording::{Trace, failing, record};
 use crate::support::sig;
 
-/// Graphs in a default run. Debug builds take half a second for each, and count all live objects.
+/// The number of graphs in a default run. Debug builds take half a second for each, and count all live objects.
 const GRAPHS: u64 = if cfg!(debug_assertions) { 12 } else { 200 };
-/// Functions of a graph, at most.
+/// The maximum number of functions in a graph.
 const FUNCTIONS: usize = 20;
-/// Calls that one call of a graph's function may lead to, about.
+/// The approximate maximum number of calls that one call of a graph's function leads to.
 const MOST_CALLS: usize = 60;
-/// Calls of each graph that are made to fail.
+/// The number of calls that are made to fail in each graph.
 const FAULTS: usize = 4;
 
-/// The functions of the tests that anything may be passed to.
+/// The tests' functions that accept any value.
 const HOSTS: &[&str] =
     &["calls.text", "calls.tensor", "calls.array", "calls.int", "calls.echo", "calls.take", "calls.fail"];
 
@@ -44,21 +44,21 @@ enum Action {
         value: usize,
         moved: bool,
     },
-    /// Makes a value the variable's.
+    /// Assigns a value to the variable.
     Set {
         value: usize,
         moved: bool,
     },
     Allocate,
     Twice(Vec<Action>),
-    /// Only where `n` has this remainder of 3.
+    /// Only if `n` has this remainder modulo 3.
     Where(i64, Vec<Action>),
     Try(Vec<Action>, Handling),
     Return(usize),
     Raise,
 }
 
-/// What a handler does with the error.
+/// How a handler treats the error.
 #[derive(Clone, Debug)]
 enum Handling {
     Nothing,
@@ -68,16 +68,16 @@ enum Handling {
     RaiseFrom,
 }
 
-/// Generates the functions of a graph, the last first. Each calls only those after it.
+/// Generates the functions of a graph, from the last to the first. Each calls only functions after it.
 struct Maker<'d> {
     dice: &'d mut Dice,
-    /// Calls that one call of each function leads to.
+    /// The number of calls that one call of each function leads to.
     costs: Vec<usize>,
     count: usize,
 }
 
 impl Maker<'_> {
-    /// The actions of the function before those that there are.
+    /// The actions of the next function to generate, which precedes the existing ones.
     fn function(&mut self) -> Vec<Action> {
         let mut left = MOST_CALLS;
         let actions = self.actions(&mut left, 1, 0, false);
@@ -112,7 +112,7 @@ impl Maker<'_> {
         let (value, moved, n) = (self.dice.below(8), self.dice.one_in(3), self.dice.below(3) as i64);
         let behind = self.costs.len();
         if behind > 0 && self.dice.below(3) > 0 {
-            // the newest are called more often, so that graphs are deep
+            // call the newest more often, so graphs become deep
             let nth = if self.dice.one_in(2) { behind - 1 } else { self.dice.below(behind) };
             let cost = times * self.costs[nth];
             if cost <= *left {
@@ -136,11 +136,11 @@ impl Maker<'_> {
     }
 }
 
-/// The values that a body has at a place.
+/// The values that a body has at a program point.
 #[derive(Clone)]
 struct Scope<'b> {
     variable: Variable<'b>,
-    /// Values with the depth at which they were made.
+    /// The values, each with the depth of the block that created it.
     values: Vec<(CallResult<'b>, usize)>,
     depth: usize,
 }
@@ -150,7 +150,7 @@ impl<'b> Scope<'b> {
         Scope { depth: self.depth + 1, ..self.clone() }
     }
 
-    /// A value by a number, moved if it may be.
+    /// The value with a number, moved if possible.
     fn value(&mut self, b: &'b Body<'_>, number: usize, moved: bool) -> CallArg<'b> {
         match number {
             0 => "a constant of many characters".into(),
@@ -231,7 +231,7 @@ fn handle<'b>(b: &'b Body<'_>, error: Caught<'b, '_>, handling: &Handling, scope
     }
 }
 
-/// The library of a graph, and how many functions it has.
+/// The library of a graph, and the number of its functions.
 fn graph(number: u64, dice: &mut Dice) -> Result<(Library, usize), String> {
     // a few large ones are enough
     let most = dice.pick(&[4, 6, 8, FUNCTIONS]);
@@ -250,7 +250,7 @@ fn graph(number: u64, dice: &mut Dice) -> Result<(Library, usize), String> {
     Ok((Library::new(all.into_iter().enumerate().map(function).collect())?, count))
 }
 
-/// Registers the functions, calls the first, and unloads the library.
+/// Registers the functions, calls the first one, and unloads the library.
 fn call(loaded: &mut Loaded<'_>, number: u64, count: usize) -> String {
     for i in 0..count {
         set_global(&global_name(number, i), loaded.function(&format!("g{i}")), false).unwrap();
@@ -261,7 +261,7 @@ fn call(loaded: &mut Loaded<'_>, number: u64, count: usize) -> String {
     reply.to_string()
 }
 
-/// What a graph does, by itself and where calls fail.
+/// Checks that all executors agree on a graph, with and without failing calls.
 fn agree(number: u64, dice: &mut Dice) -> Result<usize, String> {
     let (library, count) = graph(number, dice)?;
     let mut prepared = Prepared::new(&library)?;
@@ -271,7 +271,7 @@ fn agree(number: u64, dice: &mut Dice) -> Result<usize, String> {
         let at = dice.below(trace.fallible);
         let faulty = prepared.run(|loaded| {
             let (text, trace) = failing(at, || call(loaded, number, count));
-            // The error that was injected lives no longer than the call.
+            // drop the injected error, which mustn't outlive the call
             (text, Trace { injected: None, ..trace })
         });
         let (text, trace) = faulty.map_err(|e| format!("call {at} fails: {e}"))?;
@@ -280,7 +280,7 @@ fn agree(number: u64, dice: &mut Dice) -> Result<usize, String> {
     Ok(trace.fallible)
 }
 
-/// Whether nothing is left, and nothing was released that wasn't there.
+/// Checks that no object is left, and that nothing was released too often.
 fn is_clean(text: &str, trace: &Trace) -> Result<(), String> {
     let released = trace.releases_no_more_than_it_got();
     let left = if trace.left.is_empty() { Ok(()) } else { Err(format!("{:?} are left", trace.left)) };

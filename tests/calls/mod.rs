@@ -1,4 +1,4 @@
-//! Bodies that call: on every executor, with every call of the runtime on record.
+//! Bodies that make calls, on every executor. Every call of the runtime is recorded.
 
 pub mod callees;
 mod cases;
@@ -38,7 +38,7 @@ fn object(value: &Any) -> Option<ObjectRef> {
     value.cast().ok()
 }
 
-/// The numbers of references to the objects among values, without a result's own.
+/// The reference counts of the objects among values, not counting the result's own references.
 fn references(values: &[Any], result: Option<ObjectRef>) -> Vec<Option<u32>> {
     let result = result.as_ref();
     let is_result = |object: &ObjectRef| result.is_some_and(|result| result.ptr_eq(object));
@@ -46,7 +46,7 @@ fn references(values: &[Any], result: Option<ObjectRef>) -> Vec<Option<u32>> {
     values.iter().map(|value| object(value).map(count)).collect()
 }
 
-/// What generated code did, and what came of it.
+/// The outcome of generated code, and its trace.
 fn traced(run: impl FnOnce() -> Reply) -> (String, Trace) {
     let (reply, trace) = record(run);
     (reply.to_string(), trace)
@@ -58,7 +58,7 @@ pub fn imports() -> impl Iterator<Item = &'static str> {
     CASES.iter().flat_map(|case| case.library.imports())
 }
 
-/// Runs a test on all cases, and reports every one that fails.
+/// Runs a test on all cases, and reports all failures.
 fn on_each_case(test: impl Fn(&Case) -> Result<(), String>) {
     let problems: Vec<String> =
         CASES.iter().filter_map(|case| test(case).err().map(|e| format!("{}: {e}", case.name))).collect();
@@ -77,17 +77,17 @@ fn every_case_runs_alike_on_every_executor() {
     });
 }
 
-/// The code with which a call fails: an error's usual one, or another.
+/// The code that a failing call returns: an error's usual one, or another.
 fn code_of(at: usize) -> i32 {
     if at.is_multiple_of(2) { -1 } else { 7 }
 }
 
-/// A call whose fallible call number `at` fails.
+/// The outcome of a call whose fallible call number `at` fails.
 #[derive(PartialEq, Debug)]
 struct Faulty {
-    /// The error that was raised; `None` where there are not as many calls.
+    /// The injected error; `None` if there are fewer calls.
     injected: Option<String>,
-    /// The error object that came up is the injected one.
+    /// Whether the function raised the injected error object itself.
     untouched: bool,
     text: String,
     trace: Trace,
@@ -95,7 +95,7 @@ struct Faulty {
 
 fn faulty(case: &Case, prepared: &mut Prepared<'_>, at: usize) -> Result<Faulty, String> {
     prepared.run(|loaded| {
-        // the value and other errors than the injected one are gone when the recording ends
+        // the value and all errors except the injected one are dropped before the recording ends
         let ((text, error), mut trace) = failing_with(at, code_of(at), || {
             let reply = case.call(loaded);
             (reply.to_string(), reply.error.map(|error| error.as_object().as_ptr()))
@@ -110,8 +110,7 @@ fn is_same(one: &Error, other: &Error) -> bool {
     one.as_object().ptr_eq(other.as_object())
 }
 
-/// Each allocation of generated code is one of these calls, of a function that says in its code that there is no
-/// memory.
+/// Each allocation of generated code is one of these calls; a called function reports missing memory with its code.
 #[test]
 fn every_call_may_fail() {
     on_each_case(|case| {
@@ -128,7 +127,7 @@ fn every_call_may_fail() {
                 return wrong(&format!("{:?} are left", faulty.trace.left));
             }
             let Some(injected) = &faulty.injected else { break };
-            // of an import that can't be looked up the body tells itself, with the text of the error
+            // if an import can't be looked up, the body raises its own error, which includes the original message
             let looked = faulty.text.starts_with("code -1; RuntimeError: the look-up of the function `");
             let tells = looked && faulty.text.ends_with(&injected.to_string());
             if !case.catches

@@ -1,4 +1,4 @@
-//! Many threads through one library.
+//! Many threads use one library.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ const BACKENDS: &[Backend] = &[
     Backend::Llvm,
 ];
 
-/// The look-ups of this test's names.
+/// Counts the look-ups of this test's names.
 static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" fn counted_get_global(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> i32 {
@@ -61,7 +61,7 @@ fn each_function_is_looked_up_once() {
         // SAFETY: nothing runs any more when the code is dropped, and the runtime stays.
         unsafe { code.run_destructors_on_drop() };
         let address = code.function(&signature.symbol()).unwrap();
-        // SAFETY: that is the type of every wrapper, and the code outlives the function.
+        // SAFETY: every wrapper has that type, and the code outlives the function.
         let function = unsafe {
             let safe_call = std::mem::transmute::<*const u8, TVMFFISafeCallType>(address);
             Function::from_extern_c(std::ptr::null_mut(), safe_call, None)

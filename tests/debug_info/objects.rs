@@ -1,4 +1,4 @@
-//! Objects: what `addr2line` says of a library.
+//! Objects: what `addr2line` reports for a library.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use tvm_ffi_codegen::backend::cranelift::{Compiler, IsaOptions, Options, host_is
 use super::program;
 use crate::support::compiler;
 
-/// The module as an object of each backend, by the backend's name.
+/// The module as an object of each backend, with the backend's name.
 fn objects() -> Vec<(&'static str, Vec<u8>)> {
     let isa = host_isa(&IsaOptions { pic: true, ..IsaOptions::default() }).unwrap();
     let options = Options { unwind: true, ..Options::default() };
@@ -33,7 +33,7 @@ fn llvm() -> Vec<u8> {
     Compiler::new(LlvmTarget::host(&target).unwrap()).compile(&program::module(), options).unwrap().object
 }
 
-/// What `addr2line` prints for each address: a function, and a file with a line.
+/// The output of `addr2line` for each address: a function, and a file with a line.
 fn addr2line(library: &Path, addresses: impl IntoIterator<Item = u64>) -> Vec<(String, String)> {
     let addresses = addresses.into_iter().map(|address| format!("{address:#x}"));
     let output = Command::new("addr2line").arg("-f").arg("-e").arg(library).args(addresses).output().unwrap();
@@ -59,7 +59,7 @@ fn addr2line_finds_the_lines_of_a_library() {
             symbol.address()..symbol.address() + symbol.size()
         };
         let seen = |name: &str| -> BTreeSet<(String, String)> {
-            // what belongs to no line is line 0, which `addr2line` shows as a question mark
+            // code without a line has line 0, which `addr2line` prints as a question mark
             addr2line(&library, range(name)).into_iter().filter(|(_, place)| !place.ends_with(":?")).collect()
         };
         let set = |all: &[(&str, &str)]| -> BTreeSet<(String, String)> {

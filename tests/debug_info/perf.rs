@@ -38,7 +38,7 @@ fn a_map_names_the_functions() {
     fs::remove_file(path).unwrap();
 }
 
-/// Reads numbers and texts from the front.
+/// Reads numbers and strings from the front.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -76,14 +76,14 @@ fn a_dump_has_names_lines_and_code() {
     }
     let bytes = fs::read(&path).unwrap();
     let mut file = Reader(&bytes);
-    // the head: the format's mark, its version, the head's size, the machine, nothing, the process
+    // the header: magic number, version, header size, machine, padding, process
     assert_eq!((file.u32(), file.u32(), file.u32()), (0x4A69_5444, 1, 40));
     let machine = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
     assert_eq!((file.u32(), file.u32(), file.u32()), (machine, 0, process));
     let (mut time, flags) = (file.u64(), file.u64());
     assert_eq!(flags, 0);
 
-    // for each address: the places that come before its code, which are then taken
+    // for each address, the source locations that precede its code; they are removed when the code is read
     let mut places: BTreeMap<u64, Vec<(u64, String)>> = BTreeMap::new();
     let mut functions = Vec::new();
     while !file.0.is_empty() {
@@ -132,7 +132,7 @@ fn a_dump_has_names_lines_and_code() {
     fs::remove_file(path).unwrap();
 }
 
-/// The environment is asked where no engine says, in a process of its own.
+/// The environment variable applies if the engine doesn't state anything. This needs its own process.
 #[test]
 fn the_environment_variable_asks_for_a_file() {
     let run = |value: &str| {
@@ -154,11 +154,11 @@ fn the_environment_variable_asks_for_a_file() {
     assert!(text.contains("TVM_FFI_CODEGEN_PERF") && text.contains("everything"), "{text}");
 }
 
-/// Set for the processes of the test below: what is in the place of the files.
+/// For the processes of the test below: what blocks the path of the file.
 const IN_THE_WAY: &str = "TEST_OF_FILES_FOR_PERF";
 
-/// Puts something in the place of a file for `perf`, and compiles. The folder has a file of the user's that a link may
-/// lead to.
+/// Creates an obstacle at the path of a file for `perf`, and compiles. The directory has a file of the user's that a
+/// link may refer to.
 fn compile_with(in_the_way: &str) {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -192,7 +192,7 @@ fn compile_with(in_the_way: &str) {
                 assert!(!folder.join("new").exists());
             }
             "hard link" => {
-                // the names of a file have to be on one disk
+                // hard links must be on one file system
                 let victim = path.with_file_name(format!("tvm-ffi-victim-{process}"));
                 fs::write(&victim, "precious").unwrap();
                 fs::hard_link(&victim, &path).unwrap();
@@ -226,7 +226,7 @@ fn compile_with(in_the_way: &str) {
     }
 }
 
-/// The folder for temporary files is shared: another user may have put a file in the place of one for `perf`.
+/// The directory for temporary files is shared, so another user may have created the file for `perf`.
 #[test]
 fn files_of_others_are_left_alone() {
     if let Ok(in_the_way) = std::env::var(IN_THE_WAY) {

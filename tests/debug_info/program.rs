@@ -5,11 +5,11 @@ use tvm_ffi_codegen::ir::{
     BinaryOp, FuncSig, FunctionBuilder, LocationData, LocationRef, Module, Type, VerifiedModule, verify,
 };
 
-/// The file and the function of the lines that `traced` was made from.
+/// The file and the function of the lines that `traced` is compiled from.
 pub const OUTER: (&str, &str) = ("/demo/model.dsl", "outer");
 
-/// `traced(x)` is `kernel(x)`, by way of the local function `middle`, which adds 1 that `traced` takes off. The call of
-/// `middle` is line 3 of `outer`, in `model.dsl`, the call of `kernel` is line 7 of `inner`, and the sum is line 12 of
+/// `traced(x)` is `kernel(x)`. It calls the local function `middle`, which adds 1, and subtracts that again. The call
+/// of `middle` is line 3 of `outer`, in `model.dsl`. The call of `kernel` is line 7 of `inner`. The sum is line 12 of
 /// `add_one`, in `library.dsl`.
 pub fn module() -> VerifiedModule {
     let mut m = Module::new();
@@ -25,7 +25,7 @@ pub fn module() -> VerifiedModule {
     let kernel = m.import("kernel", sig.clone());
     let traced = m.declare("traced", sig.clone(), tvm_ffi_codegen::ir::Linkage::Export);
     let middle = m.declare("middle", sig, tvm_ffi_codegen::ir::Linkage::Local);
-    // LLVM inlines it otherwise
+    // otherwise LLVM inlines it
     m.functions[middle].cold = true;
 
     let mut b = FunctionBuilder::new(&mut m, traced);

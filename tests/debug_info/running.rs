@@ -1,4 +1,4 @@
-//! Running code: what an unwinder and `gdb` see of it.
+//! Running code: what an unwinder and `gdb` report about it.
 #![cfg(any(target_os = "linux", target_os = "macos"))]
 
 use std::backtrace::Backtrace;
@@ -11,9 +11,9 @@ use tvm_ffi_codegen::engine::{Code, Jit};
 
 use super::program;
 
-/// The stack as the kernel has seen it.
+/// The stack that the kernel has captured.
 static SEEN: Mutex<String> = Mutex::new(String::new());
-/// Held by a test that reads what its kernel has seen.
+/// Held by a test while it reads what its kernel has captured.
 static TURN: Mutex<()> = Mutex::new(());
 
 extern "C" fn looks_around(x: i64) -> i64 {
@@ -31,7 +31,7 @@ fn calls_traced(code: &Code, x: i64) -> i64 {
     let traced = code.function("traced").unwrap();
     // SAFETY: the function has this signature, and the code is alive.
     let traced: extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(traced) };
-    // not a tail call
+    // prevents a tail call
     std::hint::black_box(traced(x))
 }
 
@@ -54,7 +54,7 @@ extern "C" fn fails(x: i64) -> i64 {
     x
 }
 
-/// Whether whole stacks are captured, a process asks once.
+/// A process reads the setting for whole stacks only once, so this needs its own process.
 #[test]
 fn an_errors_backtrace_names_the_lines() {
     const ALONE: &str = "TVM_FFI_CODEGEN_TEST_BACKTRACE";
@@ -78,7 +78,7 @@ fn an_errors_backtrace_names_the_lines() {
     }
 }
 
-/// Where `gdb` stops: by a name that it finds without Rust's debug information, too.
+/// Where `gdb` stops: it finds this name even without Rust's debug information.
 #[inline(never)]
 #[unsafe(no_mangle)]
 extern "C" fn debug_info_stops_here(x: i64) -> i64 {
@@ -114,7 +114,7 @@ fn gdb_shows_the_lines_beneath_a_kernel() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let all = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    // a backtrace has its frames in lines that begin with a number, the innermost first
+    // a backtrace's frames are lines that begin with a number, from the innermost outwards
     let mut stacks: Vec<Vec<&str>> = Vec::new();
     for line in text.lines().filter(|line| line.starts_with('#')) {
         if line.starts_with("#0 ") {
@@ -129,7 +129,7 @@ fn gdb_shows_the_lines_beneath_a_kernel() {
         assert!(stack[2].contains(" in outer ") && stack[2].ends_with(" at /demo/model.dsl:3"), "{all}");
         assert!(stack[3].contains("calls_traced"), "{all}");
         assert!(stack[4].contains("a_kernel_is_called"), "{all}");
-        // the test's own thread begins in the C library
+        // the test's own thread starts in the C library
         assert!(stack.last().unwrap().contains("clone"), "{all}");
     }
     assert!(text.contains("exited normally"), "{all}");

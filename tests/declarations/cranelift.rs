@@ -1,4 +1,4 @@
-//! Declarations in Cranelift's types.
+//! Declarations with Cranelift's types.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,8 @@ fn passed(param: &ir::AbiParam) -> Passed {
     }
 }
 
-/// As a target with 64-bit registers has it; `extends_32` says whether its C extends 32-bit integers, too.
+/// The expected type on a target with 64-bit registers. `extends_32` says whether its C ABI also extends 32-bit
+/// integers.
 fn expected(by_c: Passed, extends_32: bool) -> Passed {
     match by_c {
         Passed::Pointer => Passed::Int(64, None),
@@ -65,7 +66,7 @@ fn signatures_are_those_of_the_prototypes() {
     }
 }
 
-/// `x[i] = x[i] * f` for all elements, as a compiler writes it that finds its values by their sources.
+/// `x[i] = x[i] * f` for all elements. Like a compiler, it finds its values by their sources.
 pub fn define_scale(module: &mut JITModule, kernel: &Kernel) -> FuncId {
     let signature = scale();
     let id = embed::cranelift::declare_kernel(module, Linkage::Local, &signature, kernel).unwrap();
@@ -128,7 +129,7 @@ fn a_kernel_that_was_declared_runs() {
         let address = module.get_finalized_function(wrapper);
         // SAFETY: wrappers are of this type.
         check_scale(unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) });
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: neither its code nor its data is used any more.
         unsafe { module.free_memory() };
     }
 }

@@ -1,4 +1,4 @@
-//! Declarations in LLVM's types.
+//! Declarations with LLVM's types.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ fn types_are_those_of_the_prototypes() {
     }
 }
 
-/// `x[i] = x[i] * f` for all elements, as a compiler writes it that finds its values by their sources.
+/// `x[i] = x[i] * f` for all elements. Like a compiler, it finds its values by their sources.
 pub fn define_scale<'ctx>(context: &'ctx Context, module: &Module<'ctx>, kernel: &Kernel) -> FunctionValue<'ctx> {
     let signature = scale();
     let function = embed::llvm::declare_kernel(module, Some(Linkage::Internal), &signature, kernel).unwrap();

@@ -1,5 +1,5 @@
-//! The declarations of kernels that callers get from signatures: in C, for Cranelift and for LLVM they are the same,
-//! and kernels that are written from them run.
+//! The declarations of kernels that callers get from signatures. They agree in C, in Cranelift and in LLVM, and kernels
+//! written with them run.
 
 mod cranelift;
 #[cfg(feature = "_llvm")]
@@ -18,7 +18,7 @@ use crate::support::sig;
 
 const RETURNS: [KernelReturn; 3] = [KernelReturn::Nothing, KernelReturn::Status, KernelReturn::Value];
 
-/// A C parameter or result as a backend has it: the bits of an integer, a float or a pointer, and how C extends it.
+/// A C parameter or result in a backend: the width of an integer, a float or a pointer, and C's extension of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Passed {
     Int(u32, Option<bool>),
@@ -27,7 +27,7 @@ enum Passed {
 }
 
 impl Passed {
-    /// By C's word for the type. Whether it is signed matters where it is narrower than a register.
+    /// The type with this C name. Its sign matters only if it is narrower than a register.
     fn by_c(c_type: &str) -> Self {
         match c_type {
             "int8_t" => Passed::Int(8, Some(true)),
@@ -48,7 +48,7 @@ impl Passed {
     }
 }
 
-/// A prototype in C, taken apart: the result, and types and names of the parameters.
+/// A C prototype, split into the result and the types and names of the parameters.
 fn parts(prototype: &str) -> (Option<Passed>, Vec<(&str, &str)>) {
     let (before, rest) = prototype.split_once('(').unwrap();
     let (params, _) = rest.split_once(')').unwrap();
@@ -58,7 +58,7 @@ fn parts(prototype: &str) -> (Option<Passed>, Vec<(&str, &str)>) {
     (result, params.map(|param| param.rsplit_once(' ').unwrap()).collect())
 }
 
-/// Every signature of the fixtures, with each kernel that it allows, and with those that it doesn't.
+/// Every signature of the fixtures with every kernel, whether the signature allows it or not.
 fn all() -> Vec<(Signature, Kernel, Result<String, String>)> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
@@ -97,7 +97,7 @@ fn lists_of_parameters_are_those_of_the_prototype() {
     }
 }
 
-/// The parameters of a kernel by each convention, and their sources.
+/// The parameters of a kernel in each convention, with their sources.
 #[test]
 fn parameters_tell_their_sources() {
     let text = "f(x: Tensor([2 * n, n], float32), s: str, k: Optional[int32], pair: Tuple[device, Tensor([m], int8)], o: Any, \
@@ -182,14 +182,14 @@ fn a_flat_signature_that_would_be_wrong_is_an_error() {
     }
 }
 
-/// The functions that a small compiler makes for both backends.
+/// The function that a small compiler generates for both backends.
 fn scale() -> Signature {
     sig("scale(x: Tensor([n], float32), f: float64)")
 }
 
-/// Whether a wrapper of [`scale`] works.
+/// Checks that a wrapper of [`scale`] works.
 fn check_scale(wrapper: TVMFFISafeCallType) {
-    // SAFETY: the wrapper was added by `embed`, and its module lives until the caller is back.
+    // SAFETY: `embed` has added the wrapper, and its module lives until the caller returns.
     let function = unsafe { Function::from_code(wrapper, ()) };
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3]).unwrap();
     function.call((&x, 2.5)).unwrap();

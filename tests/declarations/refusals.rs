@@ -1,4 +1,4 @@
-//! Every refusal of `embed` at its door, with its message.
+//! Every error that `embed` reports before it adds anything, with its message.
 
 use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature as ClifSignature, types};
 use cranelift_codegen::isa::CallConv;
@@ -14,7 +14,7 @@ fn store() -> Signature {
     sig("store(x: Tensor([n], float32), v: int8)")
 }
 
-/// The message for a kernel of [`store`] that has a problem.
+/// The message for a kernel of [`store`] with a problem.
 fn of_store(problem: &str) -> String {
     format!("the kernel `k` of function `store` {problem}; its prototype is `void k(float* x, int8_t v, int64_t n);`")
 }
@@ -24,7 +24,7 @@ fn of_half(problem: &str, prototype: &str) -> String {
     format!("the kernel `k` of function `half` {problem}; its prototype is `{prototype}`")
 }
 
-/// The answer of a Cranelift module to a kernel whose declaration was changed.
+/// The error of a Cranelift module for a kernel whose declaration was changed.
 fn cranelift(signature: &Signature, returns: Option<KernelReturn>, change: impl FnOnce(&mut ClifSignature)) -> String {
     let mut module = own_module();
     let kernel = returns.into_iter().fold(Kernel::symbol("k"), Kernel::returns);
@@ -32,7 +32,7 @@ fn cranelift(signature: &Signature, returns: Option<KernelReturn>, change: impl 
     change(&mut declared);
     let id = module.declare_function("k", Linkage::Import, &declared).unwrap();
     let linked = embed::add_wrapper(&mut module, signature, kernel).unwrap_err().to_string();
-    // a function by its id is refused in the same words
+    // for a function passed by its id, the message is the same
     let bound = embed::add_wrapper(&mut module, signature, embed::KernelSource::Function(id, returns)).unwrap_err();
     assert_eq!(bound.to_string(), linked);
     linked
@@ -84,7 +84,7 @@ fn a_cranelift_module_refuses() {
     for (change, problem) in table {
         assert_eq!(cranelift(&store(), None, change), of_store(&problem));
     }
-    // narrow integers that the declaration doesn't extend are fine
+    // the declaration need not extend narrow integers
     let mut module = own_module();
     let mut declared = embed::cranelift::kernel_signature(module.isa(), &store(), &Kernel::symbol("k")).unwrap();
     declared.params[1] = AbiParam::new(types::I8);
@@ -92,7 +92,7 @@ fn a_cranelift_module_refuses() {
     embed::add_wrapper(&mut module, &store(), Kernel::symbol("k")).unwrap();
 }
 
-/// A status beside a result, taken for the value and the other way round.
+/// A kernel that returns a status in addition to its result is taken for one that returns the value, and vice versa.
 #[test]
 fn a_cranelift_module_says_which_result_would_fit() {
     let half = sig("half(a: float64) -> float64");
@@ -127,7 +127,7 @@ fn names_that_mean_something_else_are_refused() {
         "`__tvm_ffi_store` is already defined in the module, or declared as defined there; declare it with `Linkage::Import` if only \
          its callers come first, or give the function another name"
     );
-    // ids belong to one module
+    // an id belongs to one module
     let (mut module, mut other) = (own_module(), own_module());
     let declared = embed::cranelift::kernel_signature(module.isa(), &store(), &Kernel::symbol("k")).unwrap();
     let id = other.declare_function("k", Linkage::Import, &declared).unwrap();
@@ -137,7 +137,7 @@ fn names_that_mean_something_else_are_refused() {
     );
 }
 
-/// Objects are refused for machines that no wrapper runs on.
+/// Objects for machines that can't run wrappers are rejected.
 #[test]
 fn objects_for_a_gpu_are_refused() {
     for &backend in Backend::ALL {
@@ -166,7 +166,7 @@ mod llvm {
     const BIG: &str = "it is big-endian, and LLVM is used for little-endian machines";
     const OTHER: &str = "wrappers are for x86-64, AArch64 and 64-bit RISC-V";
 
-    /// The refusal of a module for a machine; `None` if it takes the wrapper.
+    /// The error of a module for a machine; `None` if the module accepts the wrapper.
     fn machine(triple: &str, layout: Option<&str>) -> Option<String> {
         let context = Context::create();
         let module = context.create_module("mine");
@@ -207,7 +207,7 @@ mod llvm {
             let expected = format!("wrappers can't be added to a module for `{triple}`: {problem}");
             assert_eq!(machine(triple, Some(layout)), Some(expected));
         }
-        // without a triple the layout stands for the machine
+        // without a triple, the layout determines the machine
         let refused = machine("", Some("e-p:32:32")).unwrap();
         assert!(refused.ends_with(&by_layout(NARROW)), "{refused}");
         for triple in [
@@ -221,7 +221,7 @@ mod llvm {
         }
     }
 
-    /// The answer of a module to a kernel that `make` has added.
+    /// The error of a module for a kernel that `make` has added.
     fn kernel<'ctx>(
         context: &'ctx Context,
         signature: &Signature,

@@ -1,4 +1,4 @@
-//! Launches in bodies: several of them, with workspaces between, under conditions and in loops.
+//! Launches in bodies: several per body, with workspaces between them, in conditionals and in loops.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::lower::LaunchValue;
@@ -12,7 +12,7 @@ use crate::support::{allocator, host_linker, sig};
 
 const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([1], float32, device=\"cuda\"))";
 
-/// A launch of kernel `sum`: a sum of `from`'s elements in each block, into `to`.
+/// A launch of kernel `sum`: each block adds up elements of `from` and writes the sum to `to`.
 fn sums(from: &str, to: &str, count: &str, blocks: impl Into<tvm_ffi_codegen::Dim>) -> Launch {
     let args = [
         KernelArg::Param(from.to_owned()),
@@ -24,7 +24,7 @@ fn sums(from: &str, to: &str, count: &str, blocks: impl Into<tvm_ffi_codegen::Di
     Launch::new("sum").grid([blocks]).args(args)
 }
 
-/// A reduction in two steps: partial sums of the blocks in a workspace, then their sum.
+/// A reduction in two steps. Each block writes a partial sum to a workspace, and a second launch adds these up.
 fn total() -> Kernel {
     Kernel::body(|b| {
         let blocks = (b.dim("n") + 99) / 100;
@@ -60,7 +60,7 @@ fn two_kernels_have_a_workspace_between() {
                 "cuLaunchKernelEx(grid 1 1 1, block 1 1 1, shared 0, device 0)",
             ],
         );
-        // both launches have one kernel of one image
+        // both launches use the same kernel of the same image
         devices.assert_calls_of("cuLibraryGetKernel", &["cuLibraryGetKernel(sum)"]);
         let Some(driver) = &devices.standin else { continue };
         assert_eq!(allocator::live(), live);
@@ -114,7 +114,7 @@ fn launches_stand_under_conditions_and_in_loops() {
     }
 }
 
-/// The first uses of a body's launches are those of kernels of the same launches.
+/// The first-use work of a body's launches can be done beforehand, given kernels with the same launches.
 #[test]
 fn first_uses_of_a_body_are_done_before() {
     let devices = Devices::cuda();

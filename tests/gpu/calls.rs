@@ -1,4 +1,4 @@
-//! The driver's calls, as the stand-in logs them, and the effect of a call that fails.
+//! The driver calls that the stand-in logs, and the effect of a failing call.
 
 use tvm_ffi_codegen::runtime::{DLDevice, Function, with_stream};
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
@@ -18,7 +18,7 @@ fn the_streams_and_the_threads_contexts_are_left_as_they_are() {
         let function = add(&engine);
         let tensors = vectors(cuda(1), 10);
         call3(&function, &tensors).unwrap();
-        // streams of the stand-in have their device's number in the lowest bit
+        // a stream of the stand-in has its device's number in the lowest bit
         let stream = 0x1001 as *mut std::ffi::c_void;
         for current in [-1, 0, 1] {
             driver.make_current(current);
@@ -36,7 +36,7 @@ fn the_streams_and_the_threads_contexts_are_left_as_they_are() {
     }
 }
 
-/// cuda.h's streams without a context are those of the current one.
+/// cuda.h's special streams don't determine a context; they belong to the current one.
 #[test]
 fn special_streams_are_of_the_devices_context() {
     let driver = Driver::cuda();
@@ -105,7 +105,8 @@ fn the_devices_capability_chooses_the_image() {
     }
 }
 
-/// An image that doesn't tell its kernels' parameters is compared with the launch when the driver has loaded it.
+/// If an image doesn't describe its kernels' parameters, they are compared with the launch after the driver has loaded
+/// it.
 #[test]
 fn parameters_of_compressed_images_are_compared_at_the_first_use() {
     let driver = Driver::cuda();
@@ -134,10 +135,10 @@ fn parameters_of_compressed_images_are_compared_at_the_first_use() {
             let error = call3(&function, &tensors).unwrap_err();
             assert!(error.starts_with("RuntimeError: Cannot launch kernel `add` when calling: `add("), "{error}");
             assert!(error.ends_with(&format!(": {expected}")), "{error}");
-            // nothing is launched in vain, and the kernel is asked about anew
+            // nothing is launched, and the next call queries the kernel again
             assert_eq!(call3(&function, &tensors).unwrap_err(), error);
         }
-        // an older driver doesn't tell, and launches
+        // an older driver doesn't report parameters, so this launches without the comparison
         driver.reset();
         driver.version(12030);
         let function = compile_alone(&engine, ADD, launch(), image());
@@ -182,8 +183,8 @@ fn launch_attributes_reach_the_driver() {
     }
 }
 
-/// Each call of the driver fails in turn: an error that names it, and nothing is left behind. The next call does what
-/// is missing.
+/// Makes each call of the driver fail in turn. The error names the call, and no resource is left behind. The next call
+/// does the missing work.
 #[test]
 fn every_call_of_the_driver_may_fail() {
     let driver = Driver::cuda();
@@ -194,7 +195,7 @@ fn every_call_of_the_driver_may_fail() {
             assert_eq!(elements::<f32>(&tensors[2]), sums(5));
             Ok(())
         });
-        // the kernel asks for its own shared memory, and for more
+        // the driver is queried for the kernel's static shared memory, and the kernel requests more
         fail_in_turn(&driver, || staged_alone(&engine, (48 << 10).into()), "staged", &|function| {
             assert_eq!(call_staged(function, cuda(0), 0)?, 48 << 10);
             Ok(())
@@ -203,7 +204,7 @@ fn every_call_of_the_driver_may_fail() {
     }
 }
 
-/// Lets each call of the driver fail that the first call of a function makes.
+/// Makes each driver call in a function's first call fail, one after the other.
 fn fail_in_turn(
     driver: &Driver,
     make: impl Fn() -> Function,
@@ -213,10 +214,10 @@ fn fail_in_turn(
     {
         driver.reset();
         call(&make()).unwrap();
-        // no caller is left to report the release at the end
+        // calls that release resources at the end have no caller to report errors to
         let calls = driver.log().lines().filter(|line| !line.contains("Release") && !line.contains("Unload")).count();
         assert!(calls > 25, "{}", driver.log());
-        // a driver may be without it
+        // this function is optional for drivers
         let optional = driver.log().lines().position(|line| line.contains("(cuKernelGetParamInfo,")).unwrap() + 1;
         for number in (1..=calls as i32).filter(|number| *number != optional as i32) {
             driver.reset();
@@ -268,7 +269,7 @@ fn an_error_of_a_launch_tells_all_of_it() {
     }
 }
 
-/// First uses aren't for a stream that is captured: a call before does them.
+/// First-use work isn't possible while a stream is captured, so an earlier call has to do it.
 #[test]
 fn a_captured_stream_takes_launches() {
     let driver = Driver::cuda();
@@ -286,7 +287,7 @@ fn a_captured_stream_takes_launches() {
     }
 }
 
-/// A function of the same library does what a first launch does otherwise.
+/// A separate function of the same library does the first-use work.
 #[test]
 fn first_uses_are_a_function_of_their_own() {
     let driver = Driver::cuda();

@@ -1,4 +1,4 @@
-//! AMD's code objects: those of compilers (`data/README.md`), and some that are made here.
+//! AMD code objects: compiled ones (`data/README.md`), and some that are built here.
 
 use serde_json::{Value, json};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};
@@ -32,7 +32,7 @@ fn param(name: &str) -> KernelArg {
     KernelArg::Param(name.to_owned())
 }
 
-/// A code object for a processor with a kernel `f` of one parameter, and the static shared memory of its blocks.
+/// A code object for a processor. It has a kernel `f` with one parameter, and the given static shared memory per block.
 fn made(processor: &str, shared: u32) -> Vec<u8> {
     let args = json!([{ ".offset": 0, ".size": 8, ".value_kind": "global_buffer" }]);
     let kernel = json!({ ".name": "f", ".args": args, ".group_segment_fixed_size": shared });
@@ -50,7 +50,7 @@ fn code_objects_tell_of_their_kernels() {
     assert_eq!((add.static_shared, add.max_threads, add.required_block), (0, Some(256), None));
     assert!(add.registers.is_some_and(|count| count > 0));
 
-    // the runtime's parameters, which begin with `hidden_`, are none of a launch
+    // the runtime's own parameters, which begin with `hidden_`, don't belong to a launch
     let image = read(OF_LLVM);
     assert_eq!(targets(&image), ["gfx90a:sramecc+:xnack-"]);
     let target = image.targets()[0].amd().unwrap();
@@ -75,7 +75,7 @@ fn bundles_tell_of_each_architecture() {
     assert_eq!(Some(of_942), read(OF_TRITON).entry("add"));
     assert_eq!((params(of_1100), of_1100.max_threads), (params(of_942), Some(128)));
 
-    // an object of version 3 doesn't state its target, and SPIR-V has none
+    // a code object of version 3 doesn't state its target, and SPIR-V has none
     let untold = made::code_object(&json!({ "amdhsa.kernels": [{ ".name": "f", ".group_segment_fixed_size": 0 }] }));
     assert_eq!(targets(&read(&untold)), Vec::<String>::new());
     let image = read(&made::bundle(&[("hip-amdgcn-amd-amdhsa-gfx906", &untold), ("host-x86_64--", b"")]));
@@ -104,7 +104,7 @@ fn launches_are_compared_with_code_objects() {
         (Launch::new("fixed").block([64, 2]).args([param("x")]), OF_LLVM),
         (Launch::new("f").shared_memory(60 << 10).args([param("x")]), &made("gfx90a", 4096)),
         (Launch::new("f").shared_memory(150 << 10).args([param("x")]), &made("gfx950", 4096)),
-        // of an architecture that isn't known, the limit isn't either
+        // for an unknown architecture, the limit isn't known either
         (Launch::new("f").shared_memory(500 << 10).args([param("x")]), &made("gfx1300", 4096)),
     ] {
         // SAFETY: the code isn't run.
@@ -133,7 +133,7 @@ fn launches_are_compared_with_code_objects() {
             OF_LLVM,
             "is made for blocks of [64, 2, 1] threads in the code object of gfx90a:sramecc+:xnack-, got [128, 1, 1]",
         ),
-        // the other architecture's kernel has the limit
+        // the limit is that of the kernel for the other architecture
         (
             Launch::new("add").block([256]).args(triton()),
             BUNDLE,
@@ -151,7 +151,7 @@ fn launches_are_compared_with_code_objects() {
             "takes 167936 bytes of shared memory in the code object of gfx950 (4096 static, 163840 dynamic), and the \
              architecture has 163840",
         ),
-        // each kernel by its own architecture
+        // each kernel is checked against its own architecture
         (
             Launch::new("f").shared_memory(100 << 10).args([param("x")]),
             &made::bundle(&[("hipv4--gfx950", &made("gfx950", 1)), ("hipv4--gfx942", &made("gfx942", 2))]),
@@ -222,7 +222,7 @@ fn broken_metadata_is_an_error() {
             args(json!([arg(0, 8), arg(4, 4)])),
             "its kernel 0 has an item 1 of `.args` at offset 4, which isn't behind the one before",
         ),
-        // arrays of 2^32 - 1 items, and 100,000 arrays in each other
+        // an array of 2^32 - 1 items, and 100,000 nested arrays
         (
             broken(made::code_object_of(&[0xdd, 0xff, 0xff, 0xff, 0xff], 3)),
             "its metadata is no MessagePack: I/O error while reading marker byte: failed to fill whole buffer",
@@ -231,7 +231,7 @@ fn broken_metadata_is_an_error() {
     ] {
         assert_eq!(error, format!("the code object is broken: {expected}"));
     }
-    // without the note, what it tells is not known; version 2 has it in another form
+    // without the note the metadata is unknown; version 2 stores it in another form
     let untold = |abi_version| {
         let mut bytes = made::code_object_of(&[], abi_version);
         bytes[128] = 33;
@@ -261,7 +261,7 @@ fn broken_bundles_are_errors() {
     let cut = "it ends before its contents do";
     for (error, expected) in [
         (broken(b"__CLANG_OFFLOAD_BUNDLE__".to_vec()), cut),
-        // the number of entries, and the first one's offset, size and length of its id
+        // the number of entries, and of the first entry the offset, the size, and the length of its id
         (changed(24, u64::MAX), cut),
         (changed(32, u64::MAX), cut),
         (changed(40, u64::MAX), cut),
@@ -282,7 +282,7 @@ fn broken_bundles_are_errors() {
     }
 }
 
-/// Images that are cut or changed are errors or other images, and never a panic.
+/// A truncated or modified image is an error or another image; reading it never panics.
 #[test]
 fn damage_is_survived() {
     for bytes in [OF_TRITON, OF_LLVM, BUNDLE] {

@@ -97,10 +97,10 @@ fn each_block_is_called_once_with_its_place() {
         let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
         function.call((&Tensor::from_vec(vec![0_i8; 24], &[2, 3, 4]).unwrap(),)).unwrap();
         assert!(BLOCKS.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{BLOCKS:?}");
-        // a grid of nothing has no blocks
+        // a grid with an extent of 0 has no blocks
         function.call((&Tensor::from_vec(Vec::<i8>::new(), &[2, 0, 4]).unwrap(),)).unwrap();
         assert!(BLOCKS.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{BLOCKS:?}");
-        // which comes before the limits
+        // this is checked before the limits
         function.call((&Tensor::from_vec(Vec::<i8>::new(), &[70_000, 0, 1]).unwrap(),)).unwrap();
         let error = function.call((&Tensor::from_vec(vec![0_i8; 70_000], &[1, 70_000, 1]).unwrap(),)).unwrap_err();
         let text = ", grid[1] = 70000 (n, from x.shape[1]), expected 0 to 65535";
@@ -183,7 +183,7 @@ fn parameters_are_those_of_devices() {
     }
 }
 
-/// The bits of the three parameters, which the first block notes.
+/// Records the bits of three parameters in the first block.
 unsafe extern "C" fn halves(
     out: *mut u16,
     own: u16,
@@ -252,7 +252,7 @@ fn what_the_cpu_does_not_have_is_refused() {
     let on_gpu = ADD.replace("float32", "float32, device=\"cuda\"");
     assert!(refusal(&on_gpu, add_launch(), add()).contains("needs a tensor parameter that is on a CPU device"));
     assert!(refusal(ADD, add_launch(), Kernel::symbol("")).contains("symbol"));
-    // an address is good in this process alone
+    // an address is only valid in this process
     let kernel = Kernel::launch_on_cpu(Launch::new("count").args([]), Kernel::address(count_block as *const c_void));
     let error =
         LibraryBuilder::new().function(&sig("f(x: Tensor([1], int8))"), &kernel).emit().unwrap_err().to_string();

@@ -1,5 +1,4 @@
-//! The threads of launches on the CPU: who registers them, how many there are, and who does the blocks where they
-//! can't.
+//! The threads of launches on the CPU: how they are registered, their number, and launches that can't use them.
 
 use std::ffi::{OsString, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -20,15 +19,15 @@ use super::devices::elements;
 use super::engines;
 use crate::support::{host_linker, sig};
 
-/// The threads that help on this machine.
+/// The number of helper threads on this machine.
 fn helpers() -> usize {
     (thread::available_parallelism().unwrap().get() - 1).min(63)
 }
 
-/// The threads that help, as the system numbers them.
+/// The helper threads' ids in the system.
 fn tasks() -> Vec<libc::pid_t> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap());
-    // a thread of another test may end meanwhile
+    // another test's thread may end meanwhile
     let helps = |task: &std::fs::DirEntry| {
         std::fs::read_to_string(task.path().join("comm")).is_ok_and(|found| found.trim_end() == "tvm-ffi-blocks")
     };
@@ -42,7 +41,7 @@ fn of_blocks() -> Kernel {
     Kernel::launch_on_cpu(launch, Kernel::address(nothing as *const c_void))
 }
 
-/// Launches so many blocks of nothing.
+/// Launches `count` blocks that do nothing.
 fn blocks(function: &Function, count: usize) {
     function.call((&Tensor::from_vec(vec![0_i8; count], &[count as i64]).unwrap(),)).unwrap();
 }
@@ -65,22 +64,22 @@ fn all_functions_share_the_helpers() {
     }
 }
 
-/// A library with `add`.
+/// Builds a library with `add`.
 fn library(path: &Path, backend: Backend) {
     let kernel = Kernel::launch_on_cpu(add_launch(), Kernel::symbol("add"));
     let library = LibraryBuilder::new().backend(backend).function(&sig(ADD), &kernel).emit().unwrap();
     host_linker().object(library.into_bytes()).object(object()).link(path).unwrap();
 }
 
-/// A test in a process of its own, which finds the library's path in the variable.
+/// A command that runs a test in its own process. The test finds the library's path in the variable.
 fn alone(test: &str, variable: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("gpu::cpu_threads::{test}")]).env(variable, path);
     command
 }
 
-/// Runs a test in a process of its own for a library of each backend; gives the library's path there, and `None` in
-/// this process.
+/// Runs a test in its own process, for a library of each backend. Returns the library's path there, and `None` in this
+/// process.
 fn in_own_process(test: &str, make: impl Fn(&Path, Backend)) -> Option<OsString> {
     const PATH: &str = "TEST_OF_LAUNCHES_ON_THE_CPU";
     let path = std::env::var_os(PATH);
@@ -105,14 +104,15 @@ const NOTE_IN_C: &str = "#include <pthread.h>\n#include <stdint.h>\n#include <un
       usleep(2000);\n\
     }\n";
 
-/// A library whose blocks note their threads.
+/// Builds a library whose blocks record their threads.
 fn note_library(path: &Path, backend: Backend) {
     let kernel = Kernel::launch_on_cpu(Launch::new("note").grid([dim("n")]), Kernel::symbol("note"));
     let library = LibraryBuilder::new().backend(backend).function(&sig(NOTE), &kernel).emit().unwrap();
     host_linker().object(library.into_bytes()).object(object_of(NOTE_IN_C)).link(path).unwrap();
 }
 
-/// The function of a library, which goes with it, as it holds a reference to what has given it its threads.
+/// Loads the function of a library that is unloaded with it. The library holds a reference to the function that has
+/// provided its threads.
 fn load(path: impl AsRef<Path>, name: &str) -> Function {
     // SAFETY: the library is one of ours.
     let module = unsafe { Module::load_from_file(path.as_ref()) }.unwrap();
@@ -121,14 +121,14 @@ fn load(path: impl AsRef<Path>, name: &str) -> Function {
     module.get_function(name).unwrap().unwrap()
 }
 
-/// The same library in another file, which the system loads beside the first.
+/// Copies the library to another file, which the system loads in addition to the first.
 fn copy(path: impl AsRef<Path>) -> PathBuf {
     let other = path.as_ref().with_file_name("other.so");
     std::fs::copy(path, &other).unwrap();
     other
 }
 
-/// The threads of the blocks of a launch.
+/// The threads that ran the blocks of a launch.
 fn threads(function: &Function) -> Vec<i64> {
     let x = Tensor::from_vec(vec![0_i64; 40], &[40]).unwrap();
     function.call((&x,)).unwrap();
@@ -139,7 +139,7 @@ fn threads(function: &Function) -> Vec<i64> {
 }
 
 fn this_thread() -> i64 {
-    // SAFETY: it takes nothing.
+    // SAFETY: the function has no parameters.
     unsafe { libc::pthread_self() as i64 }
 }
 
@@ -159,7 +159,7 @@ fn libraries_ask_for_threads_at_their_first_launch() {
     assert_eq!(tasks().len(), helpers());
 }
 
-/// A parallel-for that calls the blocks backwards, and fails where there are no 40.
+/// A parallel-for that calls the blocks backwards, and fails if their number isn't 40.
 unsafe extern "C" fn backwards(
     blocks: i64,
     block: unsafe extern "C" fn(*mut c_void, i64) -> c_int,
@@ -207,7 +207,7 @@ fn a_module_of_the_callers_that_is_finished_has_threads() {
     use tvm_ffi_codegen::embed::cranelift::{Wrappers, finish, host_isa, jit_module};
 
     let mut module = jit_module(host_isa().unwrap()).unwrap();
-    // an address of this process is refused
+    // uses a symbol, because a launch at an address of this process is rejected
     let launch = Launch::new("blocks").grid([dim("n")]).args([]);
     let kernel = Kernel::launch_on_cpu(launch, Kernel::symbol("sched_yield"));
     let added = Wrappers::in_process().function(&sig(BLOCKS), kernel).add_to(&mut module).unwrap();
@@ -257,7 +257,7 @@ fn eight_threads_launch_at_once() {
     }
 }
 
-/// Launches of one module and of another, which blocks make.
+/// Functions of two modules; blocks launch them.
 static INNER: Mutex<Vec<Function>> = Mutex::new(Vec::new());
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
@@ -296,7 +296,7 @@ fn blocks_launch() {
     }
 }
 
-/// In a process of its own, as a fork copies locks that other tests hold.
+/// In its own process, because a fork copies locks that other tests hold.
 #[test]
 fn a_forked_child_launches() {
     let Some(path) = in_own_process("a_forked_child_launches", library) else { return };
@@ -318,12 +318,12 @@ fn a_forked_child_launches() {
         assert!(child >= 0);
         if child == 0 {
             // a child that hangs is killed
-            // SAFETY: it takes a number.
+            // SAFETY: the function only needs an integer.
             unsafe { libc::alarm(20) };
             let done = std::panic::catch_unwind(|| {
                 rounds(&of_library, &of_engine);
                 if !exits {
-                    // unloads both
+                    // unloads both libraries
                     drop(of_library);
                     drop(of_engine);
                     drop(module);
@@ -334,7 +334,7 @@ fn a_forked_child_launches() {
                 // as the process ends, the library's destructors run
                 // SAFETY: the other threads of the process don't exist in the child.
                 true => unsafe { libc::exit(status) },
-                // SAFETY: it takes a number.
+                // SAFETY: the function only needs an integer.
                 false => unsafe { libc::_exit(status) },
             }
         }
@@ -343,7 +343,7 @@ fn a_forked_child_launches() {
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "the child's status is {status:#x}");
     }
-    // the parent's threads are as they were
+    // the parent's threads are unchanged
     assert_eq!(tasks().len(), helpers());
     rounds(&of_library, &of_engine);
 }
@@ -370,14 +370,14 @@ fn a_process_ends_during_a_launch() {
             let library = LibraryBuilder::new().backend(*backend).function(&signature, &kernel).emit().unwrap();
             host_linker().object(library.into_bytes()).object(object_of(LEAVE_IN_C)).link(&path).unwrap();
             let mut process = alone("a_process_ends_during_a_launch", LEAVING, &path);
-            // objects are left, of course
+            // the process exits early, so it leaves objects behind
             let done = process.env(crate::live::COUNT_ONLY, "1").output().unwrap();
             assert_eq!(done.status.code(), Some(7), "{}", String::from_utf8_lossy(&done.stdout));
         }
         return;
     };
     // a process that hangs is killed
-    // SAFETY: it takes a number.
+    // SAFETY: the function only needs an integer.
     unsafe { libc::alarm(20) };
     register_parallel_for().unwrap();
     // SAFETY: the library is one of ours.

@@ -25,7 +25,7 @@ fn parse(text: &str) -> (Signature, Launch) {
     (signature, launch)
 }
 
-/// The `launches` of a function's metadata.
+/// The `launches` in a function's metadata.
 fn launches(metadata: &str) -> Value {
     serde_json::from_str::<Value>(metadata).unwrap()["launches"].clone()
 }
@@ -34,7 +34,7 @@ fn launches(metadata: &str) -> Value {
 fn metadata_tells_launches_and_their_images() {
     let (signature, launch) = parse(ADD);
     let launched = Kernel::launch(launch.clone(), [ptx()]);
-    // a body makes two launches, and a function without one describes none
+    // a body makes two launches; a function without launches describes none
     let body = Kernel::body(move |b| (0..2).for_each(|_| b.launch(launch.clone(), [ptx()])));
     let (twice, plain) = (sig(&signature.to_string().replace("add(", "twice(")), sig("plain(n: int64)"));
     let all = [(&signature, &launched), (&twice, &body), (&plain, &Kernel::check_only())];
@@ -148,7 +148,7 @@ another context than the device's is current
         PTX.len()
     );
     assert_eq!(told(ADD, vec![ptx()]).unwrap(), expected);
-    // all optional parts of a launch; the image for fewer devices comes first
+    // uses all optional parts of a launch; the image that supports fewer devices comes first
     let every = "f(x: Tensor([m, n], float32, device=\"cuda\"), s: int64) @ launch f grid=(m, n) block=32 cluster=(2, 1) shared_memory=s \
                  args=[tensor_map(x, box=(8, 8)), scratch(n, align=16), null] priority=1 cooperative non_portable_cluster";
     let entry = ".visible .entry f(.param .align 64 .b8 m[128], .param .u64 s, .param .u64 p) { ret; }";
@@ -185,7 +185,7 @@ fn the_launches_of_a_body_have_sequences() {
     let text = explain(&signature, &body, Stage::Launch, Backend::default(), OptLevel::None).unwrap();
     let (first, second) = text.split_once("\n\nadd(").unwrap();
     assert!(first.starts_with("add(") && first.contains("grid=ceil_div(n, 128)"), "{first}");
-    // the second knows a value of the body, as a parameter of its own
+    // the second one gets a value of the body as an additional parameter
     assert!(second.contains("m: int64") && second.contains("grid=m"), "{second}");
     for sequence in [first, second] {
         assert!(sequence.contains("cuLaunchKernelEx"), "{sequence}");

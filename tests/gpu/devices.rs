@@ -1,4 +1,4 @@
-//! The devices that launches of the tests run on: the stand-in's, whose memory is the host's, or the machine's own.
+//! The devices that the tests launch on: the stand-in's, whose memory is the host's, or the machine's own.
 
 use std::ffi::c_void;
 
@@ -11,7 +11,7 @@ use super::standin::{self, Driver};
 use super::{nvrtc, real};
 use crate::support::{allocator, c_api};
 
-/// The devices of CUDA for one test at a time.
+/// The CUDA devices, used by one test at a time.
 pub struct Devices {
     /// The stand-in, which logs the driver's calls; `None` on real devices.
     pub standin: Option<Driver>,
@@ -22,7 +22,7 @@ impl Devices {
         Devices { standin: real::driver().is_none().then(Driver::cuda) }
     }
 
-    /// Forgets the driver's calls so far.
+    /// Clears the log of the driver's calls.
     pub fn reset(&self) {
         self.standin.iter().for_each(Driver::reset);
     }
@@ -32,12 +32,12 @@ impl Devices {
         self.standin.iter().for_each(|driver| assert_eq!(driver.calls_of(name), expected));
     }
 
-    /// Asserts how many calls the driver has had, where the stand-in counts them.
+    /// Asserts the number of driver calls, if the stand-in counts them.
     pub fn assert_calls(&self, expected: i32) {
         self.standin.iter().for_each(|driver| assert_eq!(driver.calls(), expected, "{}", driver.log()));
     }
 
-    /// Asserts how many libraries are loaded and how often the contexts of two devices are retained, where the stand-in
+    /// Asserts the number of loaded libraries and how often the contexts of two devices are retained, if the stand-in
     /// counts them.
     pub fn assert_held(&self, libraries: i32, contexts: [i32; 2]) {
         self.standin.iter().for_each(|driver| {
@@ -46,12 +46,12 @@ impl Devices {
         });
     }
 
-    /// A device, by a number that may be above those of the machine.
+    /// A device by number. A number beyond the machine's devices wraps around.
     pub fn device(&self, number: i32) -> DLDevice {
         cuda(real::driver().map_or(number, |driver| number % driver.devices()))
     }
 
-    /// Lets the environment allocate memory of devices for this thread.
+    /// Lets the environment allocate device memory for this thread.
     pub fn install_allocator(&self) {
         match real::driver() {
             None => {
@@ -68,7 +68,7 @@ impl Devices {
     }
 }
 
-/// The image of the tests' kernels for an architecture, with a number that its kernel `which` returns.
+/// The image of the tests' kernels for an architecture. Its kernel `which` returns the given number.
 pub fn image(target: &str, which: u32) -> Image {
     match real::driver() {
         None => standin::ptx(target, which),
@@ -80,12 +80,12 @@ pub fn image(target: &str, which: u32) -> Image {
     }
 }
 
-/// A device of CUDA's.
+/// A CUDA device.
 pub fn cuda(number: i32) -> DLDevice {
     DLDevice::new(DLDeviceType::CUDA, number)
 }
 
-/// A tensor on a device: in the device's memory, or the host's where the device is the stand-in's.
+/// A tensor on a device: in the device's memory, or in the host's if the device is the stand-in's.
 pub fn on<T: Element>(device: DLDevice, elements: Vec<T>, shape: &[i64]) -> Tensor {
     let source = Tensor::from_vec(elements, shape).unwrap();
     match real::driver() {
@@ -112,11 +112,11 @@ pub fn view(device: DLDevice, source: &Tensor, shape: &[i64], strides: Option<&[
         strides: strides.as_mut_ptr(),
         byte_offset: from.byte_offset,
     };
-    // SAFETY: the memory is the source's, and the lists have as many numbers.
+    // SAFETY: the memory is the source's, and the lists have that many numbers.
     unsafe { Tensor::create_unsafe_view(source, &prototype) }.unwrap()
 }
 
-/// The elements of a contiguous tensor of [`on`], when all work of its device is done.
+/// The elements of a contiguous tensor made with [`on`], once all work of its device is done.
 pub fn elements<T: runtime::Element + Copy>(tensor: &Tensor) -> Vec<T> {
     let tensor = tensor.as_dl_tensor();
     if let Some(driver) = real::driver() {

@@ -1,4 +1,4 @@
-//! Layouts and numbers that generated code writes, compared with cuda.h.
+//! Layouts and constants that generated code writes, compared with cuda.h.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn the_header_has_the_layouts_that_are_written() {
         done.status.success().then_some(()).ok_or_else(|| String::from_utf8(done.stderr).unwrap())
     };
     compiles(&assertions()).unwrap();
-    // a wrong one is seen
+    // the compiler detects a wrong assertion
     let wrong = assertions() + "_Static_assert(sizeof(CUlaunchConfig) == 57, \"wrong\");\n";
     assert!(compiles(&wrong).unwrap_err().contains("wrong"));
 }

@@ -63,8 +63,8 @@ fn cubins_and_ptx_tell_of_their_kernels() {
         };
         assert_eq!(params("add"), [(0, 8), (8, 8), (16, 8), (24, 8)], "{architecture}");
         assert_eq!(params("kinds"), [(0, 8), (8, 24), (32, 1), (34, 2), (36, 4), (40, 8)], "{architecture}");
-        // In a cubin a parameter of 64 bytes' alignment is aligned in the constant bank, where parameters begin at an
-        // address of the architecture's.
+        // In a cubin, a parameter with 64-byte alignment is aligned in the constant bank, where parameters begin at an
+        // architecture-specific address.
         let tma = params("tma");
         assert_eq!((tma[0].1, tma[1]), (128, (tma[0].0 + 128, 8)), "{architecture}");
         assert_eq!(image.entry("shared").unwrap().static_shared, 4096, "{architecture}");
@@ -91,7 +91,7 @@ fn fatbins_tell_of_what_is_not_compressed() {
         assert_eq!(fatbin.kind(), ImageKind::Fatbin);
         let targets: Vec<_> = fatbin.targets().iter().map(ToString::to_string).collect();
         assert_eq!(targets, architectures, "{options:?}");
-        // as the images tell that it was made of
+        // the fatbin reports the same as the images that it was packed from
         let read = images.iter().filter(|image| match image.kind() {
             ImageKind::Cubin => cubins_are_read,
             _ => ptx_is_read,
@@ -109,7 +109,7 @@ fn fatbins_tell_of_what_is_not_compressed() {
     }
 }
 
-/// Images that are cut or changed are errors or other images, and never a panic.
+/// A truncated or modified image is an error or another image; reading it never panics.
 #[test]
 fn damage_is_survived() {
     for architecture in ["sm_80", "compute_80"] {

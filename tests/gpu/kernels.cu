@@ -1,4 +1,4 @@
-// Kernels of the tests for a real driver: those of driver/kernels.c as CUDA C, and some that tell what the driver does.
+// The tests' kernels for a real driver: those of driver/kernels.c in CUDA C, and some that report what the driver does.
 
 #ifndef WHICH
 #define WHICH 80
@@ -44,7 +44,7 @@ extern "C" __global__ void affine(const float* x, affine_by a) {
   if (i < a.n) a.out[i] = (float)(a.scale * x[i] + a.shift);
 }
 
-// Each block leaves its sum in the workspace.
+// Each block adds up its elements in the workspace, and stores the sum.
 extern "C" __global__ void sum(const float* x, float* out, long long n, float* scratch, void* profile) {
   if (profile != nullptr || (unsigned long long)scratch % 128) __trap();
   float* mine = scratch + blockIdx.x * 32;
@@ -53,7 +53,7 @@ extern "C" __global__ void sum(const float* x, float* out, long long n, float* s
   out[blockIdx.x] = *mine;
 }
 
-// Copies boxes of 4 rows and 8 columns by a tensor map.
+// Copies boxes of 4 rows and 8 columns with a tensor map.
 struct alignas(64) tensor_map {
   unsigned long long words[16];
 };
@@ -82,13 +82,13 @@ extern "C" __global__ void tma(const __grid_constant__ tensor_map map, float* y,
 #endif
 }
 
-// Tells which device's image ran.
+// Reports which device's image ran.
 extern "C" __global__ void which(int* out) { *out = WHICH; }
 
-// Blocks of more threads are refused by the driver.
+// The driver refuses larger blocks.
 extern "C" __global__ void __launch_bounds__(64) bounded(float* x) { x[threadIdx.x] = 1; }
 
-// Tells the size of each block's cluster and the blocks in a grid.
+// Reports the size of each block's cluster.
 extern "C" __global__ void clusters(int* out) {
   unsigned size = 1;
 #if __CUDA_ARCH__ >= 900
@@ -97,7 +97,7 @@ extern "C" __global__ void clusters(int* out) {
   if (threadIdx.x == 0) out[blockIdx.x] = (int)size;
 }
 
-// Tells how many bytes of dynamic shared memory a block has beside 1,024 bytes of its own.
+// Reports the size of a block's dynamic shared memory in bytes. The static size is 1,024.
 extern "C" __global__ void staged(int* out) {
   __shared__ volatile unsigned char own[1024];
   unsigned size;
@@ -107,7 +107,7 @@ extern "C" __global__ void staged(int* out) {
   if (threadIdx.x == 0) *out = (int)size * own[0];
 }
 
-// Writes to each byte of its dynamic shared memory, and tells how many bytes are there.
+// Writes each byte of its dynamic shared memory, and reports the size in bytes.
 extern "C" __global__ void dynamic(int* out) {
   extern __shared__ unsigned char bytes[];
   unsigned size;

@@ -1,4 +1,4 @@
-//! Images that are large, or whose tables refer to the same bytes many times: they are read in one pass, or refused.
+//! Large images, and images whose tables refer to the same bytes many times. They are read in one pass, or rejected.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use tvm_ffi_codegen::image::{Image, ImageError};
 
 use super::made::{self, CONTENTS, Section};
 
-/// An image of bytes that a reader of quadratic cost takes minutes for.
+/// Reads an image that would take minutes with quadratic cost.
 fn read_in_time(what: &str, bytes: Vec<u8>) -> Result<Image, ImageError> {
     let (len, start) = (bytes.len(), Instant::now());
     let image = Image::from_bytes(bytes);
@@ -34,7 +34,7 @@ fn ptx_is_read_in_one_pass() {
     assert_eq!(image.entry("f").unwrap().params.as_ref().unwrap().len(), 100_000);
 }
 
-/// A string is no place for comments or kernels, and a comment may lack its end.
+/// Comments and kernels inside a string are ignored, and the last comment may be unterminated.
 #[test]
 fn strings_and_comments_of_ptx_are_skipped() {
     let text = ".version 8.0\n.target sm_80 // .entry a()\n.file 1 \"/tmp//x/*.cu\"\n.pragma \".entry b\";\n\
@@ -61,7 +61,7 @@ impl Names {
 #[test]
 fn cubins_of_many_kernels_are_read_in_time() {
     const COUNT: usize = 30_000;
-    // the maximum number of threads of a block, as `.nv.info.<kernel>` has it
+    // the maximum number of threads of a block, as `.nv.info.<kernel>` encodes it
     let info = [0x04, 0x05, 12, 0, 128, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
     let mut names = Names(vec![0]);
     let (mut kernels, mut sections) = (Vec::new(), Vec::new());
@@ -85,13 +85,13 @@ fn cubins_of_many_kernels_are_read_in_time() {
 fn tables_that_overlap_are_refused() {
     const LEN: usize = 1 << 20;
     let problem = |what: &str, bytes: Vec<u8>| read_in_time(what, bytes).unwrap_err().to_string();
-    // sections of a cubin, each of which is nearly all of a megabyte of attributes
+    // sections of a cubin, each of which covers nearly all of the same megabyte of attributes
     let name = Section { name: 1, kind: 1, offset: CONTENTS, size: 0 };
     let section = |i: usize| Section { offset: CONTENTS + 4 * i, size: LEN - 4 * i, ..name };
     let sections: Vec<_> = (0..60_000).map(section).collect();
     let error = problem("sections", made::cubin(&vec![0; LEN], b"\0.nv.info\0", &[], &sections));
     assert_eq!(error, "the cubin is broken: its sections overlap");
-    // names of kernels, and of sections
+    // overlapping names of kernels, and of sections
     let names = [&vec![b'a'; LEN][..], &[0]].concat();
     let kernels: Vec<_> = (0..60_000).collect();
     let error = problem("kernels", made::cubin(&[], &names, &kernels, &[]));
@@ -99,7 +99,7 @@ fn tables_that_overlap_are_refused() {
     let sections: Vec<_> = (0..60_000).map(|at| Section { name: at, ..name }).collect();
     let error = problem("names of sections", made::cubin(&[], &names, &[], &sections));
     assert!(error.contains("its names overlap"), "{error}");
-    // segments of a code object, each of which is nearly all of a megabyte of notes, none of them AMD's
+    // segments of a code object, each of which covers nearly all of the same megabyte of notes, none of them AMD's
     let notes = [4_u32, 0, 1, 0].map(u32::to_le_bytes).concat().repeat(LEN / 16);
     let mut object = made::code_object_of(&[], 3);
     let header = object[64..120].to_vec();

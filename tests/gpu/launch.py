@@ -1,4 +1,4 @@
-"""Calls a library that launches, on tensors that say they are on a device of the stand-in driver."""
+"""Calls a library that launches kernels, with tensors that claim to be on a device of the stand-in driver."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Prints the time that the host takes for a launch of a small kernel, by a library and by other ways to launch that this Python has."""
+"""Prints the host time for a launch of a small kernel: with a library, and with the other installed packages."""
 
 import statistics
 import sys
@@ -11,7 +11,7 @@ ROUNDS, CALLS = 41, 1000
 
 
 def measure(call):
-    """The median of the rounds, in microseconds a call; the device's queue is empty when a round begins."""
+    """The median time of the rounds, in microseconds per call. Each round begins with an empty queue of the device."""
     for _ in range(CALLS):
         call()
     rounds = []

@@ -1,4 +1,4 @@
-//! Kernels that are launched, on the stand-in or on real devices: their results.
+//! The results of launched kernels, on the stand-in or on real devices.
 
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
@@ -26,7 +26,7 @@ pub fn compile_alone(engine: &Engine, signature: &str, launch: Launch, images: V
     load(engine, module, &signature)
 }
 
-/// The function of a signature in a module, of a launch of kernels.c.
+/// The function with a signature in a module that launches a kernel of kernels.c.
 pub fn load(engine: &Engine, module: ir::Module, signature: &Signature) -> Function {
     let code = engine.jit().load(&ir::verify(module).unwrap()).unwrap();
     let address = code.function(&signature.symbol()).unwrap();
@@ -95,7 +95,8 @@ fn a_grid_of_nothing_launches_nothing() {
     }
 }
 
-/// A tensor that the wrapper allocates is passed to the kernel as a parameter, and released if the launch fails.
+/// The wrapper allocates a returned tensor, passes it to the kernel as a parameter, and releases it if the launch
+/// fails.
 #[test]
 fn a_returned_tensor_is_filled() {
     let devices = Devices::cuda();
@@ -174,7 +175,7 @@ fn matrices_are_multiplied_in_shared_memory() {
         function.call((&a, &b, &c, 4)).unwrap();
         assert_eq!(elements::<f32>(&c), expected);
         devices.assert_calls_of("cuLaunch", &["cuLaunchKernelEx(grid 4 2 1, block 4 4 1, shared 128, device 1)"]);
-        // shared memory differs from launch to launch, so that the kernel asks for all of the device's
+        // shared memory varies between launches, so the kernel requests the device's maximum
         devices.assert_calls_of("cuKernelSet", &["cuKernelSetAttribute(8, 232448, 1)"]);
     }
 }
@@ -213,7 +214,7 @@ fn boxes_are_copied_by_a_tensor_map() {
         devices.reset();
         let function = compile(&engine, signature, launch.clone(), vec![image("sm_90", 90)]);
         let values: Vec<f32> = (0..60).map(|i| i as f32).collect();
-        // 16 bytes are what a tensor map wants addresses aligned to, and vectors needn't be
+        // a tensor map requires addresses aligned to 16 bytes, and vectors may not be
         let x = on(devices.device(1), values.clone(), &[5, 12]);
         let y = on(devices.device(1), vec![0.0_f32; 60], &[5, 12]);
         match x.as_dl_tensor().data as usize % 16 {
@@ -294,7 +295,7 @@ fn extents_beyond_the_limits_name_their_dimensions() {
     }
 }
 
-/// Work of a first use is done once, whichever thread comes first.
+/// First-use work is done once, whichever thread comes first.
 #[test]
 fn eight_threads_do_the_first_uses_once() {
     let devices = Devices::cuda();

@@ -20,7 +20,7 @@ fn kernel() -> Kernel {
     Kernel::launch(launch, [image("sm_80", 80), image("sm_90a", 90)])
 }
 
-/// A library of one function, for two architectures.
+/// Builds a library of one function, with images for two architectures.
 pub fn library(folder: &Path, backend: Backend) -> PathBuf {
     let path = folder.join("add.so");
     let kernel = kernel();
@@ -65,7 +65,7 @@ fn a_library_finds_the_driver_when_it_is_called() {
     }
 }
 
-/// The symbols that an object of the library leaves undefined, but for those of the C API.
+/// The symbols that an object of the library leaves undefined, except those of the C API.
 fn undefined(triple: &str, backend: Backend) -> BTreeSet<String> {
     let library = LibraryBuilder::new().target(triple.parse().unwrap()).backend(backend);
     let object = library.function(&sig(ADD), &kernel()).emit().unwrap();
@@ -91,7 +91,7 @@ fn objects_take_what_their_system_has() {
 
 const LIBRARY: &str = "TEST_OF_A_LIBRARY_WITHOUT_A_DRIVER";
 
-/// In a process of its own, as the stand-in is in this one.
+/// In its own process, because the stand-in is loaded in this one.
 #[test]
 fn a_machine_without_a_driver_is_told_at_the_call() {
     if real::driver().is_some() {
@@ -117,7 +117,7 @@ fn a_machine_without_a_driver_is_told_at_the_call() {
         false => "libcuda.so.1: cannot open shared object file: No such file or directory",
     };
     let text = format!(": there is no CUDA driver on this machine: {why}");
-    // on a machine that has a driver and no device the driver says so
+    // if the machine has a driver but no device, the driver reports that
     assert!(error.ends_with(&text) || error.contains("`cuInit` failed with"), "{error}");
     call3(&function, &vectors(cuda(0), 0)).unwrap();
 }

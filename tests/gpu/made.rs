@@ -1,16 +1,16 @@
-//! AMD's code objects and bundles of them, made byte by byte: as far as they are read, and with errors that no
+//! AMD code objects and bundles, built byte by byte. They have only the parts that the readers use, and errors that no
 //! compiler makes.
 
 use serde_json::Value;
 
-/// A code object of version 5 with metadata, which is given in JSON.
+/// A code object of version 5 with metadata, given as JSON.
 pub fn code_object(metadata: &Value) -> Vec<u8> {
     let mut note = Vec::new();
     rmpv::encode::write_value(&mut note, &message(metadata)).unwrap();
     code_object_of(&note, 3)
 }
 
-/// A code object with the contents of its note, and the version of its header's ABI.
+/// A code object with these contents of its note, and this ABI version in its header.
 pub fn code_object_of(note: &[u8], abi_version: u8) -> Vec<u8> {
     let mut contents = Vec::new();
     // the sizes of the name and the contents, and the type; then both, aligned to 4 bytes
@@ -19,8 +19,8 @@ pub fn code_object_of(note: &[u8], abi_version: u8) -> Vec<u8> {
     contents.extend(note);
     contents.resize(contents.len().next_multiple_of(4), 0);
     let size = contents.len() as u64;
-    // little-endian, 64 bits, OS ABI 64; a shared object for machine 224; one program header behind the header, and no
-    // sections
+    // little-endian, 64 bits, OS ABI 64; a shared object for machine 224; one program header after the file header, and
+    // no sections
     let mut bytes =
         vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64, abi_version, 0, 0, 0, 0, 0, 0, 0, 3, 0, 224, 0, 1, 0, 0, 0];
     bytes.extend([0, 64, 0].map(u64::to_le_bytes).concat());
@@ -33,7 +33,7 @@ pub fn code_object_of(note: &[u8], abi_version: u8) -> Vec<u8> {
     bytes
 }
 
-/// A bundle of entries, each with its id.
+/// A bundle of these entries, each with its id.
 pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut offset = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
     let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -47,7 +47,7 @@ pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// JSON in MessagePack.
+/// Encodes JSON as MessagePack.
 fn message(json: &Value) -> rmpv::Value {
     match json {
         Value::Null => rmpv::Value::Nil,
@@ -61,7 +61,7 @@ fn message(json: &Value) -> rmpv::Value {
     }
 }
 
-/// A section of an ELF file: the place of its name, its type, and the offset and the size of its contents in the file.
+/// A section of an ELF file: the offset of its name, its type, and the offset and size of its contents in the file.
 #[derive(Clone, Copy)]
 pub struct Section {
     pub name: usize,
@@ -70,11 +70,11 @@ pub struct Section {
     pub size: usize,
 }
 
-/// Where the contents of [`cubin`] begin in the file.
+/// The offset of [`cubin`]'s contents in the file.
 pub const CONTENTS: usize = 64;
 
-/// A cubin for `sm_90`: contents, names with a NUL behind each, kernels by the places of their names, and sections,
-/// which may overlap.
+/// A cubin for `sm_90` with these contents. Each name ends with a NUL, and kernels are given by the offsets of their
+/// names. The sections may overlap.
 pub fn cubin(contents: &[u8], names: &[u8], kernels: &[usize], sections: &[Section]) -> Vec<u8> {
     let mut bytes = vec![0; CONTENTS];
     bytes.extend(contents);
@@ -100,7 +100,7 @@ pub fn cubin(contents: &[u8], names: &[u8], kernels: &[usize], sections: &[Secti
     header(Section { name: 0, kind: 3, offset: names_at, size: names.len() }, 0, 0);
     header(Section { name: 0, kind: 2, offset: symbols_at, size: headers_at - symbols_at }, 1, 24);
     sections.iter().for_each(|section| header(*section, 0, 0));
-    // little-endian, 64 bits, OS ABI 51, version 7 of it; an executable for machine 190
+    // little-endian, 64 bits, OS ABI 51 version 7; an executable for machine 190
     let mut head = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 51, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 190, 0, 1, 0, 0, 0];
     head.extend([0, 0, headers_at as u64].map(u64::to_le_bytes).concat());
     head.extend(90_u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Launches on devices, run on a stand-in driver, or on real devices by `cargo xtask gpu`.
+//! Launches on devices. They run on a stand-in driver, or on real devices with `cargo xtask gpu`.
 
 mod bodies;
 mod calls;
@@ -31,7 +31,7 @@ fn engines() -> Vec<Engine> {
     Backend::ALL.iter().map(|backend| Engine::builder().backend(*backend).build().unwrap()).collect()
 }
 
-/// A path that the step `gpu` of the tests brings; without it the caller, a test, is skipped.
+/// A path that the test step `gpu` provides. Without it, the calling test is skipped.
 fn brought(variable: &str) -> Option<std::path::PathBuf> {
     let value = std::env::var_os(variable).map(Into::into);
     if value.is_none() {

@@ -1,4 +1,4 @@
-//! CUDA's own maker of fatbins (nvFatbin), which runs without a device.
+//! CUDA's fatbin packer (nvFatbin), which runs without a device.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -8,7 +8,7 @@ use tvm_ffi_codegen::image::{Image, ImageKind};
 
 use super::brought;
 
-/// The fatbin of cubins and PTX that nvFatbin makes. None where the machine has no nvFatbin.
+/// Packs cubins and PTX into a fatbin. `None` if the machine has no nvFatbin.
 pub fn pack(images: &[&Image], options: &[&str]) -> Option<Image> {
     let path = brought("TVM_FFI_CODEGEN_NVFATBIN")?;
     // SAFETY: the library is NVIDIA's, and the prototypes are those of nvFatbin.h.

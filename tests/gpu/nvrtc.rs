@@ -1,4 +1,4 @@
-//! CUDA's own compiler (NVRTC), which runs without a device.
+//! CUDA's run-time compiler (NVRTC), which runs without a device.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -8,8 +8,8 @@ use tvm_ffi_codegen::image::Image;
 
 use super::brought;
 
-/// The image that NVRTC makes for an architecture: a cubin for `sm_80`, PTX for `compute_80`. None where the machine
-/// has no NVRTC.
+/// Compiles an image for an architecture: a cubin for `sm_80`, PTX for `compute_80`. `None` if the machine has no
+/// NVRTC.
 pub fn compile(source: &str, architecture: &str, options: &[&str]) -> Option<Image> {
     let path = brought("TVM_FFI_CODEGEN_NVRTC")?;
     // SAFETY: the library is NVIDIA's, and the prototypes are those of nvrtc.h.
@@ -54,7 +54,7 @@ pub fn compile(source: &str, architecture: &str, options: &[&str]) -> Option<Ima
             true => bytes(b"nvrtcGetCUBINSize", b"nvrtcGetCUBIN"),
             false => bytes(b"nvrtcGetPTXSize", b"nvrtcGetPTX"),
         };
-        // the compiler's threads outlive the test, and so does its code
+        // the compiler's threads outlive the test, so its code must too
         std::mem::forget(library);
         Some(Image::from_bytes(image).unwrap())
     }

@@ -1,4 +1,4 @@
-//! Launches that a stand-in can't test well: these tests need real devices.
+//! Launches that a stand-in can't test well. These tests need real devices.
 
 use tvm_ffi_codegen::runtime::with_stream;
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
@@ -10,7 +10,7 @@ use super::launches::{ADD, add, call3, compile, sums, vectors};
 use super::real::{self, RealDriver};
 use crate::support::sig;
 
-/// The machine's driver; none, with a line, where the tests run on the stand-in.
+/// The machine's driver. If the tests run on the stand-in, prints that this test is skipped and returns `None`.
 fn real_devices() -> Option<&'static RealDriver> {
     let driver = real::driver();
     match driver {
@@ -22,7 +22,7 @@ fn real_devices() -> Option<&'static RealDriver> {
 
 const OUT: &str = "(out: Tensor([n], int32, device=\"cuda\"))";
 
-/// The kernel has the address of `out` for its only parameter.
+/// A launch of a kernel whose only parameter is the address of `out`.
 fn on_out(entry: &str) -> Launch {
     Launch::new(entry).args([KernelArg::Param("out".to_owned())])
 }
@@ -52,7 +52,8 @@ fn streams_of_the_environment_are_used() {
     }
 }
 
-/// A stream in capture takes no first use, in its strictest mode; a function of the library does the first uses before.
+/// While a stream is captured in the strictest mode, first-use work isn't possible. A function of the library does it
+/// before.
 #[test]
 fn launches_are_captured_as_graphs() {
     let Some(driver) = real_devices() else { return };
@@ -165,7 +166,7 @@ fn kernels_have_more_shared_memory_than_48_kib() {
     }
 }
 
-/// The driver's own words, and the next launch is as before.
+/// The error has the driver's own description, and the next launch works as before.
 #[test]
 fn errors_of_the_driver_go_up() {
     let Some(_) = real_devices() else { return };
@@ -188,7 +189,7 @@ fn errors_of_the_driver_go_up() {
     }
 }
 
-/// Scalars at another width than the signature's.
+/// Scalars are converted to other widths than the signature's.
 #[test]
 fn casts_reach_the_kernel() {
     let Some(_) = real_devices() else { return };

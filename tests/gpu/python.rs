@@ -1,4 +1,4 @@
-//! Libraries that launch, loaded by Python.
+//! Libraries with launches, loaded by Python.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -32,7 +32,8 @@ fn python_launches_kernels_of_a_library() {
     }
 }
 
-/// Python with PyTorch, for a script that gets a library which launches; None, with a line, where the machine has none.
+/// Runs a Python script that uses PyTorch, with a library that launches; returns its output. If the machine has no
+/// PyTorch, prints that the test is skipped and returns `None`.
 fn with_torch(script: &str, library: &Path) -> Option<String> {
     if real::driver().is_none() {
         eprintln!("skipped: PyTorch needs a real device; `cargo xtask gpu` runs this test");
@@ -64,7 +65,7 @@ fn torch_launches_kernels_of_a_library() {
     }
 }
 
-/// A benchmark, which has nothing to assert but that all of it runs.
+/// A benchmark. The test only checks that it runs to the end.
 #[test]
 fn torch_tells_the_cost_of_a_launch() {
     for backend in Backend::ALL {

@@ -1,4 +1,4 @@
-//! The driver of the machine, where the tests are to run on real devices: memory, streams and their capture.
+//! The driver of the machine, if the tests run on real devices: memory, streams and their capture.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -10,10 +10,10 @@ use tvm_ffi_codegen::runtime::{DLDevice, Tensor};
 
 use super::standin;
 
-/// What `cargo xtask gpu` sets: the tests of launches run on the machine's devices.
+/// Set by `cargo xtask gpu`: the tests of launches run on the machine's devices.
 const REAL: &str = "TVM_FFI_CODEGEN_REAL_DEVICES";
 
-/// The driver, where the tests run on the machine's devices.
+/// The driver, if the tests run on the machine's devices.
 pub fn driver() -> Option<&'static RealDriver> {
     static DRIVER: OnceLock<Option<RealDriver>> = OnceLock::new();
     DRIVER.get_or_init(|| std::env::var_os(REAL).map(|_| RealDriver::new())).as_ref()
@@ -84,7 +84,7 @@ impl RealDriver {
         self.contexts.len() as i32
     }
 
-    /// The compute capability of a device, as 90 for 9.0.
+    /// The compute capability of a device: 90 for 9.0.
     pub fn capability(&self, device: i32) -> i32 {
         let (mut major, mut minor) = (0, 0);
         // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
@@ -108,7 +108,7 @@ impl RealDriver {
         context
     }
 
-    /// Runs with a device's primary context current.
+    /// Runs a function while a device's primary context is current.
     pub fn within<R>(&self, device: i32, run: impl FnOnce() -> R) -> R {
         self.push(self.contexts[device as usize] as *mut c_void);
         let result = run();
@@ -116,8 +116,8 @@ impl RealDriver {
         result
     }
 
-    /// Runs with a new stream of a device, which doesn't wait for the default one; then waits for all of the device's
-    /// work.
+    /// Runs a function with a new stream of a device that doesn't wait for the default one. Then waits for all of the
+    /// device's work.
     pub fn with_new_stream<R>(&self, device: i32, run: impl FnOnce(*mut c_void) -> R) -> R {
         let mut stream = null_mut();
         // CU_STREAM_NON_BLOCKING
@@ -130,7 +130,7 @@ impl RealDriver {
         result
     }
 
-    /// Captures what runs on a stream as a graph, which is then launched as many times.
+    /// Captures the work on a stream as a graph, then launches the graph `times` times.
     pub fn captured(&self, device: i32, stream: *mut c_void, times: u32, run: impl FnOnce()) {
         let (mut graph, mut instance) = (null_mut(), null_mut());
         // CU_STREAM_CAPTURE_MODE_GLOBAL, the strictest
@@ -146,7 +146,7 @@ impl RealDriver {
         });
     }
 
-    /// A tensor of a device with these elements.
+    /// A tensor on a device with the elements of another one.
     pub fn tensor(&self, source: &Tensor, device: DLDevice) -> Tensor {
         let from = source.as_dl_tensor();
         let bytes = bytes_of(from);
@@ -161,7 +161,7 @@ impl RealDriver {
         }
     }
 
-    /// The bytes of a contiguous tensor, when all of its device's work is done.
+    /// The bytes of a contiguous tensor, once all of its device's work is done.
     pub fn bytes(&self, tensor: &DLTensor) -> Vec<u8> {
         let mut bytes = vec![0; bytes_of(tensor)];
         self.within(tensor.device.device_id, || {
@@ -172,21 +172,21 @@ impl RealDriver {
     }
 }
 
-/// The bytes that a contiguous tensor's elements take.
+/// The number of bytes of a contiguous tensor's elements.
 fn bytes_of(tensor: &DLTensor) -> usize {
     // SAFETY: a tensor has as many sizes.
     let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.ndim as usize) };
     shape.iter().product::<i64>() as usize * usize::from(tensor.dtype.bits) / 8
 }
 
-/// A tensor's sizes and strides, behind what DLPack has of it.
+/// DLPack's description of a tensor, followed by its sizes and strides.
 #[repr(C)]
 struct Memory {
     managed: DLManagedTensorVersioned,
     dims: Vec<i64>,
 }
 
-/// An allocator of the environment's, of memory of real devices.
+/// The environment's allocator for memory of real devices.
 pub unsafe extern "C" fn allocate_tensor(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn allocate_tensor(
         let mut dims: Vec<i64> = shape.iter().copied().chain(strides).collect();
         let mut data = 0;
         let driver = driver().unwrap();
-        // the driver gives no memory of no bytes
+        // the driver doesn't allocate 0 bytes
         driver.within(prototype.device.device_id, || driver.allocate(&mut data, bytes_of(prototype).max(1)));
         let dl_tensor = DLTensor {
             data: data as *mut c_void,

@@ -1,4 +1,4 @@
-//! Launches that don't fit their images or signatures, which are errors when compiling.
+//! Launches that don't fit their images or signatures: compiling them is an error.
 
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{KernelArg, Launch};
@@ -50,7 +50,7 @@ fn mismatches_are_told_when_compiling() {
             format!("the launch of kernel `{entry}` by function `add` {expected}")
         );
     }
-    // each architecture of a fatbin has the kernel
+    // the kernel is in the fatbin once for each architecture
     let images = vec![fatbin(&[("sm_80", 80), ("sm_90", 90)], false)];
     assert_eq!(
         refusal(ADD, Launch::new("copy"), images),

@@ -1,4 +1,5 @@
-//! Shared memory of blocks: what kernels have of their own, what launches give them, and what they ask for.
+//! Shared memory of blocks: the kernels' static memory, the launches' dynamic memory, and the amount that kernels
+//! request.
 
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::runtime::{DLDevice, Function};
@@ -13,7 +14,7 @@ use crate::support::sig;
 
 const STAGED: &str = "staged(out: Tensor([1], int32, device=\"cuda\"), bytes: int64)";
 
-/// A launch of the kernel that has 1,024 bytes of its own, and tells how many it has besides.
+/// A launch of a kernel with 1,024 bytes of static shared memory. It returns the size of its dynamic shared memory.
 fn launch_of_staged(shared: Dim) -> Launch {
     Launch::new("staged").shared_memory(shared).args([KernelArg::Param("out".to_owned())])
 }
@@ -33,7 +34,7 @@ pub fn call_staged(function: &Function, device: DLDevice, bytes: i64) -> Result<
     Ok(elements::<i32>(&out)[0])
 }
 
-/// PTX doesn't tell what a kernel has of its own, once the driver has compiled it.
+/// PTX doesn't state a kernel's static shared memory; it is known once the driver has compiled the PTX.
 #[test]
 fn a_kernel_of_ptx_asks_when_its_own_memory_and_the_launches_are_more_than_48_kib() {
     let devices = Devices::cuda();
@@ -50,7 +51,7 @@ fn a_kernel_of_ptx_asks_when_its_own_memory_and_the_launches_are_more_than_48_ki
     }
 }
 
-/// What one launch asks for isn't taken from another of the same kernel, whichever comes first.
+/// Launches of one kernel share its limit, so each requests what the largest launch needs, whichever comes first.
 #[test]
 fn launches_of_one_kernel_ask_for_what_the_largest_needs() {
     let devices = Devices::cuda();
@@ -83,7 +84,7 @@ fn memory_that_differs_from_call_to_call_leaves_room_for_the_kernels_own() {
         }
         devices.assert_calls_of("cuKernelGetAttribute", &["cuKernelGetAttribute(1, 0)"]);
         devices.assert_calls_of("cuKernelSetAttribute", &["cuKernelSetAttribute(8, 165888, 0)"]);
-        // what the driver alone knows is the driver's to refuse
+        // a limit that only the driver knows is checked with the driver
         let error = call_staged(&function, devices.device(0), 1 << 20).unwrap_err();
         assert!(
             error.starts_with("ValueError") && error.contains("shared = 1048576 (bytes), expected at most "),
@@ -128,7 +129,7 @@ fn cubins_tell_what_kernels_have_of_their_own() {
     }
 }
 
-/// The marks of a kernel that NVIDIA's launcher of tile kernels launches by a block of one thread.
+/// A kernel with the attributes that make NVIDIA's launcher of tile kernels use a block of one thread.
 #[test]
 fn tile_kernels_are_launched_by_a_block_of_one() {
     let source = "extern \"C\" __global__ __launch_bounds__(128) void f(int* out) { out[threadIdx.x] = 1; }";
@@ -139,8 +140,8 @@ fn tile_kernels_are_launched_by_a_block_of_one() {
     let Some(cubin) = nvrtc::compile(source, "sm_80", &[]) else { return };
     assert!(!cubin.entry("f").unwrap().is_tile);
     let mut bytes = cubin.bytes().to_vec();
-    // EIATTR_CUDA_API_VERSION, which nothing here reads, becomes EIATTR_LANGUAGE of TILEIR, which this compiler doesn't
-    // write; and the block is required
+    // EIATTR_CUDA_API_VERSION, which isn't read here, becomes EIATTR_LANGUAGE with TILEIR, which this compiler doesn't
+    // write. The maximum block becomes a required one.
     let replace = |bytes: &mut [u8], from: &[u8], to: &[u8]| {
         let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
         bytes[at..at + to.len()].copy_from_slice(to);

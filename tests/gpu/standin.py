@@ -1,4 +1,4 @@
-"""The stand-in driver for Python: tensors that say they are on its devices, host code for kernels of cubins, and the record of its calls."""
+"""The stand-in driver in Python: tensors on its devices, host code for kernels of cubins, and the recorded calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CUDA = 2
 
 
 class OnDevice:
-    """An array of NumPy's that says it is on a device, by the DLPack protocol without versions."""
+    """A NumPy array that claims to be on a device, using the unversioned DLPack protocol."""
 
     def __init__(self, array, number):
         self.array, self.number = array, number
@@ -21,7 +21,7 @@ class OnDevice:
         capsule = self.array.__dlpack__()
         pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
         pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        # DLManagedTensor begins with a DLTensor, whose device is behind the address of its data
+        # DLManagedTensor begins with a DLTensor; its device follows the data pointer
         device = ctypes.cast(pointer_of(capsule, b"dltensor") + 8, ctypes.POINTER(ctypes.c_int32))
         device[0], device[1] = CUDA, self.number
         return capsule
@@ -34,7 +34,7 @@ class Extent(ctypes.Structure):
 
 
 class Thread(ctypes.Structure):
-    """The beginning of ``struct thread`` of driver/standin.h."""
+    """The first fields of ``struct thread`` of driver/standin.h."""
 
     _fields_ = [("grid", Extent), ("block", Extent), ("block_index", Extent), ("index", Extent)]
 
@@ -58,7 +58,7 @@ _PROGRAM = ctypes.CFUNCTYPE(None, ctypes.POINTER(Thread), ctypes.POINTER(ctypes.
 
 
 class Driver:
-    """The stand-in for CUDA, by the path of its file. Code that opens ``libcuda.so.1`` later in this process finds it."""
+    """The stand-in for CUDA's driver, loaded from a path. Later loads of ``libcuda.so.1`` in this process get it."""
 
     def __init__(self, path: str) -> None:
         self._library = ctypes.CDLL(path)
@@ -68,17 +68,17 @@ class Driver:
         self._programs: list[object] = []
 
     def reset(self) -> None:
-        """Forgets the calls, what is to fail, and host code."""
+        """Clears the recorded calls, requested failures, and host code."""
         self._library.standin_reset()
         self._programs.clear()
 
     def log(self, beginning: str = "") -> list[str]:
-        """The calls so far that begin so, a line each."""
+        """The lines of the recorded calls that start with this text."""
         lines = self._library.standin_log().decode().splitlines()
         return [line for line in lines if line.startswith(beginning)]
 
     def fail(self, name: str, status: int) -> None:
-        """Lets the calls of a function fail."""
+        """Makes all calls of a function fail."""
         self._library.standin_fail_name(name.encode(), status)
 
     def capability(self, device: int, capability: int) -> None:
@@ -86,18 +86,21 @@ class Driver:
         self._library.standin_capability(device, capability)
 
     def parameters(self) -> bytes:
-        """The parameters of the last launch, as the device gets them."""
+        """The parameters of the last launch, in the device's layout."""
         size = ctypes.c_uint32()
         address = self._library.standin_parameters(ctypes.byref(size))
         return ctypes.string_at(address, size.value)
 
     def program(self, entry: str, types: list[type], run: Callable[..., None]) -> None:
-        """Names host code for a kernel of cubins: ``run`` gets a block's index and the grid, and the parameters by their types in C."""
+        """Registers host code for a kernel of cubins.
+
+        ``run`` receives a block's index, the grid, and the parameters, which have these C types.
+        """
 
         def called(thread, params):
             values = [ctypes.cast(params[number], ctypes.POINTER(of))[0] for number, of in enumerate(types)]
             run(thread[0].block_index, thread[0].grid, *values)
 
-        # the driver calls it as long as it isn't reset
+        # kept alive, because the driver calls it until it is reset
         self._programs.append(_PROGRAM(called))
         assert self._library.standin_program(entry.encode(), self._programs[-1]) == 0

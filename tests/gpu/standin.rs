@@ -1,4 +1,4 @@
-//! The stand-in driver, which runs kernels on the CPU; and images for it.
+//! The stand-in driver, which runs kernels on the CPU, and images for it.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ const SOURCES: [(&str, &str); 5] = [
     ("kernels.c", include_str!("driver/kernels.c")),
 ];
 
-/// The names that generated code opens the drivers of CUDA and HIP by.
+/// The names with which generated code opens the drivers of CUDA and HIP.
 #[cfg(not(windows))]
 pub const NAMES: [&str; 2] = ["libcuda.so.1", "libamdhip64.so"];
 #[cfg(windows)]
 pub const NAMES: [&str; 2] = ["nvcuda.dll", "amdhip64_6.dll"];
 
-/// Built shared objects, by their flags.
+/// The built shared objects.
 struct Built {
     folder: TempDir,
     cuda: Library,
@@ -41,7 +41,7 @@ fn built() -> &'static Built {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
         let driver = |name: &str, flags: &[&str]| {
-            // the name of a DLL is that of its file
+            // a DLL is named after its file
             let soname = format!("-Wl,-soname,{name}");
             let flags = if cfg!(windows) { flags.to_vec() } else { [flags, &[&soname]].concat() };
             compile(folder.path(), "driver.c", name, &flags);
@@ -55,7 +55,7 @@ fn built() -> &'static Built {
 }
 
 fn compile(folder: &Path, source: &str, to: &str, flags: &[&str]) {
-    // a DLL by GNU's tools has its own part of their libraries
+    // with GNU's tools, a DLL links their libraries statically
     let system: &[&str] = if cfg!(windows) { &["-static"] } else { &["-fPIC", "-ldl", "-pthread"] };
     let status = compiler::c()
         .current_dir(folder)
@@ -66,7 +66,7 @@ fn compile(folder: &Path, source: &str, to: &str, flags: &[&str]) {
     assert!(status.unwrap().success());
 }
 
-/// The kernels of kernels.c as host code that says which image it is.
+/// The kernels of kernels.c as host code that returns the number of its image.
 fn host_code(which: u32) -> PathBuf {
     static DONE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
     let folder = built().folder.path();
@@ -92,7 +92,7 @@ const ENTRIES: &[(&str, &str)] = &[
     ("staged", ".param .u64 out"),
 ];
 
-/// PTX of the kernels for an architecture, which the stand-in runs.
+/// PTX of the kernels for an architecture. The stand-in runs it.
 pub fn ptx(target: &str, which: u32) -> Image {
     let mut text =
         format!("// host: {}\n.version 8.0\n.target {target}\n.address_size 64\n", host_code(which).display());
@@ -102,8 +102,8 @@ pub fn ptx(target: &str, which: u32) -> Image {
     Image::from_bytes(text.into_bytes()).unwrap()
 }
 
-/// A fatbin of PTX for architectures, which the stand-in runs. Where it says that it is compressed, which it isn't in
-/// truth, it tells of no kernels.
+/// A fatbin with PTX for these architectures, which the stand-in runs. With `compressed` it claims to be compressed,
+/// although it isn't, so its kernels are unknown.
 pub fn fatbin(targets: &[(&str, u32)], compressed: bool) -> Image {
     let mut contents = Vec::new();
     for (target, which) in targets {
@@ -130,8 +130,8 @@ pub fn fatbin(targets: &[(&str, u32)], compressed: bool) -> Image {
     Image::from_bytes(bytes).unwrap()
 }
 
-/// A bundle of an AMD code object that describes the kernels, with the text that the stand-in looks for as the host's
-/// code.
+/// A bundle with an AMD code object that describes the kernels. The host's code is the text that the stand-in looks
+/// for.
 pub fn bundle() -> Image {
     let host = format!("// host: {}\n", host_code(942).display());
     let kernels = ptx("sm_80", 942);
@@ -147,12 +147,12 @@ pub fn bundle() -> Image {
     Image::from_bytes(made::bundle(&entries)).unwrap()
 }
 
-/// The file of the stand-in for CUDA, for other processes.
+/// The file of the CUDA stand-in, for other processes.
 pub fn path_of_cuda() -> PathBuf {
     built().folder.path().join(NAMES[0])
 }
 
-/// The stand-in driver, for one test at a time.
+/// The stand-in driver, used by one test at a time.
 pub struct Driver {
     library: &'static Library,
     _turn: MutexGuard<'static, ()>,
@@ -182,12 +182,12 @@ impl Driver {
         driver
     }
 
-    /// The stand-in for CUDA, with all of its libraries unloaded.
+    /// The CUDA stand-in, with all of its libraries unloaded.
     pub fn cuda() -> Self {
         Self::new(&built().cuda)
     }
 
-    /// That of HIP.
+    /// The HIP stand-in.
     pub fn hip() -> Self {
         Self::new(&built().hip)
     }
@@ -195,7 +195,7 @@ impl Driver {
     control! {
         reset = "standin_reset"();
         calls = "standin_calls"() -> c_int;
-        /// Lets the call of this number from now on fail.
+        /// Makes the call with this number, counted from now on, fail.
         fail = "standin_fail"(number: c_int, with: c_int);
         version = "standin_version"(version: c_int);
         capability = "standin_capability"(device: c_int, capability: c_int);
@@ -210,7 +210,7 @@ impl Driver {
         hip_device = "standin_hip_device"() -> c_int;
     }
 
-    /// Lets calls of a function fail.
+    /// Makes calls of a function fail.
     pub fn fail_name(&self, name: &str, with: c_int) {
         let name = CString::new(name).unwrap();
         // SAFETY: the stand-in has a function of this prototype, which copies the name.
@@ -221,7 +221,7 @@ impl Driver {
         }
     }
 
-    /// The calls so far, a line each.
+    /// The calls so far, one per line.
     pub fn log(&self) -> String {
         // SAFETY: the stand-in has a function of this prototype, whose text ends with a NUL.
         unsafe {

@@ -1,4 +1,4 @@
-"""Calls a library that launches, on PyTorch's tensors of a real device: on its streams, and in a graph of its."""
+"""Calls a library that launches kernels, with PyTorch tensors on a real device, on several streams, and in a graph."""
 
 import sys
 
@@ -35,7 +35,7 @@ def main(library):
     try:
         module.add(x, y, z.cpu())
     except ValueError as error:
-        # the call and the parameter stand before the last sentence
+        # the part after the signature, which ends with a backtick
         print("ValueError:", str(error).rsplit("`, ", 1)[-1])
 
 

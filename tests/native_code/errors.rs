@@ -1,4 +1,4 @@
-//! Refusals, with their messages.
+//! Rejected code, with the error messages.
 
 use cranelift_jit::{JITBuilder, JITModule};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -9,7 +9,7 @@ use tvm_ffi_codegen::{Backend, EngineError, Kernel, embed};
 use super::{compile, compiled, engines, object, object_by, refusals};
 use crate::support::sig;
 
-/// Expects that each backend refuses the kernel `f` of these bytes, for a reason that contains a text.
+/// Expects each backend to reject the kernel `f` in these bytes, with this reason in the message.
 fn expect(bytes: Vec<u8>, reason: &str) {
     let kind = if bytes.starts_with(b"!<") { "archive" } else { "object" };
     for message in refusals("f()", &Kernel::object(bytes, "f")) {
@@ -18,7 +18,7 @@ fn expect(bytes: Vec<u8>, reason: &str) {
     }
 }
 
-/// Expects that each backend misses the kernel `f` in these bytes, which define something else.
+/// Expects each backend to report that these bytes don't define the kernel `f`, but something else.
 fn expect_undefined(bytes: Vec<u8>, instead: &str) {
     let kind = if bytes.starts_with(b"!<") { "archive" } else { "object" };
     let kernel = Kernel::object(bytes, "f");
@@ -36,7 +36,7 @@ fn expect_undefined(bytes: Vec<u8>, instead: &str) {
     }
 }
 
-/// An object whose table of symbols has a strong symbol twice, as no assembler writes it.
+/// An object that defines a strong symbol twice in its symbol table, which no assembler writes.
 #[test]
 fn one_symbol_is_defined_once() {
     let mut bytes = object("void f(void) {} void g(void) {}");
@@ -44,7 +44,7 @@ fn one_symbol_is_defined_once() {
     let entry = |name: &str| file.symbols().find(|symbol| symbol.name() == Ok(name)).unwrap().index().0;
     let (f, g) = (entry("f"), entry("g"));
     let table = file.sections().find(|section| section.name() == Ok(".symtab")).unwrap();
-    // the name is the first of the 24 bytes of an entry
+    // the name is the first field of a 24-byte entry
     let at = |index: usize| table.file_range().unwrap().0 as usize + 24 * index;
     let (from, to) = (at(f), at(g));
     bytes.copy_within(from..from + 4, to);
@@ -110,7 +110,7 @@ fn the_kernel_has_to_be_there() {
     expect(object("long f = 5;"), "`f` is a variable there, and no function");
 }
 
-/// Each relocation of a kind that the loader doesn't know is named with its section and symbol.
+/// An unknown kind of relocation is reported with its section and symbol.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn unknown_relocations_are_named() {
@@ -125,7 +125,7 @@ fn unknown_relocations_are_named() {
     assert_eq!(error, expected);
 }
 
-/// An object that is cut off, or has single bytes changed, is an error or loads; nothing else comes of it.
+/// A truncated object, or one with modified bytes, loads or is an error; nothing worse happens.
 #[test]
 fn broken_objects_are_errors() {
     let source = "static int table[4] = {1, 2, 3, 4}; long g(long); long f(long n) { return g(n) + table[n & 3]; } long g(long n) { return n; }";
@@ -202,7 +202,7 @@ fn errors_in_llvm_ir_have_their_place() {
             "the LLVM IR of kernel `f`: `f` has another type in the module: expected `void ()`, found `i64 (ptr)`";
         assert!(message.ends_with(expected), "{message}");
     }
-    // a function that C calls otherwise than one of plain values
+    // functions that take their parameters differently from plain C values
     let of_plain = |source: &str| refusals("f(x: Tensor([n], int8), v: int8)", &Kernel::llvm_ir(source, "f"));
     for (prototype, problem) in [
         (

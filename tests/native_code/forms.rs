@@ -1,4 +1,4 @@
-//! One kernel in every form that a compiler may have it in, on every backend.
+//! One kernel in every form that a compiler may have, on every backend.
 
 use std::backtrace::Backtrace;
 use std::ffi::c_void;
@@ -11,8 +11,8 @@ use tvm_ffi_codegen::{Backend, Convention, Engine, Kernel};
 use super::{compile, engines, floats, int, object, object_by};
 use crate::support::sig;
 
-/// A kernel with what real ones refer to: constants, memory that is 0 at first, a table of functions of its own and of
-/// others, texts, a jump table, a common symbol, a weak function, and one that nobody defines.
+/// A kernel that refers to everything that real kernels do: constants, zero-initialised memory, strings, a jump table,
+/// a common symbol. It also uses a table of its own and external functions, a weak function, and an undefined weak one.
 const SOURCE: &str = r#"
 #include <math.h>
 #include <stdint.h>
@@ -65,7 +65,7 @@ fn check_kernel(engine: &Engine, kernel: &Kernel, what: &str) {
         let operation = [|x: f32| 2.0 * x, |x| x / 2.0, f32::exp][which % 3];
         let mut expected: Vec<f32> =
             x.iter().enumerate().map(|(i, x)| operation(x + CONSTANTS[(i + which) % 8]) + 0.5).collect();
-        // the calls are counted
+        // the kernel counts its calls
         expected[0] += (LENGTHS[which] + 3 + which + 1) as f32;
         for (got, expected) in floats(&y).iter().zip(&expected) {
             assert!((got - expected).abs() <= expected.abs() * 1e-5, "{what}, {which}: got {got}, expected {expected}");
@@ -75,7 +75,7 @@ fn check_kernel(engine: &Engine, kernel: &Kernel, what: &str) {
     assert!(error.message().contains("expected Tensor, got int"), "{error}");
 }
 
-/// Position-independent code with a small table of addresses, where it can be linked: on aarch64 only LLVM does.
+/// Position-independent code with a small offset table, where that can be linked: on aarch64 only LLVM can.
 const SMALL_TABLE: &str = if cfg!(target_arch = "aarch64") { "-fPIC" } else { "-fpic" };
 
 #[test]
@@ -88,7 +88,7 @@ fn objects_of_a_c_compiler_by_any_model_of_code() {
         &["-O2", "-fPIC", "-ffunction-sections", "-fdata-sections", "-g"],
         &["-O2", "-fPIE"],
         &["-Os", SMALL_TABLE, "-fno-asynchronous-unwind-tables"],
-        // what a distribution adds
+        // flags that distributions add
         &["-O2", "-fPIC", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=0", "-fvisibility=hidden"],
     ];
     for flags in models {
@@ -99,7 +99,7 @@ fn objects_of_a_c_compiler_by_any_model_of_code() {
     }
 }
 
-/// Code that has its data below 2 GiB: memory there is for it, or the error says how to do without.
+/// Code that needs its data below 2 GiB. It is loaded there, or the error explains how to avoid that.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn code_for_low_memory_is_loaded_there_or_refused() {
@@ -153,7 +153,7 @@ fn members_of_archives_come_as_they_are_needed() {
     }
 }
 
-/// The objects of this library are objects like any other: a packed function of one is a kernel of another wrapper.
+/// Objects of this library can be kernels' objects too: a packed function in one is the kernel of another wrapper.
 #[test]
 fn objects_of_this_library_are_linked_too() {
     let inner = sig("inner(n: int64) -> int64");
@@ -168,7 +168,7 @@ fn objects_of_this_library_are_linked_too() {
     }
 }
 
-/// The stack as the kernel has seen it.
+/// The stack that the kernel has captured.
 static SEEN: Mutex<String> = Mutex::new(String::new());
 
 extern "C" fn looks_around(n: i64) -> i64 {
@@ -178,11 +178,11 @@ extern "C" fn looks_around(n: i64) -> i64 {
 
 #[inline(never)]
 fn calls_the_kernel(function: &Function) -> i64 {
-    // not a tail call
+    // prevents a tail call
     std::hint::black_box(int(function, &[20]))
 }
 
-/// Through functions with frames of every kind, too.
+/// The unwinder also passes functions with all kinds of frames.
 #[test]
 fn an_unwinder_walks_through_kernels() {
     let source = "long looks_around(long);\n\
@@ -266,7 +266,7 @@ done:
         }
     }
 
-    /// The same module as bitcode, by the library that LLVM users in Rust have.
+    /// The same module as bitcode, written with inkwell.
     fn bitcode() -> Vec<u8> {
         let context = inkwell::context::Context::create();
         let text = inkwell::memory_buffer::MemoryBuffer::create_from_memory_range_copy(SOURCE.as_bytes(), "scale");

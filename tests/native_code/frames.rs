@@ -1,5 +1,5 @@
-//! Unwind tables of objects: those that libgcc reads are registered, and all others are refused, since libgcc ends the
-//! process at them.
+//! Unwind tables of objects. Tables that libgcc can read are registered. All others are rejected, because libgcc ends
+//! the process if it reads them.
 
 use std::panic::catch_unwind;
 
@@ -7,23 +7,23 @@ use tvm_ffi_codegen::Kernel;
 
 use super::{compile, engines, object_by, refusals};
 
-/// The numbers of the registers of the return address and of the stack.
+/// The register numbers of the return address and of the stack pointer.
 const REGISTERS: [u32; 2] = if cfg!(target_arch = "x86_64") { [16, 7] } else { [30, 31] };
 
-/// The parts of a table of one function, in the assembler's words.
+/// The parts of an unwind table for one function, in assembler syntax.
 #[derive(Clone)]
 struct Table {
-    /// What stands in front of each entry: its length, of the bytes up to the label `1`.
+    /// The length field of each entry: the number of bytes up to the label `1`.
     length: &'static str,
     version: u32,
     augmentation: &'static str,
-    /// The data of the augmentation's letters, after its size.
+    /// The augmentation data, after its size.
     data: &'static str,
-    /// The instructions that begin each function's.
+    /// The initial instructions of each function.
     first: String,
     start: &'static str,
     size: &'static str,
-    /// What a function has in addition, with its size.
+    /// The function's own augmentation data, with its size.
     more: &'static str,
     program: String,
     /// The bytes after the table.
@@ -31,14 +31,14 @@ struct Table {
 }
 
 impl Table {
-    /// What compilers write.
+    /// The table that compilers write.
     fn good() -> Self {
         Table {
             length: ".long 1f - . - 4",
             version: 1,
             augmentation: "zR",
             data: ".uleb128 1; .byte 0x1b",
-            // DW_CFA_def_cfa of the stack's register
+            // DW_CFA_def_cfa with the stack register
             first: format!(".byte 0x0c; .uleb128 {}; .uleb128 8", REGISTERS[1]),
             start: ".long f - .",
             size: ".long 2",
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// An object of the function `f`, whose table is this one.
+    /// An object with the function `f` and this table.
     fn object(&self) -> Vec<u8> {
         let Table { length, version, augmentation, data, first, start, size, more, program, rest } = self;
         let [address, _] = REGISTERS;
@@ -65,7 +65,7 @@ impl Table {
     }
 }
 
-/// Bytes that an unwinder reads as an expression, after their size.
+/// A DWARF expression, after its size.
 fn expression(bytes: &[u8]) -> String {
     let list: Vec<String> = bytes.iter().map(u8::to_string).collect();
     format!("; .uleb128 {}; .byte {}", bytes.len(), list.join(", "))
@@ -80,17 +80,17 @@ fn tables_that_libgcc_reads_are_loaded() {
         Table { version: 3, ..good.clone() },
         Table { augmentation: "zRS", ..good.clone() },
         Table { data: ".uleb128 1; .byte 0x1c", start: ".quad f - .", size: ".quad 2", ..good.clone() },
-        // absolute, and without a stated encoding
+        // an absolute pointer, and no stated encoding
         Table { data: ".uleb128 1; .byte 0", start: ".quad f", size: ".quad 2", ..good.clone() },
         Table { augmentation: "", data: "", start: ".quad f", size: ".quad 2", more: "", ..good.clone() },
-        // a function of a language's runtime by a word, and data for it
+        // an indirect pointer to a language's personality function, and data for it
         Table {
             augmentation: "zPLR",
             data: ".uleb128 7; .byte 0x9b; .long word - .; .byte 0x1b; .byte 0x1b",
             more: ".uleb128 4; .long word - .",
             ..good.clone()
         },
-        // states that are kept, and a frame by an expression
+        // remembered states, and a frame address from an expression
         Table { program: ".byte 0x0a, 0x41, 0x0b".to_owned(), ..good.clone() },
         Table { first: format!(".byte 0x0f{}", expression(&[0x70 + stack.min(31), 8, 0x06])), ..good.clone() },
         // a terminator, followed by the rest of another table
@@ -99,7 +99,7 @@ fn tables_that_libgcc_reads_are_loaded() {
     for (number, table) in tables.iter().enumerate() {
         for engine in engines() {
             let function = compile(&engine, "f()", &Kernel::object(table.object(), "f"));
-            // LLJIT reads fewer tables, and refuses the others
+            // LLJIT reads fewer tables, and rejects the others
             if engine.jit().backend().name() == "llvm"
                 && number > 0
                 && let Err(error) = &function
@@ -109,7 +109,7 @@ fn tables_that_libgcc_reads_are_loaded() {
                 continue;
             }
             let function = function.unwrap_or_else(|error| panic!("table {number}: {error}"));
-            // the unwinder looks at all tables for a frame that none of them knows
+            // the unwinder searches all tables for a frame that none of them describes
             catch_unwind(|| std::panic::resume_unwind(Box::new(()))).unwrap_err();
             drop(function);
             catch_unwind(|| std::panic::resume_unwind(Box::new(()))).unwrap_err();
@@ -136,7 +136,7 @@ fn tables_that_libgcc_does_not_read_are_refused() {
         (with(|t| t.augmentation = "zSR"), "an augmentation `R`"),
         (with(|t| t.augmentation = "zX"), "an augmentation `X`"),
         (with(|t| t.data = ".uleb128 200; .byte 0x1b"), "an entry ends in its middle"),
-        // uleb128; relative to the table of data; indirect; aligned
+        // uleb128; relative to the data table; indirect; aligned
         (with(|t| t.data = ".uleb128 1; .byte 0x01"), "a pointer of the encoding 0x01"),
         (with(|t| t.data = ".uleb128 1; .byte 0x3b"), "a pointer of the encoding 0x3b"),
         (with(|t| t.data = ".uleb128 1; .byte 0x9b"), "a pointer of the encoding 0x9b"),
@@ -151,11 +151,11 @@ fn tables_that_libgcc_does_not_read_are_refused() {
             "two functions share code",
         ),
         (with(|t| t.rest = ".long 2f - . - 4; .long . - fde; .long f - .; .long 2; 2:"), "a function without a CIE"),
-        // an unknown instruction, a state that was never kept, a frame of a register that there isn't
+        // an unknown instruction, a restored state that was never remembered, a frame with an unknown register
         (program(".byte 0x3f"), "unknown call frame instruction"),
         (program(".byte 0x0b"), "a state that was never kept"),
         (program(".byte 0x0c; .uleb128 120; .uleb128 8"), "register 120"),
-        // expressions: nothing on the stack, an addition of one value, a jump, an unknown operation
+        // expressions: an empty stack, an addition of one value, a jump, an unknown operation
         (program(&format!(".byte 0x0f{}", expression(&[0x96]))), "an expression without a value"),
         (program(&format!(".byte 0x0f{}", expression(&[0x31, 0x22]))), "takes values which it hasn't"),
         (program(&format!(".byte 0x0f{}", expression(&[0x31, 0x2f, 0xfd, 0xff]))), "an unknown operation"),

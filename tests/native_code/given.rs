@@ -1,4 +1,4 @@
-//! Symbols and objects that are given with a kernel, for its code to refer to.
+//! Symbols and objects that are passed with a kernel, and that its code refers to.
 
 use std::ffi::{c_long, c_void};
 use std::sync::Arc;
@@ -32,16 +32,16 @@ fn addresses_stand_for_symbols_of_a_kernels_code() {
         let given =
             kernel().with_symbol("twice", twice as *const c_void).with_symbol("table", (&raw const TABLE).cast());
         assert_eq!(int(&compile(&engine, SIGNATURE, &given).unwrap(), &[1]), 42);
-        // another compilation has others
+        // another compilation can define other symbols
         let other = given.clone().with_symbol("unused", std::ptr::null());
         assert_eq!(int(&compile(&engine, SIGNATURE, &other).unwrap(), &[2]), 44);
         let threefold =
             kernel().with_symbol("twice", thrice as *const c_void).with_symbol("table", (&raw const TABLE).cast());
         assert_eq!(int(&compile(&engine, SIGNATURE, &threefold).unwrap(), &[2]), 46);
-        // the kernel's own symbol, of no object
+        // the kernel's own symbol, without an object
         let itself = Kernel::symbol("nowhere").with_symbol("nowhere", thrice as *const c_void);
         assert_eq!(int(&compile(&engine, SIGNATURE, &itself).unwrap(), &[5]), 15);
-        // what the code defines itself comes first
+        // the code's own definitions take precedence
         let defined = Kernel::object(object("long g(void) { return 1; } long f(long n) { return n + g(); }"), "f");
         let defined = defined.with_symbol("g", std::ptr::without_provenance(8));
         assert_eq!(int(&compile(&engine, SIGNATURE, &defined).unwrap(), &[1]), 2);

@@ -1,4 +1,4 @@
-//! Kernel and wrapper go together.
+//! Kernel and wrapper have the same lifetime.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use tvm_ffi_codegen::{Engine, Kernel};
 
 use super::{compile, engines, int, is_mapped, object};
 
-/// Tells its own address.
+/// Functions that return the addresses of code and of data.
 const SELF: &str =
     "static char data[8192]; long code(void) { return (long)code; } long where(void) { return (long)data; }";
 
-/// What other tests map meanwhile may lie where the kernel was: one quiet round is enough.
+/// Another test may map the kernel's old address meanwhile, so one undisturbed round is enough.
 fn is_unmapped_after(mut round: impl FnMut() -> usize) -> bool {
     (0..20).any(|_| !is_mapped(round()))
 }
@@ -67,7 +67,7 @@ impl Drop for Owner {
 
 extern "C" fn nothing() {}
 
-/// Owners belong to compilations, and not to the engine.
+/// Owners belong to a compilation, not to the engine.
 #[test]
 fn owners_go_with_the_last_function_of_their_compilation() {
     let gone = Arc::new(AtomicUsize::new(0));
@@ -93,7 +93,7 @@ fn owners_go_with_the_last_function_of_their_compilation() {
             assert_eq!(dropped(), number + 1);
         }
         plain.call(()).unwrap();
-        // two owners of one kernel, and a compilation that fails
+        // two owners of one kernel, and a failing compilation
         let kernel = owned(owned(Kernel::object(object("void missing(void); void f(void) { missing(); }"), "f")));
         assert!(compile(&engine, "f()", &kernel).is_err());
         drop(kernel);
@@ -101,7 +101,7 @@ fn owners_go_with_the_last_function_of_their_compilation() {
     }
 }
 
-/// The number of mappings stays the same, however many kernels come and go.
+/// The number of mappings stays the same, however many kernels are compiled and dropped.
 #[test]
 fn kernels_come_and_go() {
     let object: Arc<[u8]> = object(SELF).into();

@@ -1,4 +1,4 @@
-//! Kernels that come with their code: objects and archives of a C compiler, LLVM's IR, addresses with owners.
+//! Kernels that are passed with their code: a C compiler's objects and archives, LLVM IR, addresses with owners.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 mod errors;
@@ -17,7 +17,7 @@ use tvm_ffi_codegen::{Backend, Engine, EngineError, Kernel};
 
 use crate::support::{compiler, sig};
 
-/// A file that a C compiler makes of a source.
+/// Compiles a source with a C compiler; returns the output file.
 fn compiled(source: &str, flags: &[&str], output: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("kernel.c"), source).unwrap();
@@ -26,7 +26,7 @@ fn compiled(source: &str, flags: &[&str], output: &str) -> Vec<u8> {
     fs::read(folder.path().join(output)).unwrap()
 }
 
-/// An object, position-independent and optimised.
+/// A position-independent, optimised object.
 pub(crate) fn object(source: &str) -> Vec<u8> {
     object_by(source, &["-O2", "-fPIC"])
 }
@@ -41,11 +41,11 @@ fn engines() -> impl Iterator<Item = Engine> {
 }
 
 fn compile(engine: &Engine, signature: &str, kernel: &Kernel) -> Result<Function, EngineError> {
-    // SAFETY: the kernels of these tests have the prototypes that their signatures say.
+    // SAFETY: the kernels of these tests have the prototypes of their signatures.
     unsafe { engine.compile(&sig(signature), kernel) }
 }
 
-/// The message of a compilation that has to fail, by each backend.
+/// The error message of each backend for a compilation that must fail.
 fn refusals(signature: &str, kernel: &Kernel) -> Vec<String> {
     let refusal = |engine: Engine| {
         let error = compile(&engine, signature, kernel)
@@ -70,7 +70,7 @@ fn floats(tensor: &Tensor) -> Vec<f32> {
     tensor.to_vec().unwrap()
 }
 
-/// Whether the process has memory at an address.
+/// Whether memory is mapped at an address of this process.
 fn is_mapped(address: usize) -> bool {
     let maps = fs::read_to_string(Path::new(OsStr::new("/proc/self/maps"))).unwrap();
     maps.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! Several kernels of one compilation.
+//! Several kernels in one compilation.
 
 use tvm_ffi_codegen::runtime::{Function, Module};
 use tvm_ffi_codegen::{Engine, EngineError, Kernel, Signature};
@@ -6,12 +6,12 @@ use tvm_ffi_codegen::{Engine, EngineError, Kernel, Signature};
 use super::{compile, engines, int, object};
 use crate::support::sig;
 
-/// A counter, and a second function that sees it.
+/// A counter, and another function that reads it.
 const COUNTER: &str = "static long count; long bump(void) { return ++count; } long peek(void) { return count; }";
 
 fn module(engine: &Engine, functions: &[(&str, Kernel)]) -> Result<Module, EngineError> {
     let functions: Vec<(Signature, &Kernel)> = functions.iter().map(|(text, kernel)| (sig(text), kernel)).collect();
-    // SAFETY: the kernels have the prototypes that their signatures say.
+    // SAFETY: the kernels have the prototypes of their signatures.
     unsafe { engine.compile_module(functions.iter().map(|(signature, kernel)| (signature, *kernel))) }
 }
 
@@ -22,13 +22,13 @@ fn function(module: &Module, name: &str) -> Function {
 #[test]
 fn equal_objects_of_a_compilation_are_one() {
     for engine in engines() {
-        // of equal contents, in memory of their own
+        // equal contents in separate memory
         let kernel = |symbol: &str| Kernel::object(object(COUNTER), symbol);
         let functions = [("bump() -> int64", kernel("bump")), ("peek() -> int64", kernel("peek"))];
         let both = module(&engine, &functions).unwrap();
         let [bump, peek] = ["bump", "peek"].map(|name| function(&both, name));
         assert_eq!([int(&bump, &[]), int(&bump, &[]), int(&peek, &[])], [1, 2, 2]);
-        // another compilation has its own
+        // another compilation has its own copy
         let other = compile(&engine, "peek() -> int64", &functions[1].1).unwrap();
         assert_eq!(int(&other, &[]), 0);
     }
@@ -66,7 +66,7 @@ fn a_symbol_of_two_objects_is_named_with_both() {
     }
 }
 
-/// As in C++, where inline functions are in each object that calls them.
+/// Weak definitions, as for C++ inline functions, which are in each object that calls them.
 #[test]
 fn weak_definitions_of_two_objects_are_one() {
     let kernels = ["a", "b"].map(|name| {
@@ -82,7 +82,7 @@ fn weak_definitions_of_two_objects_are_one() {
     }
 }
 
-/// A kernel calls a function that the engine has compiled before, by its symbol, and keeps it alive.
+/// A kernel calls a function that the engine has compiled before by its symbol, and keeps it alive.
 #[test]
 fn kernels_call_functions_of_the_engine() {
     let source = r#"

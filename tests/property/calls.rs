@@ -1,4 +1,4 @@
-//! Random calls of a signature: a right one first, then maybe a change or two, at any depth.
+//! Random calls of a signature. Each starts as a correct call, then maybe gets one or two changes, at any depth.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,19 +13,19 @@ use super::signatures::SYMBOLS;
 use crate::support::dice::Dice;
 use crate::support::value::{Call, Data, Strides, TensorSpec, Thing, Value};
 
-/// What a call is made of.
+/// The inputs from which a call is generated.
 #[derive(Clone)]
 pub struct Plan {
-    /// What symbols stand for.
+    /// The values of symbols.
     values: [i64; SYMBOLS.len()],
-    /// The number of the device on which tensors are that don't say one.
+    /// The device number for tensors whose type doesn't state one.
     id: i32,
     seed: u64,
     /// A seed for each change.
     changes: Vec<u64>,
 }
 
-/// On one line, as there are many in a failure.
+/// On one line, because a failure prints many of them.
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { values, id, seed, changes } = self;
@@ -35,7 +35,7 @@ impl fmt::Debug for Plan {
 
 pub fn plan() -> impl Strategy<Value = Plan> {
     let size = || 0i64..5;
-    // only strides are named by the last ones
+    // the last symbol only occurs in strides, so it may be negative
     let values = [size().boxed(), size().boxed(), size().boxed(), size().boxed(), (-2i64..4).boxed()];
     let changes = prop_oneof![2 => Just(Vec::new()), 3 => vec(any::<u64>(), 1..3)];
     (values, 0i32..3, any::<u64>(), changes).prop_map(|(values, id, seed, changes)| Plan { values, id, seed, changes })
@@ -56,12 +56,12 @@ impl Plan {
         call
     }
 
-    /// Whether the call is accepted for sure, whatever a model of the contract thinks.
+    /// Whether the call is certainly accepted, independently of the model of the contract.
     pub fn is_right(&self, signature: &Signature) -> bool {
         let mut plain = true;
         for param in signature.params() {
             param.ty.for_each_dim(&mut |dim| plain &= !matches!(dim, Dim::Binary(..)));
-            // the default of a symbol is one value of many
+            // the default of a symbol is only one of its possible values
             plain &= param.default.is_none() || !SYMBOLS.contains(&&param.name[..]);
             plain &= matches!(
                 param.ty,
@@ -72,22 +72,22 @@ impl Plan {
             && self.changes.is_empty()
             && signature.constraints().is_empty()
             && signature.returned_tensors().is_empty()
-            // what a stride may be, a size may not
+            // a stride may be negative, but a size may not
             && self.values.iter().all(|value| *value >= 0)
     }
 }
 
-/// Where a value is.
+/// The position of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spot {
     Argument,
-    /// In a tuple, which owns it.
+    /// An item of a tuple, which owns it.
     Item,
-    /// In another container: nothing is converted.
+    /// In another container, where nothing is converted.
     Element,
 }
 
-/// Makes right values.
+/// Generates correct values.
 struct Maker<'a> {
     plan: &'a Plan,
     signature: &'a Signature,
@@ -118,7 +118,7 @@ impl Maker<'_> {
         if object && self.dice.one_in(12) { Value::Reference(Some(Box::new(value))) } else { value }
     }
 
-    /// A value that the type accepts there.
+    /// A value that the type accepts at that position.
     fn value(&mut self, ty: &ParamType, spot: Spot) -> Value {
         let element = spot == Spot::Element;
         let converted = !element && self.dice.one_in(5);
@@ -223,7 +223,7 @@ impl Maker<'_> {
         spec
     }
 
-    /// The number that tensors on a kind of device share: a stated one, if there is one.
+    /// The device number that tensors on a kind of device share: the stated number, if any.
     fn shared_id(&self, kind: DLDeviceType) -> i32 {
         let mut shared = self.plan.id;
         for param in self.signature.params() {
@@ -235,7 +235,7 @@ impl Maker<'_> {
         shared
     }
 
-    /// Maybe another dtype that the signature's policy takes for one.
+    /// The stated dtype, or randomly another one that the signature's policy accepts instead.
     fn stand_in(&mut self, stated: DLDataType) -> DLDataType {
         let policy = self.signature.dtype_policy();
         if policy == DTypePolicy::EXACT || self.dice.one_in(2) {
@@ -249,7 +249,7 @@ impl Maker<'_> {
     }
 }
 
-/// A value of any type, the wrong one most likely; if it is held, then one that a container can own.
+/// A value of any type, most likely a wrong one. If `held`, it is one that a container can own.
 fn anything(dice: &mut Dice, held: bool) -> Value {
     let number = dice.integer();
     match dice.below(24) {
@@ -268,7 +268,7 @@ fn anything(dice: &mut Dice, held: bool) -> Value {
         14 => Value::Function,
         15 => Value::Shape(vec![1, 2]),
         16 => Value::Object(dice.pick(&[Thing::Base, Thing::Sub])),
-        // NULL, of a type that may be unregistered; a container can't own some of them
+        // NULL of a type that may be unregistered; a container can't own some of these
         17 => match number.rem_euclid(140) as i32 {
             8..=10 if held => Value::Raw(70, 0),
             index => Value::Raw(index, 0),
@@ -293,7 +293,7 @@ fn several(dice: &mut Dice) -> Vec<Value> {
     (0..dice.below(3)).map(|_| anything(dice, true)).collect()
 }
 
-/// Changes one thing of a call.
+/// Makes one change to a call.
 fn change(call: &mut Call, dice: &mut Dice) {
     let nodes: usize = call.args.iter().map(|(_, value)| count(value)).sum();
     match dice.below(40) {
@@ -312,16 +312,16 @@ fn change(call: &mut Call, dice: &mut Dice) {
     }
 }
 
-/// How many values a change may be made to.
+/// The number of values that a change may apply to.
 fn count(value: &Value) -> usize {
     match value {
-        // what a reference refers to stays an object
+        // the referent of a reference must stay an object
         Value::Reference(_) => 1,
         _ => 1 + value.inner().into_iter().map(count).sum::<usize>(),
     }
 }
 
-/// The value that comes after so many others, and whether a container holds it.
+/// The value with this index in traversal order, and whether a container holds it.
 fn nth<'v>(value: &'v mut Value, left: &mut usize, held: bool) -> Option<(&'v mut Value, bool)> {
     if *left == 0 {
         return Some((value, held));
@@ -400,7 +400,7 @@ fn change_tensor(tensor: &mut TensorSpec, dice: &mut Dice) {
     }
 }
 
-/// Drops entries whose key another one has, and those of a key that a map can't look for.
+/// Removes entries with duplicate keys, and entries whose keys a map can't look up.
 fn keep_keys_apart(value: &mut Value) {
     match value {
         Value::Map(entries) | Value::Dict(entries) => {
@@ -417,7 +417,7 @@ fn keep_keys_apart(value: &mut Value) {
     }
 }
 
-/// Whether no tensor with elements has an address that leads nowhere.
+/// Whether all tensors with elements have valid addresses.
 pub fn elements_are_there(call: &Call) -> bool {
     fn there(value: &Value) -> bool {
         match value {

@@ -1,7 +1,8 @@
-//! Random signatures and random calls, right and wrong: all executors agree with each other and with the model of the
-//! contract, and a right call succeeds.
+//! Random signatures, with correct and incorrect random calls. All executors agree with each other and with the model
+//! of the contract. Correct calls succeed.
 //!
-//! `PROPTEST_CASES` says how many signatures (each gets [`CALLS`] calls), `TVM_FFI_CODEGEN_SEED` repeats a run.
+//! `PROPTEST_CASES` sets the number of signatures (each gets [`CALLS`] calls), and `TVM_FFI_CODEGEN_SEED` repeats a
+//! run.
 
 mod calls;
 mod signatures;
@@ -25,17 +26,17 @@ use crate::support::value::Call;
 use crate::support::{recorder, show};
 use calls::Plan;
 
-/// Signatures in a default run; 1,000 of them make 100,000 calls.
+/// The number of signatures in a default run; 1,000 of them make 100,000 calls.
 const SIGNATURES: u32 = 30;
-/// Calls of each.
+/// The number of calls per signature.
 const CALLS: usize = 100;
 
-/// The number of cases that `PROPTEST_CASES` states, or the given one.
+/// The number of cases from `PROPTEST_CASES`, or else the given number.
 pub fn stated_or(cases: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|stated| stated.parse().ok()).unwrap_or(cases)
 }
 
-/// Runs a test on random values; where it fails it says how to repeat it.
+/// Runs a test on random values. A failure says how to repeat it.
 fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let seed = seed();
     let mut bytes = [0u8; 32];
@@ -58,7 +59,7 @@ enum Behind {
 }
 
 impl Behind {
-    /// One that fits the signature.
+    /// A kernel that fits the signature.
     fn choose(signature: &Signature, choice: u8) -> Self {
         let first = signature.params().iter().find_map(|p| p.ty.as_scalar());
         match signature.ret() {
@@ -81,7 +82,7 @@ impl Behind {
     }
 }
 
-/// How often calls were accepted, refused for what, and not made.
+/// The numbers of accepted calls, of rejected calls by reason, and of calls that weren't made.
 #[derive(Default)]
 struct Counts {
     accepted: Cell<u32>,
@@ -105,7 +106,7 @@ impl Counts {
     }
 }
 
-/// What was wrong, without names: `shape`, `type of`, ...
+/// The kind of error without names: `shape`, `type of`, ...
 fn kind_of(message: &str) -> String {
     let what = message.strip_prefix("Mismatched ").unwrap_or(message);
     let what = what.split(" on argument").next().unwrap_or_default();
@@ -127,7 +128,7 @@ fn executors_and_the_model_agree_on_random_calls() {
 
 #[test]
 fn executors_and_the_model_agree_on_large_numbers() {
-    // fewer: these signatures are of one kind
+    // fewer cases, because these signatures are all of one kind
     agree_on_calls_of(stated_or(SIGNATURES) / 5, signatures::large_signature());
 }
 
@@ -157,7 +158,7 @@ fn check(
 ) -> Result<(), TestCaseError> {
     let call = plan.call(signature);
     let predicted = model::predict(signature, &call, Convention::Flat).filter(|predicted| {
-        // a body is told that elements are there
+        // a body relies on valid elements
         behind != Behind::Echo || matches!(predicted, Prediction::Refused(_)) || calls::elements_are_there(&call)
     });
     let Some(predicted) = predicted else {
@@ -181,11 +182,11 @@ fn check(
     Ok(())
 }
 
-/// Whether an accepted call did what its kernel does.
+/// Checks that an accepted call had its kernel's effect.
 fn succeeded(outcome: &Outcome, accepted: &Accepted, signature: &Signature, behind: Behind) -> Result<(), String> {
     let wrong = |what: &str| Err(format!("{what}: {outcome:?}"));
     if outcome.error.is_some() && accepted.tensors.is_none() && !signature.returned_tensors().is_empty() {
-        // there may be no memory on that device
+        // memory on that device may be unavailable
         return Ok(());
     }
     if outcome.code != Ok(0) || outcome.error.is_some() {

@@ -1,4 +1,4 @@
-//! Random signatures that a good part of random calls can satisfy.
+//! Random signatures that many random calls can satisfy.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, 
 
 /// The symbols of dimensions.
 pub const SYMBOLS: [&str; 5] = ["n", "m", "k", "s", "t"];
-/// Those of sizes; the others may be negative.
+/// The symbols of sizes; other symbols may be negative.
 const SIZES: [&str; 4] = ["n", "m", "k", "s"];
 
 fn scalar() -> impl Strategy<Value = ScalarType> {
@@ -42,7 +42,7 @@ fn dim(symbols: &'static [&'static str]) -> impl Strategy<Value = Dim> {
     let one = binary(leaf(symbols).boxed());
     let two = binary(prop_oneof![2 => leaf(symbols), 1 => one.clone()].boxed());
     let expression = prop_oneof![3 => one, 1 => two].prop_map(|dim| match dim.eval(&|_| None) {
-        // no size can be that
+        // a size can't be negative
         Some(..0) => Dim::Const(2),
         _ => dim,
     });
@@ -175,7 +175,7 @@ fn result() -> impl Strategy<Value = Option<ParamType>> {
     ]
 }
 
-/// A default that the type has, if any.
+/// A default that the type allows, if any.
 fn default(ty: &ParamType) -> Option<DefaultValue> {
     Some(match ty {
         ParamType::Optional(inner) => return Some(default(inner).unwrap_or(DefaultValue::None)),
@@ -193,16 +193,16 @@ fn default(ty: &ParamType) -> Option<DefaultValue> {
     })
 }
 
-/// The parts of a signature, which may not go together.
+/// The parts of a signature, which may be incompatible.
 #[derive(Clone, Debug)]
 struct Parts {
     params: Vec<ParamType>,
-    /// How many of the last parameters may have defaults.
+    /// The number of trailing parameters that may have defaults.
     defaults: usize,
-    /// Which integer parameter is a symbol, and which.
+    /// The integer parameter that is a symbol, and the symbol's name.
     symbol: Option<(usize, &'static str)>,
     stream: bool,
-    /// The global function whose state there is.
+    /// The global function that provides the state.
     state: Option<&'static str>,
     constraint: Option<(Dim, CompareOp, i64)>,
     policy: DTypePolicy,
@@ -210,7 +210,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// A signature of all that goes together; where nothing says a symbol's value, more tensors do.
+    /// A signature with as many of the parts as are compatible. If a symbol has no value, additional tensors determine
+    /// it.
     fn build(&self) -> Option<Signature> {
         self.signature(&[], &[]).or_else(|| self.signature(&SIZES, &[])).or_else(|| self.signature(&SIZES, &["t"]))
     }
@@ -259,11 +260,11 @@ pub fn signature() -> impl Strategy<Value = Signature> {
         DTypePolicy::SIGN | DTypePolicy::BOOL,
     ]);
     let policy = prop_oneof![3 => Just(DTypePolicy::EXACT), 1 => policies];
-    // most hold of small sizes
+    // most of these constraints hold for small sizes
     let op = select(vec![CompareOp::Le, CompareOp::Lt, CompareOp::Ne, CompareOp::Ne]);
     let constraint = (dim(&["n", "m"]), select(vec!["n", "m"]), op, 0i64..12);
     let constraint = constraint.prop_map(|(dim, symbol, op, limit)| {
-        // without a symbol it would hold always or never
+        // without a symbol it would always hold, or never
         let left = if dim.eval(&|_| Some(1)) == dim.eval(&|_| None) { symbol.into() } else { dim };
         (left, op, limit)
     });
@@ -282,13 +283,13 @@ pub fn signature() -> impl Strategy<Value = Signature> {
     )
 }
 
-/// A constant up to 2^62: a power of two most of the time, of which products are 0 in 64 bits.
+/// A constant up to 2^62. It is usually a power of two, so products wrap to 0 in 64 bits.
 fn large() -> impl Strategy<Value = Dim> + Clone {
     prop_oneof![3 => (28u32..=62).prop_map(|bit| Dim::Const(1 << bit)), 1 => (0i64..=1 << 62).prop_map(Dim::Const)]
 }
 
-/// Signatures of a few tensors whose sizes are expressions of large numbers, with a tensor that has some of the symbols
-/// alone before, among or behind them.
+/// Signatures with a few tensors whose sizes are expressions of large numbers. A tensor with some of the bare symbols
+/// is before, among or after them.
 pub fn large_signature() -> impl Strategy<Value = Signature> {
     let leaf =
         prop_oneof![4 => select(&SIZES[..3]).prop_map(Dim::from), 3 => large(), 1 => (0i64..5).prop_map(Dim::Const)];
@@ -296,7 +297,7 @@ pub fn large_signature() -> impl Strategy<Value = Signature> {
     let expression = leaf.prop_recursive(3, 6, 2, move |inner| {
         (op(), inner.clone(), inner).prop_map(|(op, x, y)| Dim::binary(op, x, y))
     });
-    // a constant size would refuse most calls
+    // calls would rarely match a constant size
     let expression = expression.prop_map(|dim| match dim.eval(&|_| None) {
         Some(_) => "n".into(),
         None => dim,
@@ -310,7 +311,7 @@ pub fn large_signature() -> impl Strategy<Value = Signature> {
         };
         tensors.into_iter().enumerate().fold(Signature::builder("f"), add).build().ok()
     });
-    // the product in brackets is 0 in 64 bits for a size of 4
+    // for a size of 4, the product in parentheses wraps to 0 in 64 bits
     let seed = "f(x: Tensor([n], int8), y: Tensor([m * (4611686018427387904 * n)], int8), z: Tensor([m], int8))";
     prop_oneof![1 => Just(seed.parse().unwrap()), 9 => random]
 }

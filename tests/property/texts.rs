@@ -1,4 +1,4 @@
-//! Texts of signatures: what is shown is read back, and no text breaks the parser.
+//! The text form of signatures: the parser accepts everything that `Display` writes, and no input breaks it.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -14,7 +14,7 @@ use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, 
 use super::signatures::dim_op;
 use super::{run, stated_or};
 
-/// Signatures that need not be useful, with everything that the text form can say.
+/// Signatures that use everything that the text form can express, whether useful or not.
 fn wide_signature() -> impl Strategy<Value = Signature> {
     let default = option::weighted(0.2, default());
     let named = ("[A-Z][a-zA-Z0-9_]{0,6}", param_type(), default);
@@ -67,7 +67,7 @@ fn dim() -> impl Strategy<Value = Dim> + Clone {
 }
 
 fn dims() -> impl Strategy<Value = Vec<Dim>> {
-    // alone, a symbol gets its value
+    // a bare symbol determines its value
     vec(prop_oneof![4 => "[a-e]".prop_map(Dim::Var), 1 => dim()], 0..6)
 }
 
@@ -98,12 +98,12 @@ fn tensor() -> impl Strategy<Value = TensorType> {
     })
 }
 
-/// A name between quotes, which has no escapes.
+/// A quoted name, which has no escapes.
 fn quoted() -> impl Strategy<Value = String> {
     "[^\"\\\\\\x00]{0,8}"
 }
 
-/// A text, which has escapes between quotes.
+/// A string, which has escapes when quoted.
 fn text() -> impl Strategy<Value = String> {
     "([^\\x00]|[\"\\\\\n]){0,8}"
 }
@@ -170,8 +170,7 @@ fn what_a_piece_of_a_signature_shows_is_read_back() {
         let (dim_text, type_text) = (dim.to_string(), ty.to_string());
         prop_assert_eq!(dim_text.parse::<Dim>(), Ok(dim), "{}", dim_text);
         let read = type_text.parse::<ParamType>();
-        // of types that no signature takes, such as one of a dtype without a name, only that they are an error or a
-        // type
+        // for types that no signature accepts, such as a dtype without a name, it only has to be an error or a type
         if Signature::builder("f").param("x", ty.clone()).build().is_ok() {
             prop_assert_eq!(read, Ok(ty), "{}", type_text);
         } else if let Ok(read) = read {
@@ -259,7 +258,7 @@ fn what_a_launch_shows_is_read_back() {
     });
 }
 
-/// Any text may be parsed, and an error can be shown, with its caret inside of the line.
+/// Any input can be parsed, and an error can be shown with its caret inside the line.
 fn parses(text: &str) -> Result<(), TestCaseError> {
     if let Ok(launch) = format!("launch {text}").parse::<Launch>() {
         prop_assert_eq!(launch.to_string().parse::<Launch>(), Ok(launch));

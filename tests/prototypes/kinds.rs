@@ -1,4 +1,4 @@
-//! Signatures of any number of parameters, of all kinds in turn.
+//! Signatures with any number of parameters, cycling through all kinds.
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Device, ParamType, Signature, TensorType};
@@ -8,7 +8,7 @@ use crate::support::sig;
 use crate::support::value::Call;
 use crate::support::value::parse::parse_call;
 
-/// A signature and a call of it that is right.
+/// A signature with a correct call.
 pub struct Case {
     pub signature: Signature,
     pub call: Call,
@@ -21,7 +21,7 @@ impl Case {
     }
 }
 
-/// Types, each with an argument; `#` stands for the parameter's number.
+/// Types, each with an argument. `#` represents the parameter's number.
 const KINDS: &[(&str, &str)] = &[
     ("int8", "-#"),
     ("Tensor([n, a#], float32)", "tensor(float32, [3, #], data=0x7#00)"),
@@ -107,7 +107,7 @@ const KINDS: &[(&str, &str)] = &[
     ("Optional[Tensor([...], any, device=any)]", "none"),
 ];
 
-/// Whether the convention passes values of the type.
+/// Whether the convention can pass values of the type.
 fn is_passed(convention: Convention, ty: &ParamType) -> bool {
     let ranked = |tensor: &TensorType| {
         tensor.shape.rank().is_some()
@@ -119,8 +119,7 @@ fn is_passed(convention: Convention, ty: &ParamType) -> bool {
     passed
 }
 
-/// A signature of so many parameters. Each number of them starts with another kind, so that each kind comes in many
-/// places.
+/// A signature with `count` parameters. Each count starts with another kind, so every kind occurs in many positions.
 pub fn case(convention: Convention, count: usize, result: &str) -> Case {
     let mut kinds: Vec<(&str, &str)> = KINDS.to_vec();
     kinds.retain(|(ty, _)| {

@@ -1,4 +1,4 @@
-//! The prototypes that headers state, against C: kernels that a C compiler compiles with them receive what the contract
+//! The prototypes in generated headers, tested with a C compiler. Kernels compiled with them receive what the contract
 //! says.
 
 mod kinds;
@@ -24,8 +24,8 @@ use crate::support::{compiler, sig, states, streams};
 use kinds::{Case, case};
 use table::{Passed, received, returned};
 
-/// What a kernel gives back: the signature's text for it, the value in C, and as a `TVMFFIAny` its type index and
-/// payload.
+/// The results of kernels: the signature's text form, the value in C, and the type index and payload of the
+/// `TVMFFIAny`.
 const RESULTS: &[(&str, &str, i32, u64)] = &[
     ("", "", 0, 0),
     (" -> int8", "-3", 1, -3i64 as u64),
@@ -54,13 +54,13 @@ struct Kernels {
     returns: KernelReturn,
     symbol: String,
     case: Case,
-    /// What it gives back.
+    /// The value that it returns.
     value: &'static str,
     any: (i32, u64),
 }
 
 impl Kernels {
-    /// With the result that the signature's text has, and a status where there is a choice.
+    /// A kernel with the result that the signature states. It returns a status if it must, or if `status` holds.
     fn new(convention: Convention, symbol: String, case: Case, status: bool) -> Self {
         let text = case.signature.ret().map(|ty| format!(" -> {ty}")).unwrap_or_default();
         let result = RESULTS.iter().find(|(ty, ..)| *ty == text);
@@ -75,11 +75,11 @@ impl Kernels {
         Kernels { convention, returns, symbol, case, value, any: (index, payload) }
     }
 
-    /// The definition, whose types are those of the contract: a C compiler compares them with the prototype's.
+    /// The kernel's definition, with the contract's types. The C compiler compares these with the prototype.
     fn definition(&self, prototype: &str) -> String {
         let signature = &self.case.signature;
         let values: Vec<Value> = self.case.call.args.iter().map(|(_, value)| value.clone()).collect();
-        // of those that are objects only the places matter here
+        // for objects, only the positions matter here
         let raw = vec![TVMFFIAny::none(); values.len()];
         let noted = received(signature, self.convention, &Passed { values: &values, raw: &raw, result: None });
         let (mut params, mut body) = (Vec::new(), String::new());
@@ -93,7 +93,7 @@ impl Kernels {
             params.push("TVMFFIAny* result".to_owned());
             if signature.ret().is_some() {
                 let (index, payload) = self.any;
-                // a small str says its length
+                // a small str stores its length
                 let length = if index == TypeIndex::SMALL_STR.0 { 3 } else { 0 };
                 writeln!(body, "  result->type_index = {index};\n  result->zero_padding = {length};").unwrap();
                 writeln!(body, "  result->v_uint64 = {payload}u;").unwrap();
@@ -118,7 +118,7 @@ impl Kernels {
             other => unreachable!("the test knows no {other:?}"),
         };
         let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
-        // the name in C is whatever the prototype says
+        // the C name is the prototype's
         let name = prototype.split('(').next().and_then(|before| before.split(' ').next_back()).unwrap();
         format!("{returned} {name}({params}) {{\n{body}}}\n\n")
     }
@@ -128,14 +128,14 @@ fn header(kernels: &[Kernels]) -> String {
     c_header(kernels.iter().map(|k| (&k.case.signature, k.symbol.as_str(), k.convention, k.returns))).unwrap()
 }
 
-/// Where this test's files are.
+/// The directory for this test's files.
 fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prototypes-{name}"));
     std::fs::create_dir_all(&directory).unwrap();
     directory
 }
 
-/// Runs a compiler; whether there is one.
+/// Runs a compiler; returns whether it exists.
 fn compile(mut command: Command, directory: &Path, args: &[&str]) -> bool {
     let compiler = command.get_program().to_string_lossy().into_owned();
     command.current_dir(directory).args(["-Wall", "-Wextra", "-Werror", "-I."]).args(args);
@@ -158,7 +158,7 @@ struct Library {
 }
 
 impl Library {
-    /// Compiles header and kernels, as C and the header as C++ too; `None` where there is no C compiler.
+    /// Compiles the header and the kernels as C, and the header also as C++. `None` without a C compiler.
     fn new(name: &str, kernels: &[Kernels]) -> Option<Self> {
         let directory = directory(name);
         let write = |file: &str, text: &str| std::fs::write(directory.join(file), text).unwrap();
@@ -177,7 +177,7 @@ impl Library {
             return None;
         }
         compile(compiler::cpp(), &directory, &["-fsyntax-only", "header.cc"]);
-        // the package's own headers in place of the few words about them
+        // also test with the package's own headers instead of the short equivalent
         if let Ok(include) = std::env::var("TVM_FFI_INCLUDE") {
             let include = format!("-isystem{include}");
             compile(compiler::c(), &directory, &["-fsyntax-only", &include, "kernels.c"]);
@@ -185,7 +185,7 @@ impl Library {
         }
         // SAFETY: a library without initialisers.
         let loaded = unsafe { libloading::Library::new(directory.join("kernels.so")).unwrap() };
-        // SAFETY: both are what `kernels.c` says.
+        // SAFETY: both have the types declared in `kernels.c`.
         let (words, count) = unsafe {
             (*loaded.get::<*const u64>(b"noted").unwrap(), *loaded.get::<*mut usize>(b"noted_count").unwrap())
         };
@@ -198,9 +198,9 @@ impl Library {
         Kernel::address(address).convention(kernel.convention).returns(kernel.returns)
     }
 
-    /// What was noted since the last time.
+    /// The words recorded since the last call.
     fn take(&self) -> Vec<u64> {
-        // SAFETY: the kernels, which no other thread calls, have written so many words.
+        // SAFETY: the kernels, which no other thread calls, have written that many words.
         unsafe {
             let words = std::slice::from_raw_parts(self.words, self.count.read()).to_vec();
             self.count.write(0);
@@ -208,7 +208,7 @@ impl Library {
         }
     }
 
-    /// Calls the wrapper on every executor, with tensors in both forms.
+    /// Calls the wrapper on every executor, with both forms of tensors.
     fn check(&self, kernel: &Kernels) {
         let Kernels { convention, case: Case { signature, call }, any, .. } = kernel;
         let program =
@@ -233,7 +233,7 @@ impl Library {
                     Some(ParamType::Tensor(_)) => assert!(tensor.is_some(), "{told}"),
                     _ => assert_eq!((index, payload), *any, "{told}"),
                 }
-                // SAFETY: the array has so many.
+                // SAFETY: the array has that many.
                 let raw = unsafe { std::slice::from_raw_parts(args.array(), values.len()) };
                 let result = tensor.as_ref().map(Tensor::as_dl_tensor);
                 let expected = received(signature, *convention, &Passed { values: &values, raw, result });
@@ -250,13 +250,13 @@ fn check(name: &str, kernels: &[Kernels]) {
     kernels.iter().for_each(|kernel| library.check(kernel));
 }
 
-/// The numbers of parameters that are tried: each up to the one where all registers are taken on every system, and some
-/// beyond. They are as many as there are kinds of results.
+/// The tested numbers of parameters: every number up to the one that uses all registers of every system, and some
+/// larger ones. There is one for each kind of result.
 const COUNTS: [usize; RESULTS.len()] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20, 25, 30, 35, 40];
 
-/// Up to forty parameters of every kind, and every kind of result.
+/// Tests up to forty parameters of every kind, and every kind of result.
 fn up_to_forty(convention: Convention) {
-    // a tensor that the wrapper allocates has no place among packed arguments
+    // packed arguments can't include a tensor that the wrapper allocates
     let results = RESULTS.iter().filter(|(ty, ..)| convention != Convention::Packed || !ty.contains("Tensor"));
     let results: Vec<&str> = results.map(|(ty, ..)| *ty).collect();
     let kernel = |(number, count): (usize, usize)| {
@@ -291,7 +291,7 @@ fn up_to_forty_arguments_packed() {
     up_to_forty(Convention::Packed);
 }
 
-/// Names that mean something else in C, that are made twice, that C has no place for; and whatever else is special.
+/// Special names: ones with another meaning in C, ones that conflict with derived names, ones that aren't C names.
 const SPECIAL: &[(&str, &str, &str)] = &[
     (
         "int",

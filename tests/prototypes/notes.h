@@ -1,4 +1,4 @@
-/* What kernels note of their arguments: 64-bit words. */
+/* Kernels note their arguments as 64-bit words. */
 #pragma once
 #include "kernels.h"
 

@@ -1,5 +1,5 @@
-//! What a kernel receives of a call that is all right, by the tables of `docs/contract.md`, C11: C parameters, and what
-//! `notes.h` notes of them.
+//! What a kernel receives in a correct call, according to the tables in `docs/contract.md`, C11: its C parameters, and
+//! the words that `notes.h` records for them.
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TVMFFIAny};
@@ -12,24 +12,24 @@ use crate::support::states::state_of;
 use crate::support::streams::stream_of;
 use crate::support::value::{Data, Strides, TensorSpec, Value};
 
-/// C parameters that are noted together.
+/// C parameters that are recorded together.
 pub struct Noted {
     pub types: Vec<&'static str>,
-    /// The function that notes them.
+    /// The function that records them.
     pub by: &'static str,
     pub words: Vec<u64>,
 }
 
-/// What there is of a call.
+/// The values of a call.
 pub struct Passed<'a> {
     pub values: &'a [Value],
-    /// The same in the packed array.
+    /// The same values in the packed array.
     pub raw: &'a [TVMFFIAny],
     /// The tensor that the wrapper has returned.
     pub result: Option<&'a DLTensor>,
 }
 
-/// All parameters of a kernel but `TVMFFIAny* result`.
+/// All parameters of a kernel except `TVMFFIAny* result`.
 pub fn received(signature: &Signature, convention: Convention, passed: &Passed<'_>) -> Vec<Noted> {
     let mut table = Table { signature, convention, noted: Vec::new(), symbols: Vec::new(), stream: None };
     let defaults = signature.params().iter().filter(|param| param.is_passed());
@@ -63,7 +63,7 @@ pub fn received(signature: &Signature, convention: Convention, passed: &Passed<'
         table.noted[place].words = vec![table.stream.map_or(0, stream_of)];
     }
     if let Some(ParamType::Tensor(tensor)) = signature.ret() {
-        // before there is one, only the types are of interest
+        // before the call there is no result, and only the types matter
         table.tensor(tensor, passed.result.map(seen_result).as_ref());
     }
     if convention == Convention::Flat {
@@ -101,7 +101,7 @@ fn scalar(ty: ScalarType) -> &'static str {
     }
 }
 
-/// `T*` of a tensor.
+/// The C type of a pointer to the tensor's elements.
 fn pointer(tensor: &TensorType) -> &'static str {
     let DType::Exact(dtype) = tensor.dtype else { return "void*" };
     match dtype.to_string().as_str() {
@@ -120,7 +120,7 @@ fn pointer(tensor: &TensorType) -> &'static str {
     }
 }
 
-/// A tensor that came.
+/// A tensor that was passed.
 struct Seen {
     data: u64,
     byte_offset: u64,
@@ -145,7 +145,7 @@ fn seen(spec: &TensorSpec) -> Seen {
 }
 
 fn seen_result(tensor: &DLTensor) -> Seen {
-    // SAFETY: the tensor was allocated with so many sizes.
+    // SAFETY: the tensor was allocated with that many sizes.
     let shape: Vec<i64> = (0..tensor.ndim as usize).map(|d| unsafe { tensor.shape.add(d).read() }).collect();
     let strides = compact(&shape);
     let data = tensor.data.expose_provenance() as u64;
@@ -180,9 +180,9 @@ struct Table<'a> {
     signature: &'a Signature,
     convention: Convention,
     noted: Vec<Noted>,
-    /// Those that are no parameters; 0 as long as their carriers are None.
+    /// The symbols that aren't parameters, in order; 0 as long as the values with the symbol are None.
     symbols: Vec<(String, i64)>,
-    /// The device of the first tensor that may be elsewhere than on the CPU.
+    /// The device of the first tensor that may be on a device other than the CPU.
     stream: Option<DLDevice>,
 }
 
@@ -201,14 +201,14 @@ impl Table<'_> {
         self.note(&[c_type], by, vec![word]);
     }
 
-    /// An address and how many there are; what is there is in the words, one for each or more.
+    /// An address with a number of entries. The words include the entries, each with one or more words.
     fn span(&mut self, c_type: &'static str, by: &'static str, content: Option<(usize, Vec<u64>)>) {
         let given = content.is_some();
         let (size, words) = content.unwrap_or_default();
         self.note(&[c_type, "size_t"], by, [given.into(), size as u64].into_iter().chain(words).collect());
     }
 
-    /// A parameter, or a part of one; without a value it is all zero.
+    /// A parameter, or a part of one; all zeros without a value.
     fn param(&mut self, ty: &ParamType, value: Option<&Value>, raw: Option<&TVMFFIAny>) {
         match ty {
             ParamType::Scalar(ty) => self.word(scalar(*ty), value.map_or(0, |value| scalar_word(*ty, value))),
@@ -289,7 +289,7 @@ impl Table<'_> {
         }
     }
 
-    /// The first that is there binds; the tests' calls are right, so that the others are equal.
+    /// The first value of a symbol binds it. The tests' calls are correct, so further values are equal.
     fn bind(&mut self, dims: &[Dim], got: Option<&[i64]>) {
         for (d, dim) in dims.iter().enumerate() {
             let Dim::Var(name) = dim else { continue };
@@ -310,7 +310,7 @@ impl Table<'_> {
         let handle = seen.is_some_and(|seen| is_opaque(seen.device.device_type));
         let data = seen.map_or(0, |seen| seen.data + if handle { 0 } else { seen.byte_offset });
         let byte_offset = seen.filter(|_| handle).map_or(0, |seen| seen.byte_offset);
-        // a stride that need not be what is expected is that all the same
+        // a stride that may have any value is replaced by the expected one
         let strides = seen.map(|seen| {
             let expected = compact(&seen.shape);
             let stated = |d: usize| match ty.strides().map(|strides| &strides[d]) {

@@ -1,9 +1,9 @@
-//! Allocators that count what is there: of objects, and of tensors' memory.
+//! Allocators that count live objects, and live memory of tensors.
 //!
-//! The bundled runtime makes all objects by the allocator that is set. With upstream's runtime those are the objects
-//! that Rust code makes, and a recording ([`super::recording`]) finds those of C++ that are left.
+//! The bundled runtime creates all objects with the current allocator. With upstream's runtime, only Rust code does. A
+//! recording ([`super::recording`]) then finds the remaining C++ objects.
 //!
-//! Counts are the thread's, so that tests beside others see their own alone.
+//! Counts are per thread, so tests that run in parallel only see their own.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -21,7 +21,7 @@ thread_local! {
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Objects and memory of tensors that this thread has allocated and not freed.
+/// The number of objects and tensor memories that this thread has allocated and not freed.
 pub fn live() -> isize {
     LIVE.get()
 }
@@ -34,17 +34,17 @@ unsafe impl Send for Builtin {}
 unsafe impl Sync for Builtin {}
 
 static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| Builtin(current_allocator()));
-/// What gives back the storage that the runtime's own allocator makes, for objects of usual alignment.
+/// Frees storage of the runtime's own allocator, for objects with the usual alignment.
 static DELETE: OnceLock<unsafe extern "C" fn(*mut c_void)> = OnceLock::new();
 
-/// Lets the runtime use these allocators, once, before a test counts.
+/// Makes the runtime use these allocators, once, before a test counts.
 pub fn install() {
     static INSTALLED: LazyLock<()> = LazyLock::new(|| {
         LazyLock::force(&BUILTIN);
         let allocator = TVMFFICustomAllocator { allocate: Some(allocate), context: null_mut() };
         // SAFETY: it is never freed, and follows the contract.
         unsafe { set_current_allocator(Box::into_raw(Box::new(allocator))) };
-        // Another runtime has no allocator of tensors unless somebody brings it.
+        // Another runtime has no tensor allocator unless one is set.
         if cfg!(feature = "external-runtime") {
             // SAFETY: the allocator follows DLPack's rules.
             assert_eq!(unsafe { TVMFFIEnvSetDLPackManagedTensorAllocator(Some(allocate_tensor), 1, null_mut()) }, 0);
@@ -53,7 +53,7 @@ pub fn install() {
     LazyLock::force(&INSTALLED);
 }
 
-/// Lets this thread's tensors of any device be memory of the host.
+/// Lets this thread allocate tensors of any device in the host's memory.
 #[cfg(any(target_os = "linux", windows))]
 pub fn install_for_devices() {
     // SAFETY: the allocator follows DLPack's rules.
@@ -61,11 +61,11 @@ pub fn install_for_devices() {
 }
 
 fn count(change: isize) {
-    // A thread that ends may free objects when it has no count any more.
+    // A thread that ends may free objects when its count no longer exists.
     let _ = LIVE.try_with(|live| live.set(live.get() + change));
 }
 
-/// Storage of the runtime's own allocator, counted.
+/// Allocates storage with the runtime's own allocator, and counts it.
 unsafe extern "C" fn allocate(size: usize, alignment: usize, type_index: i32, _: *mut c_void) -> *mut c_void {
     // SAFETY: the allocator's contract: storage is preceded by a header, which no other code reads yet.
     unsafe {
@@ -89,7 +89,7 @@ unsafe extern "C" fn delete_counted(body: *mut c_void) {
     unsafe { DELETE.get().unwrap()(body) };
 }
 
-/// A tensor's sizes, strides and elements, of at most 64 bits each, behind what DLPack has of it.
+/// DLPack's description of a tensor, followed by its sizes, strides and elements. An element has at most 64 bits.
 #[repr(C)]
 struct Memory {
     managed: DLManagedTensorVersioned,

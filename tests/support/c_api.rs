@@ -1,5 +1,5 @@
-//! The runtime's C functions by name: the bundled runtime's, or those of the library that stands behind the feature
-//! `external-runtime`.
+//! The runtime's C functions by name: those of the bundled runtime, or with the feature `external-runtime` those of the
+//! loaded library.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,11 +12,11 @@ pub fn address(name: &str) -> *const u8 {
     found.unwrap_or_else(|| panic!("the runtime has no {name}")).1.as_ptr().cast()
 }
 
-/// Declares functions of the C header, which are looked up once.
+/// Declares functions of the C header. Each is looked up once.
 macro_rules! c_functions {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {$(
         /// # Safety
-        /// As the C header says.
+        /// The same as in the C header.
         #[allow(non_snake_case)]
         pub unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
             static ADDRESS: std::sync::LazyLock<usize> =

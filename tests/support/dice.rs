@@ -1,4 +1,4 @@
-//! Random choices that depend on earlier ones, which strategies can't make.
+//! Random choices that depend on earlier choices, as proptest's strategies can't.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ impl Dice {
         z ^ z >> 31
     }
 
-    /// From 0 to below `end`, which is not 0.
+    /// A number less than `end`, which must not be 0.
     pub const fn below(&mut self, end: usize) -> usize {
         (self.number() % end as u64) as usize
     }
@@ -30,7 +30,7 @@ impl Dice {
         of[self.below(of.len())].clone()
     }
 
-    /// A small number most of the time, else any or one at an edge.
+    /// Usually a small number, otherwise any number or an edge case.
     pub fn integer(&mut self) -> i64 {
         match self.below(5) {
             0 => self.number() as i64,
@@ -40,7 +40,7 @@ impl Dice {
     }
 }
 
-/// The seed that `TVM_FFI_CODEGEN_SEED` states, or a new one.
+/// The seed in `TVM_FFI_CODEGEN_SEED`, or a new one.
 pub fn seed() -> u64 {
     match std::env::var("TVM_FFI_CODEGEN_SEED") {
         Ok(seed) => seed.parse().unwrap(),

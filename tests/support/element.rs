@@ -4,14 +4,14 @@ use tvm_ffi_codegen::{DLDataType, ScalarType};
 
 use super::value::Number;
 
-/// A number as fixtures show it.
+/// The form of a number in fixtures.
 pub trait Show: Copy {
     fn show(self) -> String;
 }
 
 macro_rules! elements {
     ($($name:ident: $ty:ty;)*) => {
-        /// The bytes of a number as an element.
+        /// The bytes of an element with this value.
         pub fn bytes(dtype: DLDataType, number: Number) -> Vec<u8> {
             match ScalarType::of_dtype(dtype) {
                 $(Some(ScalarType::$name) => match number {
@@ -25,7 +25,7 @@ macro_rules! elements {
             }
         }
 
-        /// An element as text: a number, or its bytes where bodies have no type for it.
+        /// An element in printed form: a number, or its bytes if bodies have no type for it.
         pub fn show(dtype: DLDataType, bytes: &[u8]) -> String {
             match ScalarType::of_dtype(dtype) {
                 $(Some(ScalarType::$name) => <$ty>::from_le_bytes(bytes.try_into().unwrap()).show(),)*

@@ -1,7 +1,7 @@
-//! Executors: each runs the same wrapper, and all have to agree on everything that can be seen.
+//! Executors. Each runs the same wrapper, and all must have the same observable effects.
 //!
-//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each
-//! access of memory, or on an emulator.
+//! `TVM_FFI_CODEGEN_EXECUTOR` selects a single executor for slow runs, such as in an emulator or under a tool that
+//! checks each memory access.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::model::{self, Prediction};
 use super::value::Call;
 use super::{show, states, streams, written};
 
-/// A wrapper to be run. Its module is whole, with the runtime helpers, for the interpreter, which has none.
+/// A wrapper to run. Its module includes the runtime helpers, because the interpreter has none of its own.
 pub struct Program {
     pub signature: Signature,
     pub kernel: Kernel,
@@ -37,9 +37,9 @@ impl Program {
     }
 }
 
-/// A wrapper made ready on one executor.
+/// A wrapper prepared for one executor.
 pub trait Runnable {
-    /// The return code, or why there is none.
+    /// The return code, or the reason that there is none.
     fn call(&mut self, args: *const TVMFFIAny, num_args: i32, result: *mut TVMFFIAny) -> Result<i32, String>;
 }
 
@@ -49,7 +49,7 @@ pub struct Executor {
     pub prepare: for<'a> fn(&'a Program) -> Result<Box<dyn Runnable + 'a>, String>,
 }
 
-/// Every executor. Another backend is one more row; the first is the oracle.
+/// Every executor. A new backend needs only one more row. The first executor is the reference.
 const EXECUTORS: &[Executor] = &[
     Executor { name: "interpreter", prepare: interpreter },
     Executor { name: "cranelift", prepare: |p| compile(&UNOPTIMISED, p) },
@@ -60,7 +60,7 @@ const EXECUTORS: &[Executor] = &[
     Executor { name: "llvm, optimised", prepare: |p| compile(&LLVM_OPTIMISED, p) },
 ];
 
-/// The one executor of this run.
+/// The name of the single executor selected for this run, if any.
 pub fn stated_executor() -> Option<String> {
     std::env::var("TVM_FFI_CODEGEN_EXECUTOR").ok()
 }
@@ -74,7 +74,7 @@ pub fn executors() -> impl Iterator<Item = &'static Executor> {
 fn build(backend: Backend, level: OptLevel) -> Engine {
     let mut builder = Engine::builder().backend(backend).opt_level(level);
     for (name, address) in kernels::NATIVE {
-        // SAFETY: functions of this test; fixtures name each with the signature that it has.
+        // SAFETY: the functions belong to this test; fixtures specify each with its actual signature.
         builder = unsafe { builder.symbol(*name, address()) };
     }
     builder.build().unwrap()
@@ -88,7 +88,7 @@ static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm
 static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
 
 thread_local! {
-    /// What the interpreters of a thread share: its trampolines.
+    /// The trampolines, which are shared by all interpreters of a thread.
     static HOST: NativeHost = NativeHost::new(UNOPTIMISED.jit().clone());
 }
 
@@ -129,37 +129,37 @@ impl Runnable for Native {
 
 fn native(code: Arc<Code>, program: &Program) -> Result<Box<dyn Runnable>, String> {
     let address = code.function(&program.signature.symbol()).ok_or("the wrapper was not defined")?;
-    // SAFETY: that is the type of every wrapper.
+    // SAFETY: every wrapper has this type.
     let function = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
     Ok(Box::new(Native { function, _code: code }))
 }
 
-/// With the engine's own runtime helpers.
+/// Compiles with the engine's own runtime helpers.
 fn compile(engine: &Engine, program: &Program) -> Result<Box<dyn Runnable>, String> {
     let code = engine.compile_code([(&program.signature, &program.kernel)]);
     native(code.map_err(|e| e.to_string())?, program)
 }
 
-/// What a call leaves in its result.
+/// The content of the result after a call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Returned {
-    /// What was there before.
+    /// The content from before the call.
     Untouched,
     /// A value that owns nothing: type index, padding, payload.
     Plain(i32, u32, u64),
-    /// A value that was ours: as text, and how many references there were to it; 0 for one that needs none.
+    /// An owned value: its printed form, and the number of references to it; 0 for a value without an object.
     Owned(String, u32),
 }
 
 impl Returned {
-    /// Takes a result over and gives it back.
+    /// Takes ownership of a result, and describes it.
     fn take(result: TVMFFIAny) -> Self {
         let bits = (result.type_index, result.zero_padding, result.bits());
         let strings = TypeIndex::SMALL_STR.0..=TypeIndex::SMALL_BYTES.0;
         match bits {
             BEFORE => Returned::Untouched,
             (index, ..) if strings.contains(&index) || TypeIndex(index).is_object() => {
-                // SAFETY: what a wrapper returns is owned by its caller.
+                // SAFETY: the caller owns what a wrapper returns.
                 let any = unsafe { Any::from_raw(result) };
                 Returned::Owned(show::value(&any), strong_count(&any))
             }
@@ -167,7 +167,7 @@ impl Returned {
         }
     }
 
-    /// The value as text, if there is one; or what is wrong with it.
+    /// The value in printed form, if there is one; an error if the value is malformed.
     pub fn text(&self) -> Result<Option<String>, String> {
         match self {
             Returned::Untouched => Ok(None),
@@ -180,48 +180,48 @@ impl Returned {
     }
 }
 
-/// The bytes behind a tensor.
+/// The memory of a tensor.
 #[derive(Clone, PartialEq)]
 pub struct Memory(Vec<u8>);
 
-/// Those that are not 0, with their places: most are.
+/// Prints only bytes other than 0, with their offsets, because most bytes are 0.
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.0.iter().enumerate().filter(|(_, byte)| **byte != 0)).finish()
     }
 }
 
-/// All that a call leaves to be seen.
+/// All observable effects of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The return code; `Err` where an executor trapped.
+    /// The return code; `Err` if an executor trapped.
     pub code: Result<i32, String>,
     pub result: Returned,
     /// The kind and message of the raised error.
     pub error: Option<(String, String)>,
-    /// The lines of the error's backtrace that are of a signature's places: in the file `model.dsl`.
+    /// The lines of the error's backtrace that refer to the signature's source, the file `model.dsl`.
     pub places: Vec<String>,
-    /// What native kernels received.
+    /// The arguments that native kernels received.
     pub received: Vec<Noted>,
-    /// All memory behind tensors.
+    /// The memory of all tensors.
     pub memory: Vec<Memory>,
-    /// The elements of each tensor, as text.
+    /// The elements of each tensor, in printed form.
     pub elements: Vec<(Place, String)>,
-    /// Those that the call has changed.
+    /// The tensors that the call has changed.
     pub changed: Vec<(Place, String)>,
-    /// Whether reference counts are as before, and nothing that a kernel has made is left.
+    /// Whether reference counts are unchanged, and everything that a kernel created has been released.
     pub counts_kept: bool,
 }
 
 impl Outcome {
-    /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a
-    /// native kernel of convention `flat` receives. Whatever a kernel then does is its own affair.
+    /// Compares the call with `docs/contract.md`: whether it is accepted, the full error message, and the arguments of
+    /// a native kernel with the convention `flat`. What the kernel does afterwards isn't compared.
     pub fn follows_contract(&self, signature: &Signature, call: &Call, convention: Convention) -> Result<(), String> {
         let predicted = model::predict(signature, call, convention);
         let follows = match &predicted {
             Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
             Some(Prediction::Accepted(accepted)) => {
-                // of its result the kernel is to blame
+                // a mismatch of the result is the kernel's fault
                 let of_a_check =
                     |text: &str| text.starts_with("Mismatched ") && !text.starts_with("Mismatched type of result ");
                 let refused = self.error.as_ref().is_some_and(|(_, text)| of_a_check(text));
@@ -243,10 +243,10 @@ impl Outcome {
     }
 }
 
-/// What the result holds before a call: None by its type index, the rest is garbage.
+/// The content of the result before a call: None according to the type index, garbage otherwise.
 pub const BEFORE: (i32, u32, u64) = (0, 0xa5a5_a5a5, 0x5a5a_5a5a_5a5a_5a5a);
 
-/// Makes the call on a prepared wrapper, with fresh arguments.
+/// Calls a prepared wrapper with fresh arguments.
 pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     let args = Arguments::new(call, form);
     let (index, padding, payload) = BEFORE;
@@ -287,10 +287,10 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     }
 }
 
-/// A program on every executor.
+/// A program, prepared for every executor.
 pub struct Prepared<'a> {
     executors: Vec<(&'static str, Box<dyn Runnable + 'a>)>,
-    /// How tensors are passed that don't say it.
+    /// The forms for tensors whose form isn't specified.
     forms: &'static [Form],
 }
 
@@ -305,13 +305,13 @@ impl<'a> Prepared<'a> {
             Err(problem) => Err(format!("{}: {problem}", e.name)),
         };
         let executors = executors().map(prepare).collect::<Result<_, _>>()?;
-        // a `DLTensor*` is no object of any type
+        // a `DLTensor*` is never an object
         let objects = program.signature.params().iter().any(|param| mentions_object(&param.ty));
         let forms = if objects { &[Form::Object][..] } else { &[Form::DlTensor, Form::Object] };
         Ok(Prepared { executors, forms })
     }
 
-    /// The outcome on which all executors agree, with tensors in both forms; or how they differ.
+    /// The outcome, which must be the same for all executors and both forms of tensors; otherwise the differences.
     pub fn run(&mut self, call: &Call) -> Result<Outcome, String> {
         let mut agreed: Option<(String, Outcome)> = None;
         for &form in self.forms {
@@ -333,7 +333,7 @@ impl<'a> Prepared<'a> {
         agreed.map(|(_, outcome)| outcome).ok_or_else(|| "there is no executor".to_owned())
     }
 
-    /// The elements of all tensors after a call that succeeds.
+    /// The elements of all tensors after a successful call.
     pub fn elements(&mut self, call: &Call) -> Vec<String> {
         let outcome = self.run(call).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((&outcome.code, &outcome.error), (&Ok(0), &None), "{call:?}");

@@ -1,9 +1,9 @@
-//! `float16` and `bfloat16` by their definition, without any conversion's code: the values of all bits, and the nearest
-//! among them.
+//! `float16` and `bfloat16` by definition: the value of each bit pattern, and the nearest value of a number. No
+//! conversion instruction or library is used.
 
 use tvm_ffi_codegen::ScalarType;
 
-/// The bits of the significand that are stored, and the exponent's bias.
+/// The number of stored bits of the significand, and the bias of the exponent.
 fn format(ty: ScalarType) -> (i32, i32) {
     match ty {
         ScalarType::Float16 => (10, 15),
@@ -11,7 +11,7 @@ fn format(ty: ScalarType) -> (i32, i32) {
     }
 }
 
-/// The number that bits stand for.
+/// The value of a bit pattern.
 pub fn value(ty: ScalarType, bits: u16) -> f64 {
     let (significand, bias) = format(ty);
     let stored = i32::from(bits) & ((1 << significand) - 1);
@@ -25,8 +25,8 @@ pub fn value(ty: ScalarType, bits: u16) -> f64 {
     if bits >> 15 == 1 { -magnitude } else { magnitude }
 }
 
-/// The bits that a number is rounded to: to nearest, ties to even. Of a NaN they are those of the quiet one, without
-/// the rest of its bits.
+/// The bits of the nearest value, with ties rounded to even. A NaN becomes the quiet NaN with its sign; the other bits
+/// are lost.
 pub fn nearest(ty: ScalarType, number: f64) -> u16 {
     let (significand, bias) = format(ty);
     let infinite = ((2 * bias + 1) << significand) as u16;
@@ -35,7 +35,7 @@ pub fn nearest(ty: ScalarType, number: f64) -> u16 {
     if number.is_nan() {
         return sign | infinite | 1 << (significand - 1);
     }
-    // the last that isn't above; what is beyond the largest is rounded as if there were a next one
+    // find the last value that isn't above the number; beyond the largest finite value, round as if there were one more
     let (mut low, mut high) = (0, infinite);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -11,11 +11,11 @@ use super::{by_convention, written};
 
 pub const F32: DLDataType = DLDataType::FLOAT32;
 
-/// What a kernel was given, as it notes it.
+/// Part of what a kernel received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Noted {
     Word(u64),
-    /// What an address leads to.
+    /// The object at an address, in printed form.
     Text(String),
 }
 
@@ -35,7 +35,7 @@ thread_local! {
     static RECEIVED: RefCell<Vec<Noted>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes what a native kernel was given.
+/// Notes what a native kernel received.
 pub fn note(what: impl IntoIterator<Item = Noted>) {
     RECEIVED.with_borrow_mut(|all| all.extend(what));
 }
@@ -49,7 +49,7 @@ pub fn take_received() -> Vec<Noted> {
     RECEIVED.take()
 }
 
-/// A body of a fixture: its name, the signature it is for, and how it is built.
+/// A body for fixtures: its name, and the function that builds it. The comment of each one is its signature.
 pub type NamedBody = (&'static str, fn(&Body<'_>));
 
 pub const BODIES: &[NamedBody] = &[
@@ -98,14 +98,14 @@ pub const BODIES: &[NamedBody] = &[
         b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", &[b.arg("a")]);
         b.ret(b.arg("a") * 2);
     }),
-    // (x: Tensor([n], int32), a: int32) -> int64: the first place of a, or -1
+    // (x: Tensor([n], int32), a: int32) -> int64: the first index of a, or -1
     ("find", |b| {
         let (x, a) = (b.tensor("x"), b.arg("a"));
         b.for_range(0, b.dim("n"), |i| b.if_(x.load([i]).eq(a), || b.ret(i)));
         b.ret(-1);
     }),
     // (x: Tensor([n], float32), mask: Optional[Tensor([n], bool)], cfg: Tuple[int32, float64, Tuple[bool, handle]],
-    // y: Tensor([n], float32)): x * cfg[1] + cfg[0] where the mask says so, with the other sign if cfg[2][0]
+    // y: Tensor([n], float32)): x * cfg[1] + cfg[0] where the mask is true, negated if cfg[2][0]
     ("masked", |b| {
         let (x, y) = (b.tensor("x"), b.tensor("y"));
         let (shift, factor) = (b.arg("cfg[0]").cast(ScalarType::Float32), b.arg("cfg[1]").cast(ScalarType::Float32));
@@ -116,12 +116,14 @@ pub const BODIES: &[NamedBody] = &[
             y.store([i], masked.select(value, b.f32(0.0)));
         });
     }),
-    // (k: Optional[int64], s: Optional[str], t: Optional[Tuple[int64, int64]]) -> int64: what there is, as digits
+    // (k: Optional[int64], s: Optional[str], t: Optional[Tuple[int64, int64]]) -> int64: digits that show which
+    // arguments are not None
     ("given", |b| {
         let digit = |name: &str, value: i64| b.is_given(name).select(b.i64(value), b.i64(0));
         b.ret(digit("k", 1) + digit("s", 10) + digit("t", 100) + b.arg("k") * 1000 + b.arg("t[1]") * 100_000);
     }),
-    // (t: Tuple[Tensor([n], int64), Tuple[Tensor([n], int64), int64]]): the second becomes the first times the number
+    // (t: Tuple[Tensor([n], int64), Tuple[Tensor([n], int64), int64]]): the second tensor becomes the first times the
+    // number
     ("nested", |b| {
         let (x, y) = (b.tensor("t[0]"), b.tensor("t[1][0]"));
         b.for_range(0, x.size(0), |i| y.store([i], x.load([i]) * b.arg("t[1][1]")));
@@ -135,7 +137,7 @@ pub const BODIES: &[NamedBody] = &[
         });
     }),
     // (x: Tensor([n], float32), k: int64) -> Tuple[Tensor([k], float32), Tensor([n - k, 2], int8)]: the first elements,
-    // and places of the others
+    // and the indices of the others
     ("split", |b| {
         let (x, first, rest) = (b.tensor("x"), b.result_item(0), b.result_item(1));
         b.ensure(x.size(0).lt(8), "ValueError", "{} elements are too many", &[x.size(0)]);
@@ -144,18 +146,18 @@ pub const BODIES: &[NamedBody] = &[
             b.for_range(0, 2, |j| rest.store([i, j], (i * 10 + j).cast(ScalarType::Int8)));
         });
     }),
-    // (x: Tensor([2 * n], int32), y: Tensor([n], int32)): sums of two
+    // (x: Tensor([2 * n], int32), y: Tensor([n], int32)): sums of pairs
     ("pairs", |b| {
         let (x, y) = (b.tensor("x"), b.tensor("y"));
         b.for_range(0, x.size(0) / 2, |i| y.store([i], x.load([i * 2]) + x.load([i * 2 + 1])));
     }),
-    // (x: Tensor([h, w + 2 * p], int8, strides=[2 * s, 1]), p: int64) -> int64: all that is known of it
+    // (x: Tensor([h, w + 2 * p], int8, strides=[2 * s, 1]), p: int64) -> int64: combines all known sizes and strides
     ("sizes", |b| {
         let x = b.tensor("x");
         let known = [x.size(0), x.size(1), x.stride(0), b.dim("w"), b.dim("s"), b.dim("p")];
         b.ret(known.into_iter().fold(b.i64(0), |all, one| all * 100 + one));
     }),
-    // (s: str, c: uint8) -> int64: how often the character is in it
+    // (s: str, c: uint8) -> int64: how often the character occurs
     ("count", |b| {
         let (s, c) = (b.arg("s"), b.arg("c"));
         b.ret(b.fold(0, b.arg("s.size"), b.i64(0), |i, n| {
@@ -170,19 +172,19 @@ pub const BODIES: &[NamedBody] = &[
             product * b.load(ScalarType::Int64, b.offset(s, ScalarType::Int64, i))
         }));
     }),
-    // (xs: Array[int64]) -> int64: the sum of the payloads, each behind its type
+    // (xs: Array[int64]) -> int64: the sum of the payloads, each at offset 8 of its value
     ("total", |b| {
         let xs = b.arg("xs");
         b.ret(b.fold(0, b.arg("xs.size"), b.i64(0), |i, sum| {
             sum + b.load(ScalarType::Int64, b.offset(xs, ScalarType::Int64, i * 2 + 1))
         }));
     }),
-    // (t: dtype, d: device) -> int64: bits of the one, number of the other
+    // (t: dtype, d: device) -> int64: the bits of the dtype, and the id of the device
     ("bits", |b| {
         let bits = (b.arg("t") >> 8) & 255;
         b.ret(bits.cast(ScalarType::Int64) * 10 + (b.arg("d") >> 32).cast(ScalarType::Int64));
     }),
-    // (x: Tensor([n], int32)): writes until it meets a negative number
+    // (x: Tensor([n], int32)): negates elements until the first negative one
     ("negate_until", |b| {
         let x = b.tensor("x");
         b.for_range(0, b.dim("n"), |i| {
@@ -192,7 +194,7 @@ pub const BODIES: &[NamedBody] = &[
     }),
 ];
 
-/// (x: Tensor([m, n]), y: Tensor([m, n])): rows that add up to 1
+/// (x: Tensor([m, n]), y: Tensor([m, n])): each row adds up to 1
 pub fn softmax(b: &Body<'_>) {
     let (x, y) = (b.tensor("x"), b.tensor("y"));
     let (m, n) = (x.size(0), x.size(1));
@@ -227,7 +229,7 @@ pub fn body(name: &str) -> Option<Kernel> {
 /// A native kernel: its symbol and its address.
 pub type NativeKernel = (&'static str, fn() -> *const u8);
 
-/// Functions for `symbol` and `address`; each says the signature that it is for.
+/// Functions for `symbol` and `address`. The comment of each one is its signature.
 pub const NATIVE: &[NativeKernel] = &[
     ("native_add_one", || add_one as *const u8),
     ("native_sum", || sum as *const u8),
@@ -285,7 +287,8 @@ pub fn native(name: &str) -> Option<*const c_void> {
 /// (x: Tensor([n], float32), y: Tensor([n], float32))
 unsafe extern "C" fn add_one(x: *const f32, y: *mut f32, n: i64) {
     for i in 0..n as usize {
-        // SAFETY: both tensors have `n` elements; they need not be aligned where the signature says so.
+        // SAFETY: both tensors have `n` elements, and are accessed without an alignment, because the signature may
+        // require none.
         unsafe { y.add(i).write_unaligned(x.add(i).read_unaligned() + 1.0) };
     }
 }
@@ -322,7 +325,7 @@ macro_rules! returning {
         )*
     };
 }
-/// The same kernels with a status: (a: int64, status: int32)
+/// The same kernels, returning a status: (a: int64, status: int32)
 mod beside_status {
     use std::ffi::c_void;
 
@@ -330,7 +333,7 @@ mod beside_status {
         ($($name:ident -> $ty:ty;)*) => {
             $(
                 pub unsafe extern "C" fn $name(a: i64, status: i32, result: *mut $ty) -> i32 {
-                    // a status of 100 says that nothing was written, and that all is well
+                    // a status of 100 stands for success without a result
                     if status != 100 {
                         // SAFETY: the wrapper gives a place for a value of this type.
                         unsafe { result.write(a as $ty) };
@@ -373,7 +376,7 @@ extern "C" fn receive2(a: u64, b: u64) {
     receive([a, b]);
 }
 
-/// Parameters that are stated.
+/// The parameters of a kernel with `args=[...]`.
 #[allow(clippy::too_many_arguments)]
 extern "C" fn stated(x: u64, n: i32, device_id: i32, k: u8, f: f32, half: u16, stride: i16, null: u64) {
     receive([x, n as u64, device_id as u64, k.into(), f.to_bits().into(), half.into(), stride as u64, null]);
@@ -406,7 +409,7 @@ extern "C" fn stated_result(result: u64, n: i8) {
 }
 
 unsafe extern "C" fn stated_status(n: i32, result: *mut i64) -> i32 {
-    // SAFETY: the place for the result.
+    // SAFETY: `result` is the place for the result.
     unsafe { *result = i64::from(n) + 1 };
     i32::from(n == 7)
 }

@@ -1,4 +1,4 @@
-//! What a kernel of convention `flat` receives, parameter by parameter: the table of `docs/contract.md`.
+//! The parameters of a kernel with the convention `flat`, one by one, according to the table in `docs/contract.md`.
 
 use tvm_ffi_codegen::runtime::abi::DLDeviceType;
 use tvm_ffi_codegen::{ParamType, ScalarType, Signature, TensorType};
@@ -6,15 +6,15 @@ use tvm_ffi_codegen::{ParamType, ScalarType, Signature, TensorType};
 /// One or two words of a kernel's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
-    /// A number, or an address of a tensor's memory.
+    /// A number, or the address of a tensor's memory.
     Word,
-    /// Where characters are, and how many.
+    /// The address of characters, and their number.
     Str,
-    /// The same of bytes.
+    /// The address of bytes, and their number.
     Bytes,
-    /// The same of `int64_t`.
+    /// The address of `int64_t` values, and their number.
     Shape,
-    /// The same of `TVMFFIAny`.
+    /// The address of `TVMFFIAny` values, and their number.
     Array,
     /// `const TVMFFIAny*`
     Any,
@@ -37,14 +37,14 @@ impl Slot {
     }
 }
 
-/// How a kernel gives its result back.
+/// How a kernel returns its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gives {
     Nothing,
     Value,
-    /// Writes the elements of tensors that it is given.
+    /// Writes the elements of tensors that the wrapper allocated.
     Tensor,
-    /// Writes it to `result`.
+    /// Writes the value to `result`.
     Written,
 }
 
@@ -57,7 +57,7 @@ pub fn gives(signature: &Signature) -> Gives {
     }
 }
 
-/// What a kernel of the signature receives.
+/// The parameters of a kernel for the signature.
 pub fn layout(signature: &Signature) -> Vec<Slot> {
     let mut slots = Vec::new();
     for param in signature.params() {
@@ -106,7 +106,7 @@ pub fn param_slots(ty: &ParamType, slots: &mut Vec<Slot>) {
     }
 }
 
-/// Whether `x_given` stands before an optional one: its own words don't tell None.
+/// Whether an optional parameter of the type has a preceding `x_given`, because its own words can't represent None.
 pub fn says_given(ty: &ParamType) -> bool {
     matches!(
         ty,
@@ -119,7 +119,7 @@ pub fn says_given(ty: &ParamType) -> bool {
     )
 }
 
-/// Whether it leaves open rank, dtype, device or strides.
+/// Whether the type leaves the rank, dtype, device or strides open.
 pub fn is_open(tensor: &TensorType) -> bool {
     use tvm_ffi_codegen::spec::{DType, Device, Layout, TensorShape};
     matches!(tensor.shape, TensorShape::Any)
@@ -128,12 +128,12 @@ pub fn is_open(tensor: &TensorType) -> bool {
         || matches!(tensor.layout, Layout::Any)
 }
 
-/// Devices whose `data` is no address: all but cpu, cuda, cuda_host, rocm, rocm_host, cuda_managed.
+/// Whether `data` isn't an address on such devices: all except cpu, cuda, cuda_host, rocm, rocm_host and cuda_managed.
 pub fn is_opaque(kind: DLDeviceType) -> bool {
     kind.0 > 3 && !matches!(kind.0, 10 | 11 | 13)
 }
 
-/// Whether an argument for it may be a number that dimensions use.
+/// Whether dimensions may use a parameter of the type as a symbol.
 pub fn is_int(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Scalar(ty) if !ty.is_float() && !matches!(ty, ScalarType::Bool | ScalarType::Handle))
 }

@@ -1,6 +1,6 @@
-//! Libraries of several functions on every executor, whose calls of the runtime are recorded.
+//! Libraries of several functions, on every executor, with recorded calls of the runtime.
 //!
-//! [`stated_executor`] may name the one of a run.
+//! [`stated_executor`] may select a single executor.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -19,12 +19,12 @@ use super::exec::stated_executor;
 use super::{allocator, modules, recording, show, sig};
 use crate::calls::callees::{self, SYMBOLS};
 
-/// The name of a module's own variable for its context.
+/// The name of the variable that contains a module's context.
 const CONTEXT: &str = "__tvm_ffi__library_ctx";
 
 /// Functions that are compiled together.
 pub struct Library {
-    /// With the runtime helpers, for the interpreter, which has none.
+    /// The module with the runtime helpers, because the interpreter has none of its own.
     whole: VerifiedModule,
     module: VerifiedModule,
     /// The module's destructors, by name.
@@ -33,7 +33,7 @@ pub struct Library {
 
 impl Library {
     /// # Errors
-    /// Lowering refuses a function, or the module as a whole.
+    /// Lowering rejects a function, or the module as a whole.
     pub fn new(functions: Vec<(Signature, Kernel)>) -> Result<Self, String> {
         let lowered = |helpers| {
             let recipe = Recipe { helpers, ..Recipe::default() };
@@ -43,7 +43,7 @@ impl Library {
             lowered.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         };
         let mut module = lowered(RuntimeHelpers::Import)?;
-        // so that they can be called, and the module's state is new again
+        // exported, so tests can call them and reset the module's state
         let destructors = std::mem::take(&mut module.destructors);
         destructors.iter().for_each(|&func| module.functions[func].linkage = Linkage::Export);
         let destructors = destructors.iter().map(|&func| module.functions[func].name.clone()).collect();
@@ -62,15 +62,15 @@ impl Library {
     }
 }
 
-/// Where a library runs.
+/// An executor for libraries.
 pub struct Executor {
     pub name: &'static str,
-    /// The engine, which the interpreter has for the way out.
+    /// The engine; the interpreter uses it only for calls of native code.
     engine: fn() -> &'static Engine,
     interprets: bool,
 }
 
-/// Every executor; the first is the oracle.
+/// Every executor. The first one is the reference.
 pub const EXECUTORS: &[Executor] = &[
     Executor { name: "interpreter", engine: || &UNOPTIMISED, interprets: true },
     Executor { name: "cranelift", engine: || &UNOPTIMISED, interprets: false },
@@ -82,14 +82,14 @@ pub const EXECUTORS: &[Executor] = &[
 ];
 
 fn build(backend: Backend, level: OptLevel) -> Engine {
-    // a run that takes long leaves the check of the code to the others
+    // slow runs don't verify the code, because the other runs do
     let verifies = cfg!(debug_assertions) && stated_executor().is_none();
     let mut builder = Engine::builder().backend(backend).opt_level(level).verifier(verifies);
     for (name, address) in SYMBOLS {
-        // SAFETY: functions of the tests of calls, which follow the convention.
+        // SAFETY: the functions belong to the tests of calls, and follow the convention.
         builder = unsafe { builder.symbol(*name, address()) };
     }
-    // SAFETY: the functions are the runtime's, with the same prototypes.
+    // SAFETY: the functions are those of the runtime, with the same prototypes.
     unsafe { builder.external_runtime(recording::symbols()) }.build().unwrap()
 }
 
@@ -101,11 +101,11 @@ static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm
 static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
 
 thread_local! {
-    /// What the interpreters of a thread share: its trampolines.
+    /// The trampolines, which are shared by all interpreters of a thread.
     static HOST: NativeHost = NativeHost::new(UNOPTIMISED.jit().clone());
 }
 
-/// A library on one executor, with state of its own.
+/// A library loaded on one executor, with its own state.
 pub struct Loaded<'a> {
     how: How<'a>,
     destructors: &'a [String],
@@ -117,9 +117,9 @@ enum How<'a> {
     Native(Arc<Code>),
 }
 
-/// What a call leaves to be seen.
+/// All observable effects of a call.
 pub struct Reply {
-    /// The return code; `Err` where the executor trapped.
+    /// The return code; `Err` if the executor trapped.
     pub code: Result<i32, String>,
     pub value: Any,
     pub error: Option<Error>,
@@ -175,7 +175,7 @@ impl Loaded<'_> {
                 self.safe_call(name)(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &raw mut result)
             }),
         };
-        // SAFETY: a result is owned by the caller.
+        // SAFETY: the caller owns a result.
         Reply { code, value: unsafe { Any::from_raw(result) }, error: take_raised() }
     }
 
@@ -186,22 +186,22 @@ impl Loaded<'_> {
             How::Native(code) => code.function(&symbol).unwrap_or_else(|| panic!("no {symbol}")).expose_provenance(),
         };
         let address: *const c_void = std::ptr::with_exposed_provenance(address);
-        // SAFETY: that is the type of every function of a library.
+        // SAFETY: every function of a library has this type.
         unsafe { std::mem::transmute::<*const c_void, TVMFFISafeCallType>(address) }
     }
 
-    /// Runs the destructors, as when the library goes. Its state is as new then.
+    /// Runs the destructors, as at unloading. Afterwards the state is that of a newly loaded library.
     pub fn unload(&mut self) {
         for name in self.destructors.iter().rev() {
             match &mut self.how {
                 How::Interpreted(interpreter) => {
-                    // SAFETY: a destructor may be called when nothing else runs.
+                    // SAFETY: a destructor may be called when no other code is running.
                     let run = unsafe { interpreter.run(name, &[]) };
                     assert_eq!(run, Ok(None), "{name}");
                 }
                 How::Native(code) => {
                     let address = code.function(name).unwrap_or_else(|| panic!("no {name}"));
-                    // SAFETY: a destructor takes and returns nothing; as above.
+                    // SAFETY: a destructor has no parameters and no result; the rest as above.
                     unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(address)() }
                 }
             }
@@ -209,13 +209,13 @@ impl Loaded<'_> {
         self.context = None;
     }
 
-    /// A function as an object, to be released before the library.
+    /// A function as an object, which must be released before the library.
     pub fn function(&self, name: &str) -> Function {
-        // SAFETY: the test keeps the library for as long.
+        // SAFETY: the test keeps the library for that long.
         unsafe { Function::from_extern_c(std::ptr::null_mut(), self.safe_call(name), None) }
     }
 
-    /// Lets the library find functions that a module imports.
+    /// Lets the library look up functions that a module imports.
     pub fn set_context(&mut self, module: Module) {
         let variable = match &self.how {
             How::Interpreted(interpreter) => interpreter.variable(CONTEXT).map(|address| address as usize),
@@ -223,18 +223,18 @@ impl Loaded<'_> {
         };
         let variable: *mut *mut c_void =
             std::ptr::with_exposed_provenance_mut(variable.unwrap_or_else(|| panic!("no {CONTEXT}")));
-        // SAFETY: the variable is a pointer, which no other thread uses.
+        // SAFETY: the variable is a pointer, and no other thread uses it.
         unsafe { variable.write(modules::context(&module)) };
         self.context = Some(module);
     }
 }
 
-/// A library on every executor.
+/// A library loaded on every executor.
 pub struct Prepared<'a>(Vec<(&'static str, Loaded<'a>)>);
 
 impl<'a> Prepared<'a> {
     /// # Errors
-    /// An executor refuses the library.
+    /// An executor rejects the library.
     pub fn new(library: &'a Library) -> Result<Self, String> {
         let load = |executor: &Executor| match executor.load(library) {
             Ok(loaded) => Ok((executor.name, loaded)),
@@ -245,11 +245,12 @@ impl<'a> Prepared<'a> {
         Ok(Prepared(EXECUTORS.iter().filter(is_meant).map(load).collect::<Result<_, _>>()?))
     }
 
-    /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is
-    /// the result, and leave nothing alive and no reference to the global functions of these tests.
+    /// Runs a closure on the library with each executor, followed by [`Loaded::unload`]. All executors must produce the
+    /// same value, which is the result. No object may be left alive, and no reference to the global functions of these
+    /// tests.
     ///
     /// # Errors
-    /// How executors differ, how many objects are left, or to which functions references are.
+    /// The executors differ, objects are left, or references to functions are left. The error describes which.
     pub fn run<T: PartialEq + fmt::Debug>(&mut self, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> Result<T, String> {
         let callees = callees::alone();
         let mut agreed: Option<(&str, T)> = None;

@@ -1,4 +1,4 @@
-//! What the tests share: executors, arguments with every evil, kernels by name.
+//! Shared code of the tests: executors, valid and invalid arguments, kernels by name.
 
 pub mod allocator;
 pub mod args;
@@ -27,12 +27,12 @@ pub mod written;
 use tvm_ffi_codegen::Signature;
 use tvm_ffi_codegen::artifact::{Linker, Triple};
 
-/// A signature from its text.
+/// Parses a signature.
 pub fn sig(text: &str) -> Signature {
     text.parse().unwrap_or_else(|e| panic!("{text}\n{e}"))
 }
 
-/// A link for this machine. On Windows a library says where the runtime's symbols come from, which is this executable.
+/// A linker for this machine. On Windows, libraries import the runtime's symbols from this executable.
 pub fn host_linker() -> Linker {
     let linker = Linker::new(Triple::host());
     if cfg!(windows) { linker.runtime(std::env::current_exe().unwrap()) } else { linker }

@@ -1,4 +1,5 @@
-//! Modules for tests: in memory on the bundled runtime, a library's on another, where no module can be made in Rust.
+//! Modules for tests: created in memory on the bundled runtime; loaded from a library on an external runtime, where
+//! Rust can't create modules.
 
 #[cfg(not(feature = "external-runtime"))]
 pub use bundled::*;
@@ -11,7 +12,7 @@ mod bundled {
 
     use tvm_ffi_codegen::runtime::{AsObject, Error, Function, Module};
 
-    /// What a library whose module this is has as its context.
+    /// The context variable's value in a library loaded as this module.
     pub fn context(module: &Module) -> *mut c_void {
         module.as_object().as_ptr().cast()
     }
@@ -41,8 +42,8 @@ mod external {
 
     use crate::support::{host_linker, sig};
 
-    /// What a library whose module this is has as its context: upstream's C++ object, which begins with the pointer to
-    /// its virtual functions, before the header that a handle leads to.
+    /// The context variable's value in a library loaded as this module: upstream's C++ object. It starts with the
+    /// pointer to its virtual functions, followed by the header that handles point to.
     pub fn context(module: &Module) -> *mut c_void {
         module.as_object().as_ptr().cast::<*const c_void>().wrapping_sub(1).cast()
     }
@@ -55,7 +56,7 @@ mod external {
     /// A module with `echo`, which returns its argument, and `fail`, which raises a `KeyError`.
     pub fn echo_and_fail() -> Module {
         static LIBRARY: LazyLock<PathBuf> = LazyLock::new(build);
-        // SAFETY: the functions are the wrappers of `build`, and nothing of the library is used without its module.
+        // SAFETY: the functions are the wrappers of `build`, and the library isn't used without its module.
         unsafe { Module::load_from_file(&*LIBRARY) }.unwrap()
     }
 
@@ -68,7 +69,7 @@ mod external {
         let new = tempfile::tempdir_in(folder).unwrap();
         object.write(new.path().join("calls.o")).unwrap();
         host_linker().file(new.path().join("calls.o")).link(new.path().join("calls.so")).unwrap();
-        // at once, since another process may load it
+        // renamed atomically, because another process may load it at any time
         let library = folder.join("calls.so");
         std::fs::rename(new.path().join("calls.so"), &library).unwrap();
         library

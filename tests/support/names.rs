@@ -1,4 +1,4 @@
-//! How messages name types, dtypes and devices.
+//! Names of types, dtypes and devices in messages.
 
 use tvm_ffi_codegen::DLDeviceType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice};
@@ -6,7 +6,7 @@ use tvm_ffi_codegen::runtime::unstable::type_table::type_info;
 
 use super::args::register_types;
 
-/// The type of a value of this index.
+/// The type of values with this index.
 pub fn type_name(index: i32) -> String {
     let name = match index {
         0 => "None",
@@ -38,7 +38,7 @@ pub fn type_name(index: i32) -> String {
     name.to_owned()
 }
 
-/// The key of a type that was registered at run time.
+/// The key of a type that was registered at runtime.
 fn type_key(index: i32) -> Option<String> {
     register_types();
     let info = type_info(index)?;
@@ -47,7 +47,7 @@ fn type_key(index: i32) -> Option<String> {
     Some(String::from_utf8_lossy(key).into_owned())
 }
 
-/// The names of dtypes: those of NumPy and `ml_dtypes`, with the lanes behind; without a name, the numbers.
+/// The name of a dtype, as in NumPy and `ml_dtypes`, followed by the lanes; the numbers if it has no name.
 pub fn dtype_name(dtype: DLDataType) -> String {
     let DLDataType { code, bits, lanes } = dtype;
     let fixed = |name: &str, width: u8| if bits == width { name.to_owned() } else { format!("{name}{bits}") };
@@ -88,7 +88,7 @@ pub fn kind_name(kind: DLDeviceType) -> String {
     kind.name().map_or_else(|| format!("device type {}", kind.0), str::to_owned)
 }
 
-/// The first CPU has no number.
+/// The name of a device; the first CPU has no number.
 pub fn device_name(device: DLDevice) -> String {
     let kind = kind_name(device.device_type);
     if device == DLDevice::CPU { kind } else { format!("{kind}:{}", device.device_id) }

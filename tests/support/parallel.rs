@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The results of `work` on each item, in the items' order. As many threads as there are processors take the items in
-/// turn.
+/// The results of `work` for each item, in the order of the items. There is one thread for each processor, and each
+/// takes the next item when it is free.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let run = || {

@@ -1,4 +1,4 @@
-//! A kernel for any signature, which notes all that it receives.
+//! A kernel for any signature, which notes every argument that it receives.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use super::modules;
 use super::value::Thing;
 use super::{half, show};
 
-/// What the code of a recorder refers to.
+/// The data that the code of a recorder refers to.
 struct Recorder {
     slots: Vec<Slot>,
     returns: Option<ParamType>,
@@ -32,7 +32,7 @@ thread_local! {
 
 const SYMBOL: &str = "recorder";
 
-/// The kernel of a signature. It lives as long as the thread that asks for it.
+/// The recorder for a signature. It lives as long as the current thread.
 pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
     let returns = match gives(signature) {
         Gives::Nothing | Gives::Tensor => KernelReturn::Nothing,
@@ -50,7 +50,7 @@ pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
     };
     let address = code.function(SYMBOL).ok_or("the recorder was not defined")?;
     let kernel = Kernel::address(address.cast::<c_void>());
-    // what it returns follows from the signature, but for the choice between nothing and a status
+    // the signature determines the result, except for the choice between nothing and a status
     Ok(if returns == KernelReturn::Status { kernel.returns(returns) } else { kernel })
 }
 
@@ -62,7 +62,7 @@ fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, Strin
             "the contract gives the kernel of `{signature}` {words} words, its prototype is {prototype}"
         ));
     }
-    // leaked with the code, whose lifetime is the thread's
+    // leaked, because the code lives as long as its thread
     let recorder = Box::leak(Box::new(Recorder { slots, returns: signature.ret().cloned() }));
     let mut module = Module::new();
     let function = module.declare(SYMBOL, prototype.clone(), Linkage::Export);
@@ -102,7 +102,7 @@ fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, Strin
     UNOPTIMISED.jit().load(&module).map_err(|e| e.to_string())
 }
 
-/// The integer that a recorder returns, if it returns one.
+/// The integer that a recorder returns.
 fn word_returned(signature: &Signature) -> i64 {
     match signature.ret() {
         Some(ParamType::Scalar(_)) => 1,
@@ -115,14 +115,15 @@ fn word_returned(signature: &Signature) -> i64 {
     }
 }
 
-/// The result of a call of a recorder, as text; `None` for nothing, and for tensors, which the wrapper makes.
+/// The result of a call of a recorder, in printed form; `None` if the recorder returns nothing or the wrapper allocates
+/// the result.
 pub fn result(signature: &Signature) -> Option<String> {
     let text = match signature.ret()? {
         ParamType::Tensor(_) | ParamType::Tuple(_) => return None,
         ParamType::Scalar(ScalarType::Bool) => "bool true",
         ParamType::Scalar(ScalarType::Handle) => "handle 0x1",
         ParamType::Scalar(ScalarType::Float32 | ScalarType::Float64) => "float 1",
-        // the bits
+        // the value of the bits 1
         ParamType::Scalar(ty) if ty.is_float() => return show::plain(3, half::value(*ty, 1).to_bits()),
         ParamType::Scalar(_) => "int 1",
         ParamType::DType => "dtype int8",
@@ -132,7 +133,7 @@ pub fn result(signature: &Signature) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// What a recorder writes as a result of the type.
+/// A value of the type, which a recorder writes as its result.
 fn made(ty: &ParamType) -> Any {
     match ty {
         ParamType::Bytes => Bytes::new(b"\0from a recorder").into(),
@@ -150,22 +151,22 @@ fn made(ty: &ParamType) -> Any {
 }
 
 /// # Safety
-/// The words are those that the recorder's slots say, of a call that is not over.
+/// The words correspond to the recorder's slots, and the call hasn't returned.
 unsafe extern "C" fn receive(words: *const u64, recorder: *const Recorder) {
     // SAFETY: the code has the address of its own recorder, which is never freed.
     let Recorder { slots, returns } = unsafe { &*recorder };
     let mut at = 0;
     for slot in slots {
-        // SAFETY: the slots have so many words.
+        // SAFETY: the slots have that many words in total.
         let (first, second) = unsafe { (words.add(at).read(), words.add(at + slot.words() - 1).read()) };
         at += slot.words();
         if *slot == Slot::Result {
             let value = returns.as_ref().map_or_else(Any::none, made);
-            // SAFETY: that is what the wrapper gives for a result.
+            // SAFETY: the wrapper passes a pointer to the result.
             unsafe { address::<TVMFFIAny>(first).cast_mut().write(value.into_raw()) };
             continue;
         }
-        // SAFETY: a pointer of the kernel's leads to what the table says.
+        // SAFETY: the kernel's pointers refer to the objects in the contract's table.
         note(unsafe { read(*slot, first, second as usize) });
         if slot.words() == 2 {
             note([Noted::Word(second)]);
@@ -178,7 +179,7 @@ fn address<T>(word: u64) -> *const T {
 }
 
 /// # Safety
-/// A word that is an address leads to what the slot says; `size` is that of the second word.
+/// An address points to the kind of object of the slot; `size` is the second word.
 unsafe fn read(slot: Slot, word: u64, size: usize) -> Vec<Noted> {
     if word == 0 || slot == Slot::Word {
         return vec![Noted::Word(word)];

@@ -1,4 +1,4 @@
-//! Values as text: of results, and of what kernels receive.
+//! Printed values: results, and arguments of kernels.
 
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TVMFFIAny, TypeIndex};
 use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Dict, List, Map, Shape, Tensor};
@@ -6,10 +6,10 @@ use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Dict, List, Map, Shape, Tens
 use super::element::{self, Show};
 use super::names::{device_name, dtype_name, type_name};
 
-/// Tensors of more elements are shown without them.
+/// Tensors with more elements are printed without them.
 pub const MOST_ELEMENTS: usize = 1024;
 
-/// A value with all that is in it: `int 3`, `str "abc"`, `Tensor([3], float32, cpu) = [1, 2, 3]`.
+/// A value with all of its contents: `int 3`, `str "abc"`, `Tensor([3], float32, cpu) = [1, 2, 3]`.
 pub fn value(any: &Any) -> String {
     if let Ok(array) = any.cast::<Array>()
         && array.iter().any(|item| item.cast::<Tensor>().is_ok())
@@ -22,7 +22,7 @@ pub fn value(any: &Any) -> String {
     }
 }
 
-/// A value without the elements of tensors.
+/// A value, without the elements of tensors.
 pub fn brief(view: AnyView<'_>) -> String {
     let raw = view.as_raw();
     if let Some(plain) = plain(raw.type_index, raw.bits()) {
@@ -50,13 +50,13 @@ pub fn brief(view: AnyView<'_>) -> String {
 /// The arguments of a packed call.
 ///
 /// # Safety
-/// So many are there, and all are alive.
+/// `args` points to `num_args` valid values.
 pub unsafe fn arguments(args: *const TVMFFIAny, num_args: i32) -> Vec<String> {
     // SAFETY: the caller's promise.
     (0..num_args.max(0) as usize).map(|i| brief(unsafe { AnyView::from_raw(args.add(i).read()) })).collect()
 }
 
-/// A value that its type index and payload say all of.
+/// A value that is fully determined by its type index and payload.
 pub fn plain(index: i32, payload: u64) -> Option<String> {
     Some(match TypeIndex(index) {
         TypeIndex::NONE => "None".to_owned(),
@@ -103,12 +103,12 @@ fn tensor_type(tensor: &DLTensor) -> String {
     format!("Tensor({shape:?}, {}, {})", dtype_name(tensor.dtype), device_name(tensor.device))
 }
 
-/// A tensor as kernels see it: sizes, dtype, device and strides.
+/// A tensor as passed to kernels: sizes, dtype, device and strides.
 ///
 /// # Safety
 /// The tensor is well-formed.
 pub unsafe fn descriptor(tensor: &DLTensor) -> String {
-    // without dimensions they may be NULL or not
+    // `strides` may be NULL if there are no dimensions
     let strides = match tensor.strides.is_null() && tensor.ndim > 0 {
         true => "NULL".to_owned(),
         // SAFETY: there are `ndim` strides.
@@ -118,7 +118,7 @@ pub unsafe fn descriptor(tensor: &DLTensor) -> String {
 }
 
 /// # Safety
-/// There are so many numbers.
+/// `numbers` points to `count` numbers.
 unsafe fn list(numbers: *const i64, count: i32) -> Vec<i64> {
     // SAFETY: the caller's promise.
     (0..count.max(0) as usize).map(|i| unsafe { numbers.add(i).read() }).collect()
@@ -133,11 +133,11 @@ fn elements(tensor: &Tensor) -> String {
     let (dtype, size) = (tensor.dtype(), tensor.dtype().itemsize());
     let first = tensor.data_ptr().cast::<u8>().wrapping_add(tensor.byte_offset() as usize);
     let one = |i: usize| {
-        // SAFETY: the memory holds all elements, whatever wrote them.
+        // SAFETY: the memory contains all elements, which generated code may have written.
         let bytes: Vec<u8> = (i * size..(i + 1) * size).map(|at| unsafe { first.add(at).read_volatile() }).collect();
         element::show(dtype, &bytes)
     };
-    // elements below a byte are packed closer, which nobody shows
+    // elements smaller than a byte are packed, and not printed
     if dtype.bits % 8 != 0 {
         return String::new();
     }

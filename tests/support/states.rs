@@ -1,22 +1,22 @@
-//! Global functions that give states of a compiler's runtime, and functions that give none.
+//! Global functions that return states of a compiler's runtime, and functions that return other values.
 
 use std::ffi::c_void;
 use std::sync::Once;
 
 use tvm_ffi_codegen::runtime::{Any, Error, Function, registry};
 
-/// The state of a name.
+/// The result of a global function.
 #[derive(Clone, Copy)]
 enum State {
     /// The opaque pointer.
     Pointer(u64),
-    /// A value of another type, with the type as messages call it.
+    /// A value of another type, with the type's name in messages.
     Other(&'static str),
     /// The error that the function raises.
     Raises(&'static str),
 }
 
-/// Every global function, by its name; no other name is registered.
+/// All global functions by name; other names are never registered.
 const STATES: &[(&str, State)] = &[
     ("test.state", State::Pointer(0x57a7e0)),
     ("test.other_state", State::Pointer(0x57a7e8)),
@@ -30,7 +30,7 @@ fn find(name: &str) -> Option<State> {
     STATES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state)
 }
 
-/// The pointer that a function of the signature gets for the name, or the kind and the message of the error.
+/// The pointer that a function with this signature gets for the name, or the error's kind and message.
 pub fn state_of(name: &str, signature: &str) -> Result<u64, (&'static str, String)> {
     let text = match find(name) {
         None => format!("global function `{name}` is not registered, which gives the state of `{signature}`"),
@@ -51,7 +51,7 @@ fn give(state: State) -> Result<Any, Error> {
     match state {
         State::Pointer(state) => {
             let pointer: *mut c_void = std::ptr::without_provenance_mut(state as usize);
-            // SAFETY: no code reads the memory there.
+            // SAFETY: the address is never dereferenced.
             Ok(unsafe { Any::from_opaque_ptr(pointer) })
         }
         State::Other("int") => Ok(Any::from(5i64)),
@@ -60,7 +60,7 @@ fn give(state: State) -> Result<Any, Error> {
     }
 }
 
-/// Registers the global functions of this process, if they aren't yet.
+/// Registers the global functions once for the process.
 pub fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {

@@ -1,4 +1,4 @@
-//! Kernels that write their result: the value that they are asked for by name, right or wrong.
+//! Kernels that write their result: the value whose name they receive, valid or invalid.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::modules;
 use super::value::Thing;
 
 thread_local! {
-    /// Held by functions that these kernels made until they are released.
+    /// Functions created by these kernels keep a reference to this until they are released.
     static ALIVE: Arc<()> = Arc::new(());
 }
 
@@ -24,7 +24,7 @@ pub fn all_released() -> bool {
     ALIVE.with(|alive| Arc::strong_count(alive) == 1)
 }
 
-/// It, or what holds it, is released once: a test would see.
+/// A function whose release [`all_released`] detects. It must be released exactly once, alone or in a container.
 fn function() -> Function {
     let token = ALIVE.with(Arc::clone);
     Function::from_packed(move |_| {
@@ -35,7 +35,7 @@ fn function() -> Function {
 
 const LONG: &str = "a text that is too long for the value";
 
-/// The value of a name.
+/// The value with this name.
 fn named(name: &str) -> Option<TVMFFIAny> {
     let owned: Any = match name {
         "None" => Any::none(),
@@ -70,7 +70,7 @@ fn pointer<T>(index: TypeIndex, to: *const T) -> TVMFFIAny {
     TVMFFIAny::from_bits(index, to.expose_provenance() as u64)
 }
 
-/// What a result can't be, or not for long; it lives as long as the process.
+/// A value that is invalid as a result, or must be converted. Its memory is never freed.
 fn borrowed_or_broken(name: &str) -> Option<TVMFFIAny> {
     Some(match name {
         "const char*" => pointer(TypeIndex::RAW_STR, c"from C".as_ptr()),
@@ -107,10 +107,10 @@ fn borrowed_or_broken(name: &str) -> Option<TVMFFIAny> {
     })
 }
 
-/// Writes the value of a name, unless it is "nothing"; a code below 0 raises, too.
+/// Writes the value with this name, unless it is "nothing"; also raises an error if `code` is negative.
 ///
 /// # Safety
-/// The result takes a value.
+/// `result` is a valid place for a value.
 unsafe fn write_named(name: &[u8], code: i32, result: *mut TVMFFIAny) -> i32 {
     let name = String::from_utf8_lossy(name);
     if name != "nothing" {
@@ -129,13 +129,13 @@ unsafe fn write_named(name: &[u8], code: i32, result: *mut TVMFFIAny) -> i32 {
 
 /// (what: str, code: int32) -> T, returns the code
 pub unsafe extern "C" fn write(what: *const u8, size: usize, code: i32, result: *mut TVMFFIAny) -> i32 {
-    // SAFETY: what the convention passes.
+    // SAFETY: the arguments are those of the convention.
     unsafe { write_named(std::slice::from_raw_parts(what, size), code, result) }
 }
 
 /// The same, `packed`
 pub unsafe extern "C" fn write_packed(_: *mut c_void, args: *const TVMFFIAny, _: i32, result: *mut TVMFFIAny) -> i32 {
-    // SAFETY: what the convention passes.
+    // SAFETY: the arguments are those of the convention.
     unsafe {
         let what = AnyView::from_raw(args.read());
         let code = args.add(1).read().bits() as i32;

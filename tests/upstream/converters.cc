@@ -1,9 +1,10 @@
-// What upstream's converters make of arguments: for each type of a parameter, a C++ function of that type is called by the C
-// ABI with each value of a list. `cargo xtask test --only upstream` builds and runs this, and compares what it prints with
-// `fixtures/upstream/converters.table`, which `tests/upstream.rs` compares with wrappers of this project.
+// Prints how upstream's converters treat arguments. For each parameter type, a C++ function with that parameter is
+// called with each value of a list, using the C ABI. `cargo xtask test --only upstream` builds and runs this program,
+// and compares the output with `fixtures/upstream/converters.table`. `tests/upstream/mod.rs` compares wrappers with the
+// same table.
 //
-// Types are spelled as in docs/signatures.md, values as in fixtures/README.md. The argument is what the header says that the
-// package is called.
+// The notation is that of docs/signatures.md for types, and of fixtures/README.md for values. The argument is the name
+// of the package, which is printed in the table's header.
 
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/dict.h>
@@ -37,11 +38,11 @@ namespace {
 using namespace tvm::ffi;
 
 const std::vector<std::string> kValues = {
-    // none, and integers at the edges of each width and of what a float holds exactly
+    // none, and integers at the limits of each width, and at the limits of exact floats
     "none", "0", "1", "-1", "2", "127", "128", "-128", "-129", "255", "256", "32767", "32768", "-32768", "-32769", "65535",
     "65536", "16777217", "2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296",
     "9007199254740993", "9223372036854775807", "-9223372036854775808",
-    // truth values; the third is one that no C++ program makes
+    // bools; a C++ program can't create the third one
     "true", "false", "raw(2, 2)",
     // floats
     "float(0.0)", "float(-0.0)", "float(1.0)", "float(1.5)", "float(0.1)", "float(16777217.0)", "float(1e300)", "float(nan)",
@@ -50,11 +51,11 @@ const std::vector<std::string> kValues = {
     "ptr(0x0)", "ptr(0x1000)",
     // dtypes, devices
     "dtype(float32)", "dtype(int8x4)", "dtype(float4_e2m1fnx2)", "device(cpu:0)", "device(cuda:1)",
-    // text: small, the longest small one, the shortest on the heap, and what no text of C++ is
+    // strings: small, the longest small one, the shortest on the heap, and the other forms
     "str(\"\")", "str(\"abc\")", "str(\"1234567\")", "str(\"12345678\")", "str(\"Größe\")", "raw_str(\"\")",
     "raw_str(\"abc\")", "raw_str(\"12345678\")", "bytes(\"\")", "bytes(\"abc\")", "bytes(\"1234567\")",
     "bytes(\"12345678\")", "byte_array(\"\")", "byte_array(\"abc\")", "byte_array(\"12345678\")",
-    // names of dtypes, good and bad, in each kind of text
+    // names of dtypes, valid and invalid, in each kind of string
     "str(\"float32\")", "raw_str(\"float32\")", "bytes(\"float32\")", "byte_array(\"float32\")", "str(\"f32\")",
     "str(\"int\")", "str(\"float\")", "str(\"bool\")", "str(\"bool16\")", "str(\"bfloat\")", "str(\"bf16\")",
     "str(\"handle\")", "str(\"void\")", "str(\"float8_e4m3fn\")", "str(\"float4_e2m1fnx2\")", "str(\"float8\")",
@@ -79,7 +80,7 @@ const std::vector<std::string> kValues = {
     "array([list([1, float(2.5)])])", "array([1, array([float(2.5), str(\"a\")])])",
     "array([1, list([float(2.5), str(\"a\")])])", "array([1, array([2, str(\"a\")])])", "array([object])",
     "array([object(sub)])", "array([map({str(\"a\"): 1})])",
-    // one more entry than a tensor has sizes
+    // one more entry than the max rank of a tensor
     "array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, "
     "32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, "
     "62, 63, 64, 65])",
@@ -97,7 +98,7 @@ const std::vector<std::string> kValues = {
     "rvalue(array([1, float(2.5)]))", "rvalue(list([1, 2]))", "rvalue(map({str(\"a\"): 1}))", "rvalue(dict({str(\"a\"): 1}))",
 };
 
-// A type, and one that is derived from it.
+// A type, and a derived type.
 class ThingObj : public Object {
  public:
   TVM_FFI_DECLARE_OBJECT_INFO("test.Thing", ThingObj, Object);
@@ -143,7 +144,7 @@ TVMFFIAny RawPointer(int32_t type_index, void* pointer) {
   return raw;
 }
 
-// An argument, made from its text, and all that it points at.
+// An argument created from its text, with everything that it refers to.
 class Argument {
  public:
   explicit Argument(std::string_view text) : text_(text), rest_(text) {
@@ -153,7 +154,7 @@ class Argument {
 
   const TVMFFIAny& raw() const { return raw_; }
 
-  // Whether the function took an object away from the caller.
+  // Whether the function moved an object out of the argument.
   bool moved() const {
     for (const ObjectPtr<Object>& reference : references_) {
       if (reference == nullptr) return true;
@@ -254,7 +255,7 @@ class Argument {
       raw.v_int64 = Integer();
       return raw;
     }
-    // as Python spells them, but for the name of not-a-number
+    // as in Python, except for NaN
     if (name == "float") return Keep(std::stod(std::string(Until(")"))));
     if (name == "ptr") return RawPointer(kTVMFFIOpaquePtr, reinterpret_cast<void*>(Integer()));
     if (name == "dtype") return Keep(StringToDLDataType(String(std::string(Until(")")))));
@@ -262,7 +263,7 @@ class Argument {
       DLDeviceType kind = Eat("cuda:") ? kDLCUDA : (Expect("cpu:"), kDLCPU);
       return Keep(DLDevice{kind, static_cast<int32_t>(Integer())});
     }
-    // made of a pointer and a length, and so small where they can be
+    // created from a pointer and a length, so short ones are small strings
     if (name == "str") {
       std::string text = Quoted();
       return Keep(String(text.data(), text.size()));
@@ -289,7 +290,7 @@ class Argument {
     if (name == "map") return Pairs<Map<Any, Any>>();
     if (name == "dict") return Pairs<Dict<Any, Any>>();
     if (name == "rvalue") {
-      // the reference alone owns the object, as in a call that gives it away
+      // only this reference owns the object, as in a call that moves it
       ObjectPtr<Object> object = detail::ObjectUnsafe::ObjectPtrFromUnowned<Object>(Value().v_obj);
       kept_.clear();
       return RawPointer(kTVMFFIObjectRValueRef, &references_.emplace_back(std::move(object)));
@@ -317,7 +318,7 @@ class Argument {
   std::string_view text_;
   std::string_view rest_;
   TVMFFIAny raw_ = {};
-  // addresses of what is in them are in arguments
+  // deques, because arguments contain addresses of elements
   std::deque<Any> kept_;
   std::deque<std::string> texts_;
   std::deque<TVMFFIByteArray> byte_arrays_;
@@ -330,7 +331,7 @@ std::string Show(double value) {
   char buffer[64];
   std::string text(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
   if (value != value) return "nan";
-  // as Rust and Python have it
+  // as in Rust and Python
   if (size_t plus = text.find("e+"); plus != std::string::npos) text.erase(plus + 1, 1);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;
@@ -367,7 +368,7 @@ std::string ShowTensor(const DLTensor& tensor, const char* form) {
   return "tensor(" + dtype + ", " + ShowIntegers(tensor.shape, static_cast<size_t>(tensor.ndim)) + ", as=" + form + ")";
 }
 
-// A value in the words that make it.
+// The text form of a value.
 std::string Show(const TVMFFIAny& raw) {
   AnyView view = AnyView::CopyFromTVMFFIAny(raw);
   char buffer[32];
@@ -436,7 +437,7 @@ std::string Show(const TVMFFIAny& raw) {
     case kTVMFFIDict:
       return "dict" + ShowPairs(view.cast<Dict<Any, Any>>());
     default:
-      // our own module is of a type of its own
+      // EmptyModule has its own type index
       if (detail::IsObjectInstance<ModuleObj>(raw.type_index)) return "module";
       if (raw.type_index == SubObj::RuntimeTypeIndex()) return "object(sub)";
       if (raw.type_index == ThingObj::RuntimeTypeIndex()) return "object";
@@ -444,13 +445,13 @@ std::string Show(const TVMFFIAny& raw) {
   }
 }
 
-// What a function was given, as a value of its own: text is no longer of the form in which it came.
+// The text form of what a function received. Strings no longer have the form of the argument.
 template <typename T>
 std::string Got(T value) {
   return Show(AnyView(value).CopyToTVMFFIAny());
 }
 
-// has no place in an Any where it is large; by its bits it is this
+// an Any can't hold large ones, so print the int64 with the same bits
 template <>
 std::string Got(uint64_t value) {
   return std::to_string(static_cast<int64_t>(value));
@@ -466,7 +467,7 @@ std::string Got(RValueRef<T> value) {
   return Got(T(*std::move(value)));
 }
 
-// What the function that was called last received.
+// What the last called function received.
 std::string got;
 
 void Report(const char* ours, const char* upstream, const Function& function) {
@@ -492,7 +493,7 @@ void Try(const char* ours, const char* upstream) {
   Report(ours, upstream, Function::FromTyped([](T value) { got = Got(std::move(value)); }));
 }
 
-// Of the type in our language, the one in C++.
+// Tests the C++ type that corresponds to a type of signatures.
 #define TRY(ours, ...) Try<__VA_ARGS__>(ours, #__VA_ARGS__)
 
 void TryAll() {
@@ -573,7 +574,7 @@ void TryAll() {
   TRY("Dict[str, int64]", Dict<String, int64_t>);
   TRY("Dict[Any, Any]", Dict<Any, Any>);
 
-  // the one result that upstream converts
+  // the only result that upstream converts
   auto echo = [](uint64_t value) {
     got = Got(value);
     return value;
@@ -592,7 +593,7 @@ int main(int argc, char** argv) try {
   std::printf("\nvalues\n");
   for (const std::string& text : kValues) {
     std::printf("  %s\n", text.c_str());
-    // a text that means something else here would compare apples with pears
+    // the text must have the same meaning here as in the wrappers' tests
     Argument argument(text);
     if (std::string shown = Show(argument.raw()); shown != text) {
       throw std::runtime_error("`" + text + "` became `" + shown + "`");

@@ -1,5 +1,5 @@
-//! Wrappers beside C++ functions of the same types: both take the same values and get the same, but for what
-//! `docs/upstream.md` tells.
+//! Compares wrappers with upstream's C++ functions of the same types. Both accept and receive the same values, except
+//! for the differences in `docs/upstream.md`.
 
 use std::collections::HashMap;
 
@@ -11,30 +11,30 @@ use crate::support::{parallel, recorder, sig};
 const TABLE: &str = include_str!("../../fixtures/upstream/converters.table");
 const DOCUMENT: &str = include_str!("../../docs/upstream.md");
 
-/// What becomes of a value: the function gets this, or it is refused with an error of this kind.
+/// The outcome for a value: the function receives this value, or refuses with this kind of error.
 #[derive(Clone, PartialEq, Debug)]
 enum Verdict<T> {
     Gets(T),
     Refused(String),
 }
 
-/// The C++ function of one type, by the table.
+/// The C++ function for one type, read from the table.
 struct Upstream<'a> {
-    /// The type here, and in C++.
+    /// The type in a signature, and in C++.
     ours: &'a str,
     cpp: &'a str,
-    /// What it does with the values that aren't refused with a TypeError.
+    /// The outcomes of values that aren't refused with a TypeError.
     verdicts: HashMap<&'a str, Verdict<&'a str>>,
-    /// Values whose object it takes away from the caller.
+    /// Values whose object the function takes away from the caller.
     moves: Vec<&'a str>,
 }
 
-/// The values, and what upstream's functions make of them.
+/// Parses the table: the values, and their outcomes in upstream's functions.
 fn read_table(text: &'static str) -> (Vec<&'static str>, Vec<Upstream<'static>>) {
     let (mut values, mut functions) = (Vec::new(), Vec::<Upstream>::new());
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#') && *line != "values") {
         let Some(line) = line.strip_prefix("  ") else {
-            // the type in C++ has no ` = ` in it, ours may have
+            // the C++ type never contains ` = `, but a signature's type may
             let (ours, cpp) = line.rsplit_once(" = ").unwrap();
             functions.push(Upstream { ours, cpp, verdicts: HashMap::new(), moves: Vec::new() });
             continue;
@@ -65,7 +65,7 @@ struct Row {
     here: &'static str,
 }
 
-/// What stands between backticks in a cell, and how often each was needed; none is anything.
+/// The texts between backticks in a cell, and how often each was used. No text matches everything.
 struct Patterns(Vec<(&'static str, usize)>);
 
 impl Patterns {
@@ -73,7 +73,7 @@ impl Patterns {
         Patterns(cell.split('`').skip(1).step_by(2).map(|pattern| (pattern, 0)).collect())
     }
 
-    /// The place of the pattern that a text is like.
+    /// The index of the first pattern that matches a text.
     fn find(&self, text: &str) -> Option<usize> {
         self.0.iter().position(|(pattern, _)| is_like(text, pattern))
     }
@@ -89,7 +89,7 @@ impl Patterns {
     }
 }
 
-/// Whether a text is a pattern's, in which `*` is any text.
+/// Whether a pattern matches a text; `*` matches any text.
 fn is_like(text: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => text == pattern,
@@ -112,14 +112,14 @@ fn read_document(text: &'static str) -> Vec<Row> {
     rows.map(read).collect()
 }
 
-/// A wrapper of a type, with a kernel that notes what it gets.
+/// A wrapper for a type, whose kernel notes what it receives.
 struct Wrapper<'p> {
     prepared: Prepared<'p>,
     known: HashMap<String, Verdict<Vec<Noted>>>,
 }
 
 impl<'p> Wrapper<'p> {
-    /// What becomes of a value.
+    /// The outcome for a value.
     fn verdict(&mut self, value: &str) -> Verdict<Vec<Noted>> {
         if let Some(known) = self.known.get(value) {
             return known.clone();
@@ -135,7 +135,7 @@ impl<'p> Wrapper<'p> {
     }
 }
 
-/// The wrapper's function for a type, which may have a result with it.
+/// The wrapper for a type, which may include a result type.
 fn program(ty: &str) -> Program {
     let (parameter, result) = ty.split_once(" -> ").unwrap_or((ty, "None"));
     let signature = sig(&format!("f(a: {parameter}) -> {result}"));
@@ -156,7 +156,8 @@ fn wrappers_take_what_upstream_takes() {
         let mut wrapper = Wrapper { prepared, known: HashMap::new() };
         let verdict = |value: &&str| {
             let here = wrapper.verdict(value);
-            // What upstream's function got is a value of just its type: the kernel has to note the same of both.
+            // Upstream's function received a value of exactly its type. The kernel must receive the same for both
+            // values.
             let agree = match (function.verdicts.get(value).unwrap_or(&refused), &here) {
                 (Verdict::Gets(got), Verdict::Gets(_)) => here == wrapper.verdict(got),
                 (Verdict::Refused(theirs), Verdict::Refused(here)) => theirs == here,
@@ -166,7 +167,7 @@ fn wrappers_take_what_upstream_takes() {
         };
         values.iter().map(verdict).collect::<Vec<_>>()
     };
-    // the longest of the tests, for which others would wait
+    // in parallel, because this test would be the slowest
     let verdicts = parallel::map(&functions, judge);
     for (function, verdicts) in functions.iter().zip(verdicts) {
         let (ours, cpp) = (function.ours, function.cpp);
@@ -176,7 +177,7 @@ fn wrappers_take_what_upstream_takes() {
             if agree && !moves {
                 continue;
             }
-            // the words of the document
+            // as in the document's table
             let (theirs, here) = match (theirs, &here) {
                 (Verdict::Gets(_), Verdict::Gets(_)) if moves => ("moves", "accepts"),
                 (Verdict::Gets(_), Verdict::Gets(_)) => ("converts", "accepts"),

@@ -1,9 +1,9 @@
-/* bcryptprimitives.dll for Wine 8, which has none: the random bytes that Rust's standard library asks it for. */
+/* bcryptprimitives.dll, which Wine 8 lacks. Rust's standard library calls it for random bytes. */
 #include <windows.h>
 
 #include <ntsecapi.h>
 
-/* BOOL ProcessPrng(PBYTE, SIZE_T): fills the memory with random bytes, and doesn't fail. */
+/* BOOL ProcessPrng(PBYTE, SIZE_T): fills the memory with random bytes, and never fails. */
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) {
   while (size > 0) {
     ULONG part = size > 0x10000 ? 0x10000 : (ULONG)size;

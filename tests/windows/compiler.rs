@@ -1,7 +1,7 @@
-//! A C compiler for programs under Wine: it asks `cargo xtask`, outside of Wine, to run mingw with the same arguments.
+//! A C compiler for programs under Wine. It asks `cargo xtask`, outside Wine, to run mingw with the same arguments.
 //!
-//! The executable's own name is the compiler's, such as `cc.exe`. `xtask/src/compiler.rs` has the other end, and says
-//! how the two talk.
+//! The executable's name is the compiler's, such as `cc.exe`. `xtask/src/compiler.rs` is the other end, and documents
+//! the protocol.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, TcpStream};

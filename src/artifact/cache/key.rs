@@ -14,7 +14,7 @@ pub fn build_id() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("TVM_FFI_CODEGEN_BUILD_ID"))
 }
 
-/// The error for a kernel that can't be part of a key: a body is a closure, and an address has another meaning in
+/// The error for a kernel that can't be part of a key. A body is a closure, and an address has another meaning in
 /// another process.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(

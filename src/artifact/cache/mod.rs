@@ -61,10 +61,9 @@ impl Artifact {
 
 /// Artifacts by their keys, in a directory that processes and threads share.
 ///
-/// A process loads what it finds in the directory, so another user who can write there can run code in the process.
-/// On Unix the cache creates directories with mode 0700. It refuses a directory or file that belongs to a user other
-/// than this one or root, or that its group or others can write to. Parent directories are not checked. On Windows
-/// nothing is checked.
+/// A process loads what it finds in the directory, so another user who can write there can run code in the process. On
+/// Unix the cache creates directories with mode 0700. It refuses a directory or file that its group or others can write
+/// to, or whose owner is neither this user nor root. Parent directories are not checked. On Windows nothing is checked.
 ///
 /// The file `CACHEDIR.TAG` marks a directory as a cache. A cache marks a directory that it creates or finds empty,
 /// and refuses any other unmarked directory.
@@ -177,7 +176,7 @@ impl Cache {
     /// Stores the bytes of an artifact in the cache and returns the path.
     ///
     /// # Errors
-    /// The folder can't be read or written to, or another user can write to it.
+    /// The directory can't be read or written to, or another user can write to it.
     pub fn insert(&self, key: &CacheKey, extension: &str, artifact: &[u8]) -> io::Result<PathBuf> {
         check_extension(extension)?;
         self.store(key, extension, artifact)

@@ -24,7 +24,7 @@ pub enum InspectError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with which part.
+        /// A description of the problem and the broken part.
         problem: String,
     },
     /// The file's `__tvm_ffi__library_bin` is broken.
@@ -32,7 +32,7 @@ pub enum InspectError {
     LibraryBin {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         source: LibraryBinError,
     },
 }

@@ -25,8 +25,8 @@ mod texts;
 /// Another process may write to the file or truncate it meanwhile. A file of 256 MiB or more is mapped, so only the
 /// accessed parts are read. Truncating a mapped file during the inspection ends this process with `SIGBUS`.
 ///
-/// The file need not be trusted. The time is proportional to the file's size: data that sections share is searched
-/// once, and reading names that table entries share stops at 16 times the file's size.
+/// The file need not be trusted. The time is proportional to the file's size. Data that sections share is searched
+/// once. Reading names that table entries share stops at 16 times the file's size.
 ///
 /// # Errors
 /// The file can't be read, isn't regular (a FIFO is not waited for), has another format, or is broken.
@@ -36,7 +36,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     read(&mapped, path)
 }
 
-/// As [`inspect`], for an object or shared library in memory. Messages refer to the bytes as `name`.
+/// Like [`inspect`], for an object or shared library in memory. Messages refer to the bytes as `name`.
 ///
 /// # Errors
 /// The bytes have another format, or are broken.

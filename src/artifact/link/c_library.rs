@@ -1,5 +1,5 @@
-//! The symbols of the C library, which every program that loads libraries has: the functions of ISO C (C17, clause 7)
-//! that kernels call, POSIX threads, and the functions that compilers emit calls to.
+//! The symbols of the C library, which every program that loads libraries has. They include the functions of ISO C
+//! (C17, clause 7) that kernels call, POSIX threads, and the functions that compilers emit calls to.
 
 /// The functions of `<math.h>` and `<complex.h>`. The variants for `float` and `long double` add `f` and `l` to the
 /// name.

@@ -55,7 +55,7 @@ pub enum LinkError {
     Machine {
         /// The object: its file, or its place among those in memory.
         object: String,
-        /// The machine that it is for.
+        /// The machine that the object was compiled for.
         found: String,
         /// The library's target.
         target: Box<Triple>,
@@ -66,7 +66,7 @@ pub enum LinkError {
     PositionDependent {
         /// A description of the object: its number in memory, its file, or its member of an archive.
         object: String,
-        /// What is wrong with which part.
+        /// A description of the problem and the part that has it.
         problem: String,
     },
     /// The linker failed.

@@ -100,8 +100,7 @@ impl Linker {
     /// Sets the runtime (a `libtvm_ffi`) to link against, which is then loaded with the library.
     ///
     /// For Windows that is the runtime's import library, its DLL, or a program that contains the bundled runtime. A
-    /// library linked against a program or a DLL finds it by its file name when it is loaded, so the file has to keep
-    /// its name.
+    /// library linked against a program or a DLL finds it by its file name when it is loaded, so keep that name.
     pub fn runtime(mut self, path: impl Into<PathBuf>) -> Self {
         self.link.runtime = Some(path.into());
         self
@@ -138,8 +137,8 @@ impl Linker {
     /// Only the [`library_folder`](Self::library_folder)s are searched for libraries ([`library`](Self::library)).
     ///
     /// # Errors
-    /// The target isn't Linux on x86-64, aarch64 or riscv64; the linker fails or writes no library; symbols are
-    /// undefined; a file can't be read or written, or its name isn't UTF-8.
+    /// The target isn't Linux on x86-64, aarch64 or riscv64. The linker fails or writes no library, or symbols are
+    /// undefined. A file can't be read or written, or its name isn't UTF-8.
     #[cfg(feature = "libwild")]
     pub fn link_in_process(&self, path: impl AsRef<Path>) -> Result<(), LinkError> {
         self.link_by(path.as_ref(), wild::link, &|_| None)

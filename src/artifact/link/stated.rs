@@ -1,4 +1,4 @@
-//! The description of a link: what linkers are asked to do.
+//! The description of a link, in the same form for all linkers.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

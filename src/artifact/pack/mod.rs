@@ -97,18 +97,18 @@ impl PackBuilder {
     /// hold less than 4 GiB.
     ///
     /// # Errors
-    /// The prefix can't begin symbols, the nodes don't form a tree (no node, two libraries, a cycle), a payload can't
-    /// be read or changes meanwhile, the modules are too large for the format, or the object can't be written. An
+    /// The prefix can't begin symbols, or the nodes don't form a tree (no node, two libraries, a cycle). A payload
+    /// can't be read or changes meanwhile. The modules are too large for the format, or the object can't be written. An
     /// existing file at `path` is then unchanged, and no other file is left.
     pub fn write_object(&self, target: &Triple, path: impl AsRef<Path>) -> Result<(), PackError> {
         self.write_object_with_progress(target, path, NOBODY)
     }
 
-    /// As [`write_object`](Self::write_object), with an observer that receives the number of copied payload bytes
+    /// Like [`write_object`](Self::write_object), with an observer that receives the number of copied payload bytes
     /// about every 16 MiB.
     ///
     /// # Errors
-    /// As [`write_object`](Self::write_object).
+    /// The same as for [`write_object`](Self::write_object).
     pub fn write_object_with_progress(
         &self,
         target: &Triple,

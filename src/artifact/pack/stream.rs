@@ -31,7 +31,7 @@ impl<'a> Payloads<'a> {
     }
 }
 
-/// Writes what the object's writer passes on, with a `library_bin` in place of the stand-in slice.
+/// Writes the output of the object writer, with a `library_bin` instead of the stand-in slice.
 pub(super) struct ObjectFile<'a> {
     out: BufWriter<&'a mut File>,
     path: &'a Path,

@@ -52,7 +52,7 @@ impl Compiler {
         self.compile_with(module, isa, |_| isa, options, &|| {})
     }
 
-    /// As [`compile`](Self::compile), but picks the target of each function by its loops and by whether it is cold.
+    /// Like [`compile`](Self::compile), but picks the target of each function by its loops and by whether it is cold.
     pub fn compile_by_loops(
         &mut self,
         module: &VerifiedModule,
@@ -62,7 +62,7 @@ impl Compiler {
         self.compile_observed(module, isas, options, &|| {})
     }
 
-    /// As [`compile_by_loops`](Self::compile_by_loops), and calls `compiled` once after each function.
+    /// Like [`compile_by_loops`](Self::compile_by_loops), and calls `compiled` once after each function.
     pub(super) fn compile_observed(
         &mut self,
         module: &VerifiedModule,

@@ -166,7 +166,7 @@ impl CompiledModule {
 
     /// An upper bound of the contiguous memory for code and constant data, including alignment and veneers.
     pub fn loaded_size(&self) -> usize {
-        // what `cranelift-jit` reserves after a function for each call that may be out of range
+        // `cranelift-jit` reserves this space after a function, for each call that may be out of range
         const VENEER: usize = 24;
         let code: usize = self
             .functions

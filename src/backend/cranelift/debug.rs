@@ -151,7 +151,7 @@ impl<'a> LineTable<'a> {
     }
 }
 
-/// Puts what gimli has written into the object.
+/// Adds gimli's output to the object.
 fn add(object: &mut Object<'_>, sections: &mut Sections<Recorder>, functions: &[Described]) -> Result<(), String> {
     let macho = object.format() == BinaryFormat::MachO;
     let mut added: Vec<(SectionId, ObjectSection)> = Vec::new();
@@ -181,7 +181,7 @@ fn add(object: &mut Object<'_>, sections: &mut Sections<Recorder>, functions: &[
     })
 }
 
-/// What a debug information field refers to.
+/// The target of a reference in debug information.
 enum FieldTarget {
     /// The address of a function.
     Function(SymbolId),

@@ -128,7 +128,7 @@ impl CompiledModule {
         Ok(named.map(|(function, id)| (function.name.as_str(), id)).collect())
     }
 
-    /// As [`add_to`](Self::add_to), for code of any kind. With `whole`, the module is an object file that contains
+    /// Like [`add_to`](Self::add_to), for code of any kind. With `whole`, the module is an object file that contains
     /// nothing else; local functions then have names too, for debuggers.
     pub(crate) fn place<M: Module + ?Sized>(
         &self,

@@ -67,7 +67,7 @@ impl ByLoops {
     /// [`OptLevel::Full`]. Single-pass register allocation, if the options ask for it, applies to cold functions only.
     ///
     /// # Errors
-    /// Those of `isa`.
+    /// The errors of `isa`.
     pub fn new(
         level: OptLevel,
         options: &IsaOptions,

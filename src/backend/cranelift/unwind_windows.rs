@@ -12,8 +12,8 @@
 //! ```
 //!
 //! So the offsets follow from the order, and this module writes the whole structure anew. An unwinder that reverses the
-//! prologue needs two things: a frame register that points to the lowest saved register or a known number of bytes
-//! above it, and the allocation that it has to undo.
+//! prologue needs two things. One is a frame register that points to the lowest saved register, or a known number of
+//! bytes above it. The other is the allocation that it has to undo.
 
 use cranelift_codegen::isa::unwind::winx64::UnwindInfo;
 

@@ -26,9 +26,9 @@ pub struct Options {
     pub llvm_ir: bool,
     /// Keep the assembly.
     pub asm: bool,
-    /// For an object file that is linked: loops aren't turned into C library calls (`strlen`, `memset`), and the linker
-    /// is told what a library exports where it needs that. The code is slightly better, and compiling takes slightly
-    /// longer.
+    /// For an object file that is linked. Loops aren't turned into C library calls (`strlen`, `memset`), and the object
+    /// states what a library exports where the linker needs that. The code is slightly better, and compiling takes
+    /// slightly longer.
     pub for_linker: bool,
     /// Put all code into one section, even where that isn't the default. The address of one function then determines
     /// those of all others.
@@ -63,7 +63,7 @@ unsafe impl Send for Compiler {}
 /// Compiles a module for a target.
 ///
 /// # Errors
-/// Those of [`Compiler::compile`].
+/// The errors of [`Compiler::compile`].
 pub fn compile(module: &VerifiedModule, target: &LlvmTarget) -> Result<CompiledModule, Error> {
     Compiler::new(target.clone()).compile(module, Options::default())
 }
@@ -97,11 +97,11 @@ impl Compiler {
         self.guarded(module, options, || module.to_string())
     }
 
-    /// As [`compile`](Self::compile), but frees the module once LLVM's copy exists: a module of many functions is
+    /// Like [`compile`](Self::compile), but frees the module once LLVM's copy exists: a module of many functions is
     /// large.
     ///
     /// # Errors
-    /// Those of [`compile`](Self::compile).
+    /// The errors of [`compile`](Self::compile).
     pub fn compile_owned(&mut self, module: VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
         self.guarded(Box::new(module), options, String::new)
     }

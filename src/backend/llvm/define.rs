@@ -16,8 +16,8 @@ use super::types::Types;
 use crate::ir::{DataKind, FuncDecl, FuncSig, Linkage, VerifiedModule};
 
 /// Translates into `module`. Imports are bound to its functions, and existing variables are reused. All problems are
-/// found before the module is touched: those of the request by comparing, and IR that LLVM rejects, which is a bug of
-/// this library, by a rehearsal in another module. Returns the names of exported destructors.
+/// found before the module is touched. Comparisons find those of the request. A rehearsal in another module finds IR
+/// that LLVM rejects, which is a bug of this library. Returns the names of exported destructors.
 pub(crate) fn add_to<'ctx>(
     ir: &VerifiedModule,
     module: &LlvmModule<'ctx>,

@@ -19,7 +19,7 @@ pub fn load() -> Result<(), Error> {
 /// LLVM's version: major, minor and patch.
 ///
 /// # Errors
-/// Those of [`load`].
+/// The errors of [`load`].
 pub fn version() -> Result<(u32, u32, u32), Error> {
     load()?;
     Ok(inkwell::support::get_llvm_version())

@@ -36,7 +36,7 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) debug: Option<DebugInfo<'a, 'ctx>>,
     pub(super) functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
-    /// Whether the linker has to be told what a library exports, as on Windows.
+    /// Whether the object has to state what a library exports, as on Windows.
     exports: bool,
     /// Whether the object's format is ELF or COFF.
     elf: bool,
@@ -62,7 +62,7 @@ pub(crate) enum Destructors {
     Listed(BinaryFormat),
 }
 
-/// What a translation may assume about the module that it writes to.
+/// The assumptions of a translation about the module that it writes to.
 pub(super) struct Surroundings<'a, 'ctx> {
     /// Maps names of imports to functions.
     pub(super) bindings: &'a HashMap<String, FunctionValue<'ctx>>,
@@ -97,8 +97,8 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         }
     }
 
-    /// Translates for an object file of this format. With `for_linker` the object is linked, and tells the linker what
-    /// a library exports.
+    /// Translates for an object file of this format. With `for_linker` the object is linked, and states what a library
+    /// exports.
     pub(super) fn for_format(self, format: BinaryFormat, for_linker: bool) -> Self {
         let (elf, coff) = (format == BinaryFormat::Elf, format == BinaryFormat::Coff);
         ModuleTranslator {
@@ -142,8 +142,8 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         self.keep();
     }
 
-    /// Exports the destructors for the code's loader. If the module contains other code, their names include that of an
-    /// exported function of the IR: other modules loaded with this one have destructors of the same names.
+    /// Exports the destructors for the code's loader. Other modules loaded with this one have destructors of the same
+    /// names. So if the module contains other code, each name includes that of an exported function of the IR.
     fn show_destructors(&mut self, alone: bool) {
         let exported = self.ir.functions.values().find(|decl| decl.linkage == Linkage::Export);
         for &func in &self.ir.destructors {

@@ -48,7 +48,7 @@ pub struct LlvmTarget {
     architecture: Architecture,
 }
 
-/// What LLVM detects about this machine: triple, CPU and features.
+/// This machine as LLVM detects it: triple, CPU and features.
 fn host() -> &'static (String, String, String) {
     static HOST: OnceLock<(String, String, String)> = OnceLock::new();
     HOST.get_or_init(|| {

@@ -87,7 +87,7 @@ fn signature(name: &str) -> Signature {
     Signature::builder(name).build().unwrap()
 }
 
-/// What compilation returns for a lowered module.
+/// The result of compiling a lowered module.
 fn wrappers(engine: &Engine, module: &VerifiedModule) -> Wrappers {
     let code = engine.load(module).unwrap();
     // SAFETY: the destructor calls `gone`.

@@ -26,7 +26,7 @@ fn what_is_gone_takes_no_memory() {
     }
     let (symbols, room) = count(&compiled);
     assert!(symbols < 2 * FEW && room < 4 * FEW, "{symbols} {room}");
-    // these many are alive at the same time, so none is removed
+    // all of these are alive at the same time, so none is removed
     let many: Vec<_> = (0..5_000).map(|_| empty(Vec::new())).collect();
     for (i, code) in many.iter().enumerate() {
         compiled.add([format!("many{i}").as_str()].into_iter(), &owner(code));

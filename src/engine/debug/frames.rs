@@ -48,7 +48,7 @@ impl Frames {
     }
 
     /// # Safety
-    /// As [`register_in_place`](Self::register_in_place), for a table at `start`, which `table` may own.
+    /// The same as for [`register_in_place`](Self::register_in_place), for a table at `start`, which `table` may own.
     unsafe fn register_table(table: Box<[u64]>, start: usize, eh_frame: &[u8]) -> Self {
         let offsets = if takes_entries() { entries(eh_frame) } else { vec![0] };
         let registered = offsets.into_iter().map(|offset| start + offset).collect();

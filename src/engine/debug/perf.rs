@@ -37,8 +37,8 @@ pub(super) fn write(perf: Perf, functions: &[Described], locations: &Locations) 
     done.map_err(|e| (path, e))
 }
 
-/// Where `perf` looks for the file. A map is in `/tmp`. A dump is found wherever the process has mapped it: here in the
-/// directory of `JITDUMPDIR`, or in that for temporary files.
+/// Where `perf` looks for the file. A map is in `/tmp`. `perf` finds a dump wherever the process has mapped it. It is
+/// in the directory of `JITDUMPDIR`, or in that for temporary files.
 fn path(perf: Perf) -> PathBuf {
     let process = std::process::id();
     match perf {

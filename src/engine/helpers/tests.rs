@@ -149,7 +149,7 @@ fn check<const WHICH: usize>(backend: Backend) {
     }
 }
 
-/// Many runtimes can't use up all slots, nor those of the bundled runtime.
+/// Even many runtimes can't use up all slots: those for the bundled runtime stay free.
 fn slots_run_out(backend: Backend) {
     let never_called = |i: usize| std::ptr::without_provenance::<u8>(0x1000 + i);
     let engines: Vec<_> = (0..SLOTS).map(|i| engine(backend, never_called(i))).collect();

@@ -1,4 +1,4 @@
-//! Checks what LLVM's LLJIT assumes about objects, before it gets them.
+//! Checks objects for what LLVM's LLJIT assumes but doesn't check.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl Unit<'_> {
         Ok(())
     }
 
-    /// Adds to an error of LLVM's linker the objects that it is about.
+    /// Adds the names of the objects to an error of LLVM's linker.
     pub(in crate::engine) fn blame(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::Link { message } => {

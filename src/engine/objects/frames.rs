@@ -131,7 +131,7 @@ impl Bytes<'_> {
         Ok(self.table[at..at + 4].iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
     }
 
-    /// A LEB128 number of any length, of which only the low 64 bits count. Signed numbers return their bits.
+    /// A LEB128 number of any length; only its low 64 bits count. Signed numbers return their bits.
     fn leb(&mut self) -> Result<u64, Problem> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

@@ -13,7 +13,7 @@ use super::relocation::{Field, Relocation, STUB, Via, find};
 use super::unit::Unit;
 use crate::engine::EngineError;
 
-/// What a symbol resolves to.
+/// The definition that a symbol resolves to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Resolution {
     /// An offset in a section of an object.
@@ -256,8 +256,8 @@ impl Resolver<'_, '_> {
         Ok(Reference { at, relocation, place, addend, object: index, section, symbol })
     }
 
-    /// The relocation unchanged, except for a call of an import that an older assembler emitted as a plain distance: a
-    /// stub can be used for it.
+    /// The relocation unchanged, with one exception: a call of an import that an older assembler emitted as a plain
+    /// distance. Such a call can use a stub.
     fn call_without_plt<'d>(
         &self,
         section: &impl ObjectSection<'d>,

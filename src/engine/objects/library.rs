@@ -53,7 +53,7 @@ fn hook(architecture: Architecture, function: usize, argument: usize) -> [u8; HO
 /// hooks call with `argument`.
 ///
 /// # Errors
-/// Those for kernels' objects, or a list of functions has other contents.
+/// The errors for kernels' objects, or a list of functions has other contents.
 pub(in crate::engine) fn load_library(
     unit: &Unit<'_>,
     addresses: &[usize],

@@ -20,7 +20,7 @@ pub(in crate::engine) struct ObjectFile<'a> {
     pub(super) undefined: Vec<Undefined<'a>>,
 }
 
-/// What an object may contain that runs when it is loaded or unloaded.
+/// The code that an object may run when it is loaded or unloaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RunsAtLoad {
     /// Nothing: the object only contains kernels.

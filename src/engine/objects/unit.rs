@@ -62,7 +62,7 @@ impl<'a> Unit<'a> {
     /// need.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     #[cfg(all(feature = "cranelift", target_os = "linux"))]
     pub(in crate::engine) fn of_library(inputs: &[Input<'a>]) -> Result<Self, EngineError> {
         Self::read_with(inputs, RunsAtLoad::Lists)

@@ -23,7 +23,7 @@ impl Callback {
     }
 
     /// Calls the function. Native code may call it during a run of the interpreter that has called that code. If the
-    /// function fails, the run ends with the reason as soon as native code returns, and the result here signals
+    /// function fails, the run ends with the reason as soon as native code returns. The result here then signals
     /// failure: -1, null or NaN.
     ///
     /// # Safety

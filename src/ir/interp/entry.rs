@@ -20,7 +20,7 @@ pub(super) const MAX_CALLBACKS: usize = 64;
 /// Runs a function with arguments of its signature's types; returns its result's bits.
 ///
 /// # Safety
-/// As for [`Interpreter::run`](super::Interpreter::run).
+/// The same as for [`Interpreter::run`](super::Interpreter::run).
 pub(super) unsafe fn run<H: Host>(
     shared: &Shared<'_, H>,
     func: FuncRef,
@@ -47,11 +47,11 @@ pub(super) unsafe fn run<H: Host>(
     unsafe { Run::of(shared, func, args) }
 }
 
-/// Runs a function for native code. On failure the error is noted, and the result is one that signals failure, if its
-/// type has such a value.
+/// Runs a function for native code. After a failure it records the error, and returns a value that signals failure if
+/// the result's type has one.
 ///
 /// # Safety
-/// As [`Callback::call`]; `context` is a `Shared<H>`.
+/// The same as for [`Callback::call`]; `context` is a `Shared<H>`.
 pub(super) unsafe fn call_back<H: Host>(context: *const (), func: FuncRef, args: *const u64, result: *mut u64) {
     // SAFETY: the caller guarantees that the interpreter lives, and it owns the state shared by its runs.
     let shared = unsafe { &*context.cast::<Shared<'_, H>>() };

@@ -27,7 +27,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
     /// Runs a function with arguments of its signature's types; returns its result's bits.
     ///
     /// # Safety
-    /// As for [`Interpreter::run`](super::Interpreter::run).
+    /// The same as for [`Interpreter::run`](super::Interpreter::run).
     pub(super) unsafe fn of(
         shared: &'s Shared<'a, H>,
         func: FuncRef,
@@ -102,7 +102,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
     /// Runs a function with the arguments in `block_args`; returns its result's bits.
     ///
     /// # Safety
-    /// As for [`of`](Self::of).
+    /// The same as for [`of`](Self::of).
     unsafe fn execute(&mut self, func: FuncRef) -> Result<u64, InterpError> {
         let module = self.shared.module;
         let mut frame = self.enter(func)?;
@@ -177,7 +177,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
     /// Executes everything but calls inside the module; returns 0 for an operation without a result.
     ///
     /// # Safety
-    /// As for [`of`](Self::of).
+    /// The same as for [`of`](Self::of).
     unsafe fn evaluate(&mut self, frame: &Frame<'a>, op: &Op) -> Result<u64, Stop> {
         let ty = |value: Value| frame.code.type_of(value);
         let bits = match op {
@@ -257,7 +257,7 @@ impl<'s, 'a, H: Host> Run<'s, 'a, H> {
     }
 
     /// # Safety
-    /// As for [`Host::call`].
+    /// The same as for [`Host::call`].
     unsafe fn call_host(
         &mut self,
         frame: &Frame<'a>,

@@ -142,7 +142,7 @@ impl Display for VerifyError {
 }
 
 impl fmt::Debug for VerifyError {
-    /// As `Display`, because `unwrap` shows this.
+    /// The same as `Display`, because `unwrap` shows this.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)
     }

@@ -153,8 +153,8 @@ impl<'b, 'm> Checks<'b, 'm> {
     ///
     /// The floating-point product has a relative error below 2^-50. If it is below `NEAR`, the exact product is below
     /// 2^64, so its sign in 64 bits shows whether it fits; otherwise it doesn't fit. Computing the upper half of a
-    /// product instead would need fixed registers. The floats are compared by their bits, which have the same order for
-    /// non-negative floats, because a float constant would be a variable in an object for Windows.
+    /// product instead would need fixed registers. The floats are compared by their bits, because a float constant
+    /// would be a variable in an object for Windows. The bits of non-negative floats have the same order.
     fn fits(&mut self, volumes: &[Volume], slow_path: Block) {
         const NEAR: i64 = (1.5 * (1u64 << 63) as f64).to_bits() as i64;
         let (mut signs, mut near): (Vec<Value>, _) = (Vec::new(), None);

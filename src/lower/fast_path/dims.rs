@@ -175,9 +175,9 @@ impl Dims {
         true
     }
 
-    /// Resolves the deferred dimensions, in passes from the first to the last. The binder has resolved those that this
-    /// can't. A dimension is revisited only when at most one of its variables is unbound, so a long chain takes linear
-    /// time in any order.
+    /// Resolves the deferred dimensions, in passes from the first to the last. The binder has already resolved any that
+    /// this function can't. A dimension is revisited only when at most one of its variables is unbound, so a long chain
+    /// takes linear time in any order.
     pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_, '_>) {
         let deferred = std::mem::take(&mut self.deferred);
         // for each dimension, its number of unbound variables; for each unbound variable, the dimensions that contain it

@@ -1,5 +1,5 @@
-//! The fast path of values that arrive as `TVMFFIAny`s: conditions that accept the values that nearly always come, and
-//! the extracted values in the form that a kernel takes. If a condition fails, control goes to the slow path.
+//! The fast path of values that arrive as `TVMFFIAny`s. Its conditions accept the most common values, which it extracts
+//! in the form for the kernel. If a condition fails, control goes to the slow path.
 //!
 //! The files depend on each other in this order: `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args`.
 

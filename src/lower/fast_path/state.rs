@@ -1,4 +1,4 @@
-//! What a wrapper under construction knows about values: variables, shapes, devices.
+//! Facts about values that a wrapper under construction knows: variables, shapes, devices.
 
 use crate::ir::{FunctionBuilder, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields;

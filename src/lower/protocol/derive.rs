@@ -24,7 +24,7 @@ pub(in crate::lower) fn of_signature(pool: Descriptors<'_>, offset: u32) -> Resu
 /// The capabilities that the result's descriptor at an offset requires of `take_result`.
 ///
 /// # Errors
-/// As [`of_signature`].
+/// The same as for [`of_signature`].
 pub(in crate::lower) fn of_result(pool: Descriptors<'_>, offset: u32) -> Result<Capabilities, String> {
     let result: ResultDescriptor = pool.read(offset)?;
     let mut found = Capabilities::default();

@@ -97,7 +97,7 @@ descriptors! {
         range: u32,
     }
 
-    /// A constant integer.
+    /// An integer that the signature fixes (`Int(3)`).
     ConstantDescriptor {
         kind: u8,
         unused: [u8; 3],

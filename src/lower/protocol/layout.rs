@@ -209,7 +209,7 @@ impl Descriptors<'_> {
     /// The descriptor that ends at an offset.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The same as for [`read`](Self::read).
     pub(in crate::lower) fn read_before<D: Descriptor>(&self, offset: u32) -> Result<D, String> {
         let start = offset.checked_sub(D::SIZE as u32);
         self.read(start.ok_or_else(|| format!("the {} before byte {offset} of the constant pool", D::NAME))?)

@@ -1,5 +1,5 @@
 //! Definitions that the encoder and the binder share: layouts of descriptors, the expression code, message templates,
-//! the state of one call, and the capabilities that these require of the runtime helpers.
+//! the state of one call, and capabilities of the runtime helpers.
 
 mod capability;
 pub(super) mod derive;

@@ -98,9 +98,9 @@ pub(in crate::lower) enum Field {
     /// The actual value. For a type the payload follows, for a string its length.
     Got,
     Payload,
-    /// What was expected, as a number.
+    /// The expected value, as a number.
     Expected,
-    /// What was expected, as a string.
+    /// The expected value, as a string.
     Text,
     /// The argument's number; negative for a value that isn't an argument. If messages or source locations depend on
     /// it, numbering continues with constraints, then the result.

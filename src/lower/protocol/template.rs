@@ -2,7 +2,7 @@
 //!
 //! The first piece of a template is the error's kind; the others form the message. A byte encodes:
 //!
-//! | byte | stands for |
+//! | byte | meaning |
 //! | --- | --- |
 //! | `00` | the end |
 //! | `01` to `1f`, `80` to `9f` | a [`Directive`]; the lower four bits are its field's number in the context, plus 1 |

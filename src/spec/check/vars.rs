@@ -23,7 +23,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that the value of every variable can be determined: some dimension must be the variable itself, or be
+    /// Checks that the value of every variable can be determined. Some dimension must be the variable itself, or be
     /// solvable for it once the other variables are known.
     pub(super) fn determined(&mut self) {
         let signature = self.signature;

@@ -22,7 +22,7 @@ pub(super) struct Parser<'a> {
     pub(super) errors: Vec<SyntaxError>,
 }
 
-/// What a step has parsed, or the error at which it stopped.
+/// The result of a parsing step, or the error at which it stopped.
 pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {

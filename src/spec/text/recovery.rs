@@ -267,8 +267,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether an item of a launch begins at a token: one with a value, possibly misspelt, or a flag that isn't a
-    /// variable in a dimension.
+    /// Whether an item of a launch begins at a token. An item has a value and may be misspelt, or is a flag that isn't
+    /// a variable in a dimension.
     fn item_begins(&self, at: usize) -> bool {
         let (Token::Name(name), next) = (self.tokens.at(at), self.tokens.at(at + 1)) else { return false };
         if next == Token::Equals {

@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(signature)
     }
 
-    /// The result, if there is one, and whatever may follow it.
+    /// The result, if there is one, and any parts after it.
     fn result(&mut self, mut signature: SignatureBuilder, launched: bool) -> Parsed<SignatureBuilder> {
         let mut expected = "`->`, `where` or the end";
         if self.eat(Token::Arrow) {
@@ -113,7 +113,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a parameter's name.
+    /// The part after a parameter's name.
     fn param(&mut self, signature: SignatureBuilder, name: &str) -> Parsed<SignatureBuilder> {
         self.expect(Token::Colon)?;
         let ty = self.param_type()?;

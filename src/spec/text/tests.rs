@@ -376,8 +376,8 @@ fn all(error: &SyntaxError, text: &str) -> Vec<String> {
     [error].into_iter().chain(error.more()).map(shown).collect()
 }
 
-/// The errors of a source. It is parsed as a launch if it begins with `launch`, as a signature with a launch if it
-/// contains `@`, and otherwise as a signature.
+/// The errors of a source. A source that begins with `launch` is parsed as a launch, one that contains `@` as a
+/// signature with a launch, and any other as a signature.
 fn found(text: &str) -> Vec<String> {
     let error = match (text.starts_with("launch"), text.contains('@')) {
         (true, _) => text.parse::<Launch>().unwrap_err(),

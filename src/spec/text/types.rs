@@ -57,7 +57,7 @@ impl Parser<'_> {
             self.tokens.next();
             return Ok(ty);
         }
-        // parses what follows the type's name, given the depth of the inner types
+        // parses the part after the type's name, given the depth of the inner types
         let rest: fn(&mut Self, usize) -> Parsed<ParamType> = match name {
             "Tensor" => |parser, _| parser.tensor().map(ParamType::Tensor),
             "Shape" => |parser, _| parser.shape(),

@@ -18,7 +18,7 @@ pub(super) const WORDS: [(&str, ParamType); 9] = [
     ("EnvStream", ParamType::EnvStream),
 ];
 
-/// Types that consist of more than one word, with what follows their names.
+/// Types that consist of more than one word, with the part after their names.
 pub(super) const FORMS: [(&str, &str); 13] = [
     ("Tensor", "(...)"),
     ("Shape", ""),

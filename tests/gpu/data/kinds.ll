@@ -1,4 +1,4 @@
-; A code object of LLVM's for tests/gpu/code_objects.rs: parameters of several sizes with those of the runtime behind them, shared memory, and blocks of one size.
+; For tests/gpu/code_objects.rs: parameters of several sizes, hidden parameters, shared memory, a fixed block size.
 target triple = "amdgcn-amd-amdhsa"
 
 @tile = internal addrspace(3) global [1024 x float] poison, align 16

@@ -1,4 +1,4 @@
-// Cubins of CUDA's compilers, as far as the stand-in driver needs them: what the header, the symbols and `.nv.info` tell of a kernel.
+// Reads the parts of cubins that the stand-in driver needs: data about kernels in the header, symbols and `.nv.info`.
 #ifndef CUBIN_H
 #define CUBIN_H
 
@@ -9,14 +9,14 @@
 
 #define MOST_PARAMS 64
 
-// What an image tells of a kernel.
+// The data about a kernel in an image.
 struct facts {
-  // The parameters' sizes, ended by 0, and their places in the parameters of a launch.
+  // The sizes of the parameters, terminated by 0, and their offsets in the parameters of a launch.
   uint32_t sizes[MOST_PARAMS + 1], offsets[MOST_PARAMS + 1];
   uint32_t static_shared;
-  // A tile kernel, whose launches state a block of one thread.
+  // Whether it is a tile kernel. Its launches specify blocks of one thread.
   int is_tile;
-  // The block and the cluster that the kernel was compiled for; 0 for any.
+  // The block and cluster for which the kernel was compiled; 0 for any.
   uint32_t required_block[3], required_cluster[3];
 };
 
@@ -26,7 +26,7 @@ static inline uint64_t cubin_number(const uint8_t* bytes, uint64_t at, size_t si
   return number;
 }
 
-// A section: its header, by its number.
+// The header of a section.
 static inline const uint8_t* cubin_section(const uint8_t* elf, uint64_t number) {
   return elf + cubin_number(elf, 40, 8) + number * cubin_number(elf, 58, 2);
 }
@@ -44,14 +44,14 @@ static inline const uint8_t* cubin_find(const uint8_t* elf, const char* prefix, 
   return NULL;
 }
 
-// A copy of a cubin, which lives as long as the library: who loads an image may free it. NULL for other ELF files.
+// A copy of a cubin, because the caller may free the image after loading. NULL for other ELF files.
 static inline uint8_t* cubin_copy(const char* image) {
   const uint8_t* elf = (const uint8_t*)image;
   if (cubin_number(elf, 18, 2) != 190) return NULL;
   uint64_t size = cubin_number(elf, 40, 8) + cubin_sections(elf) * cubin_number(elf, 58, 2);
   for (uint64_t i = 0; i < cubin_sections(elf); i++) {
     const uint8_t* section = cubin_section(elf, i);
-    // SHT_NOBITS has no bytes in the file
+    // SHT_NOBITS sections have no bytes in the file
     const uint64_t end = cubin_number(section, 24, 8) + (cubin_number(section, 4, 4) == 8 ? 0 : cubin_number(section, 32, 8));
     if (end > size) size = end;
   }
@@ -60,7 +60,7 @@ static inline uint8_t* cubin_copy(const char* image) {
   return copy;
 }
 
-// Whether the code of a cubin runs on a device of a compute capability, such as 90.
+// Whether the code of a cubin runs on a device with a compute capability, such as 90.
 static inline int cubin_runs_on(const uint8_t* elf, uint32_t capability) {
   const uint32_t flags = (uint32_t)cubin_number(elf, 48, 4);
   const int is_old = elf[8] < 8;
@@ -77,21 +77,21 @@ static inline int cubin_has_entry(const uint8_t* elf, const char* name) {
     const uint8_t* symbols = cubin_contents(elf, section);
     const char* names = (const char*)cubin_contents(elf, cubin_section(elf, cubin_number(section, 40, 4)));
     for (const uint8_t* symbol = symbols; symbol < symbols + cubin_number(section, 32, 8); symbol += 24) {
-      // STT_FUNC with the mark STO_CUDA_ENTRY
+      // STT_FUNC with the flag STO_CUDA_ENTRY
       if ((symbol[4] & 0xf) == 2 && symbol[5] & 0x10 && strcmp(names + cubin_number(symbol, 0, 4), name) == 0) return 1;
     }
   }
   return 0;
 }
 
-// Reads what a cubin tells of a kernel; 0 where it has none of that name, or tells what the stand-in doesn't understand.
+// Reads a cubin's data about a kernel; 0 if the cubin lacks the kernel, or the stand-in can't interpret the data.
 static inline int cubin_facts(const uint8_t* elf, const char* name, struct facts* facts) {
   const uint8_t* info = cubin_find(elf, ".nv.info.", name);
   if (!info || !cubin_has_entry(elf, name)) return 0;
   memset(facts, 0, sizeof *facts);
   const uint8_t *at = cubin_contents(elf, info), *end = at + cubin_number(info, 32, 8);
   while (at < end) {
-    // a format, an attribute, and 16 bits that are its value, or of format 4 the number of bytes that follow
+    // a format, an attribute, and 16 bits: the value, or in format 4 the number of bytes that follow
     const uint32_t size = at[0] == 4 ? (uint32_t)cubin_number(at, 2, 2) : 0;
     const uint8_t* value = at + 4;
     if (at[1] == 0x17 && size == 12) {  // EIATTR_KPARAM_INFO
@@ -101,13 +101,13 @@ static inline int cubin_facts(const uint8_t* elf, const char* name, struct facts
       facts->sizes[ordinal] = (uint32_t)cubin_number(value, 8, 4) >> 18;
     } else if ((at[1] == 0x10 || at[1] == 0x3d) && size == 12) {  // EIATTR_REQNTID, EIATTR_CTA_PER_CLUSTER
       memcpy(at[1] == 0x10 ? facts->required_block : facts->required_cluster, value, 12);
-    } else if (at[1] == 0x66 && size == 4) {  // EIATTR_LANGUAGE, of which 7 is TILEIR
+    } else if (at[1] == 0x66 && size == 4) {  // EIATTR_LANGUAGE; 7 is TILEIR
       facts->is_tile = cubin_number(value, 0, 4) == 7;
     }
     at = value + (size + 3) / 4 * 4;
   }
   if (facts->is_tile) memcpy(facts->required_block, (uint32_t[3]){1, 1, 1}, 12);
-  // where the system has shared memory of its own, each kernel's size counts it
+  // if the system reserves shared memory, each kernel's size includes it
   const uint8_t* shared = cubin_find(elf, ".nv.shared.", name);
   const uint32_t bytes = shared ? (uint32_t)cubin_number(shared, 32, 8) : 0;
   const uint32_t reserved = cubin_find(elf, ".nv.shared.reserved.0", "") ? 1024 : 0;

@@ -1,8 +1,10 @@
-// A stand-in for the drivers of devices: `libcuda.so.1`, and by -DHIP `libamdhip64.so`. It checks every call, records it, fails those that it is told to,
-// and runs kernels on the CPU. Names, ids and layouts are those of cuda.h and hip_runtime_api.h; tests/gpu/headers.rs compares them with cuda.h.
+// A stand-in for a GPU driver: `libcuda.so.1`, or with -DHIP `libamdhip64.so`. It checks and records every call, makes
+// calls fail on request, and runs kernels on the CPU. Names, ids and layouts are those of cuda.h and hip_runtime_api.h.
+// tests/gpu/headers.rs compares them with cuda.h.
 //
-// An image is PTX with a line `// host: PATH`, whose shared object has the kernels as host code; or such a text behind a cubin. A cubin alone is read as it
-// is: what it tells of a kernel is checked at each launch, the parameters are recorded, and the kernel runs if a test names host code for it.
+// An image is PTX with a line `// host: PATH`, which is the path of a shared object with the kernels as host code. The
+// same text may follow a cubin. A plain cubin is parsed: each launch is checked against its data about the kernel, and
+// the parameters are recorded. The kernel runs only if a test has registered host code for it.
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,23 +24,23 @@ enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, INV
 struct library {
   int alive, device;
   void* host;
-  // The image, where it is a cubin alone.
+  // The image if it is a plain cubin.
   uint8_t* cubin;
 };
 struct kernel {
   int alive;
   struct library* library;
   char name[256];
-  // NULL for a kernel of a cubin, whose host code a test names or not.
+  // NULL for a kernel of a plain cubin. A test may have registered host code for it.
   kernel_fn run;
   struct facts facts;
-  // What attribute 8 is set to, and whether it is set.
+  // The value of attribute 8, and whether it is set.
   int shared[DEVICES], is_set[DEVICES], non_portable[DEVICES];
 };
 struct context {
   int device, retained;
 };
-// Host code that a test has named for kernels of cubins.
+// Host code that a test has registered for a kernel of plain cubins.
 struct program {
   char name[256];
   kernel_fn run;
@@ -55,7 +57,7 @@ static size_t recorded;
 static int fail_at, fail_with, calls;
 static char fail_name[64];
 static struct program programs[16];
-// The parameters of the last launch, as the device gets them.
+// The parameters of the last launch, in the device's layout.
 static uint8_t parameters[1 << 15];
 static uint32_t parameters_size;
 static __thread struct context* stack[16];
@@ -70,7 +72,7 @@ static void note(const char* format, ...) {
   va_end(args);
 }
 
-// Whether a call is to fail: by its number, or by its name.
+// Counts and records a call, and returns its status. A test may make it fail by its number or name.
 static int enter(const char* name) {
   calls++;
   note("%s", name);
@@ -98,7 +100,7 @@ static int enter(const char* name) {
     goto leave;                       \
   }
 
-// The controls of tests.
+// Functions with which tests control the driver.
 void standin_reset(void) {
   acquire(&lock);
   recorded = 0;
@@ -112,7 +114,8 @@ void standin_reset(void) {
   memset(programs, 0, sizeof programs);
   release(&lock);
 }
-// Names host code for a kernel of cubins. It is called once for each block, with the index of its first thread, on the stack of who launches.
+// Registers host code for a kernel of plain cubins. It is called once for each block, with the index of the block's
+// first thread, on the stack of the thread that launches.
 int standin_program(const char* name, kernel_fn run) {
   for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
     if (programs[i].run && strcmp(programs[i].name, name) != 0) continue;
@@ -139,7 +142,7 @@ void standin_fail_name(const char* name, int with) {
 void standin_version(int number) { version = number; }
 void standin_capability(int device, int number) { capability[device] = number; }
 void standin_capture(int on) { capturing = on; }
-// With the driver go what it has loaded and retained.
+// A driver that is no longer deinitialised has lost all libraries and contexts.
 void standin_deinitialise(int on) {
   deinitialised = on;
   if (on) return;
@@ -154,7 +157,7 @@ int standin_libraries(void) {
 int standin_retained(int device) { return contexts[device].retained; }
 int standin_depth(void) { return depth; }
 int standin_unbalanced(void) { return unbalanced; }
-// Makes a device's primary context current on this thread, as PyTorch does; -1 takes it away again.
+// Makes a device's primary context current on this thread, as PyTorch does. -1 removes it again.
 void standin_make_current(int device) {
   depth = 0;
   if (device >= 0) stack[depth++] = &contexts[device];
@@ -162,7 +165,7 @@ void standin_make_current(int device) {
 int standin_current(void) { return depth ? stack[depth - 1]->device : -1; }
 int standin_hip_device(void) { return hip_device; }
 
-// Threads of a block are fibers, which run in turn up to the next barrier.
+// Threads of a block are fibers. Each runs up to the next barrier, then the next one continues.
 struct fiber {
   fiber_t fiber;
   struct thread thread;
@@ -212,7 +215,7 @@ static void run_kernel(struct kernel* kernel, struct extent grid, struct extent 
   int count = 0;
   parameters_size = 0;
   memset(parameters, 0, sizeof parameters);
-  // the driver copies parameters before it returns
+  // drivers copy parameters before they return
   for (const uint32_t *size = kernel->facts.sizes, *offset = kernel->facts.offsets; *size; size++, offset++, count++) {
     copies[count] = allocate_aligned(64, *size);
     memcpy(copies[count], params[count], *size);
@@ -239,7 +242,7 @@ done:
 
 static struct kernel* find_kernel(struct library* library, const char* name) {
   char other[256];
-  // a library has one kernel of a name, whose attributes whoever asks for it shares
+  // a library has one kernel with each name, and all users share its attributes
   for (int i = 0; i < MOST; i++)
     if (kernels[i].alive && kernels[i].library == library && strcmp(kernels[i].name, name) == 0) return &kernels[i];
   for (int i = 0; i < MOST; i++) {
@@ -275,7 +278,7 @@ static struct library* load(const char* image, int device) {
   for (int i = 0; i < MOST && !library; i++)
     if (!libraries[i].alive) library = &libraries[i];
   if (!library) return NULL;
-  // images of the stand-in begin with PTX, or are cubins that end in it, or fatbins of PTX, or bundles with the text for the host
+  // an image is PTX, a cubin followed by PTX, a fatbin of PTX, or a bundle with the text as the host's entry
   const char* at = NULL;
   if (memcmp(image, "\177ELF", 4) == 0) {
     uint64_t sections;
@@ -294,7 +297,7 @@ static struct library* load(const char* image, int device) {
     memcpy(&size, image + 8, 8);
     at = find_text(image + 16, size, mark);
   } else if (strncmp(image, "__CLANG_OFFLOAD_BUNDLE__", 24) == 0) {
-    // the first entry is the host's: its offset and size stand behind the number of entries
+    // the first entry is the host's; its offset and size follow the number of entries
     uint64_t place[2];
     memcpy(place, image + 32, sizeof place);
     at = find_text(image + place[0], place[1], mark);
@@ -380,7 +383,7 @@ struct attribute {
   char padding[4];
   uint32_t value[16];
 };
-// Whether extents are those that a kernel requires, if it does.
+// Whether the extents are those that a kernel requires. Kernels without requirements accept any.
 static int is_required(const uint32_t* required, const uint32_t* extents) {
   return !required[0] || memcmp(required, extents, 3 * sizeof *extents) == 0;
 }
@@ -447,7 +450,7 @@ int cuCtxPushCurrent(struct context* context) {
   LEAVE
 }
 int cuCtxPopCurrent(void** context) {
-  // a thread's context goes even where the call is made to fail, or tests couldn't go on
+  // the context is popped even if the call is made to fail, so tests can continue
   if (depth) *context = stack[--depth];
   else unbalanced++;
   ENTER("cuCtxPopCurrent")
@@ -508,7 +511,8 @@ int cuKernelSetAttribute(int attribute, int value, struct kernel* kernel, int de
   note("(%d, %d, %d)\n", attribute, value, device - 10);
   LEAVE
 }
-// The most dynamic shared memory of a kernel's launches: what attribute 8 is set to, else what the kernel's own leaves of 48 KiB (cuda.h).
+// The max size of a kernel's dynamic shared memory: attribute 8 if it is set, otherwise 48 KiB minus the static size
+// (cuda.h).
 static int most_dynamic(const struct kernel* kernel, int device) {
   const int own = (int)kernel->facts.static_shared, without_asking = 48 << 10;
   if (kernel->is_set[device]) return kernel->shared[device];
@@ -529,7 +533,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(is_kernel(kernel), INVALID_HANDLE)
   REQUIRE(!extra, INVALID_VALUE)
   REQUIRE(fits(config->grid, config->block), INVALID_VALUE)
-  // streams of tests have their device's number in the lowest bit
+  // the tests' streams contain the device's number in their lowest bit
   const int special = (uintptr_t)config->stream <= 2;
   REQUIRE(!special || depth, INVALID_CONTEXT)
   const int device = special ? stack[depth - 1]->device : (int)((uintptr_t)config->stream & 1);
@@ -537,7 +541,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(!kernel->library->cubin || cubin_runs_on(kernel->library->cubin, (uint32_t)capability[device]), NO_BINARY)
   REQUIRE(is_required(kernel->facts.required_block, &config->block.x), INVALID_VALUE)
   REQUIRE(config->shared <= (uint32_t)most_dynamic(kernel, device), INVALID_VALUE)
-  // of a tile kernel the driver sets the block and the shared memory
+  // the driver sets a tile kernel's block and shared memory
   REQUIRE(!kernel->facts.is_tile || config->shared == 0, INVALID_VALUE)
   note("(grid %u %u %u, block %u %u %u, shared %u, device %d", config->grid.x, config->grid.y, config->grid.z, config->block.x, config->block.y,
        config->block.z, config->shared, device);
@@ -574,7 +578,7 @@ int cuTensorMapEncodeTiled(struct tensor_map* map, int type, uint32_t rank, uint
                            const uint32_t* box, const uint32_t* steps, int interleave, int swizzle, int l2, int fill) {
   static const int bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   ENTER("cuTensorMapEncodeTiled")
-  // as seen on a device: cuda.h doesn't say so
+  // observed with a real driver; cuda.h doesn't document it
   REQUIRE(depth > 0, INVALID_CONTEXT)
   REQUIRE((uintptr_t)map % 64 == 0, INVALID_VALUE)
   REQUIRE(type >= 0 && type < 13 && rank >= 1 && rank <= 5, INVALID_VALUE)
@@ -630,7 +634,7 @@ static const struct {
     {"cuKernelGetAttribute", 12000, cuKernelGetAttribute},
 };
 
-// NVRTC 12.9 looks for a driver of this name in its process, and asks it for tables of functions: there are none.
+// NVRTC 12.9 looks for a driver with this name in its process, and asks it for tables of functions. There are none.
 int cuGetExportTable(const void** table, const void* id) {
   (void)id;
   *table = NULL;

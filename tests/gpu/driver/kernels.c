@@ -1,4 +1,4 @@
-// Kernels of the tests, as host code.
+// The tests' kernels as host code.
 #include "standin.h"
 
 #include <stddef.h>
@@ -58,7 +58,7 @@ void affine(const struct thread* t, void** params) {
   if (i < (uint32_t)a.n) a.out[i] = (float)(a.scale * x[i] + a.shift);
 }
 
-// Each block leaves its sum in the workspace, and the last thread of a grid of one block adds them.
+// Each block adds up its elements in the workspace, and stores the sum.
 const uint32_t sum_params[] = {8, 8, 8, 8, 8, 0};
 void sum(const struct thread* t, void** params) {
   const float* x = ARG(const float*, 0);
@@ -71,7 +71,7 @@ void sum(const struct thread* t, void** params) {
   out[t->block_index.x] = *mine;
 }
 
-// Copies boxes of 4 rows and 8 columns by a tensor map.
+// Copies boxes of 4 rows and 8 columns with a tensor map.
 const uint32_t tma_params[] = {128, 8, 4, 4, 0};
 void tma(const struct thread* t, void** params) {
   const struct tensor_map* map = (const struct tensor_map*)params[0];
@@ -87,7 +87,7 @@ void tma(const struct thread* t, void** params) {
     }
 }
 
-// Says which device's image ran.
+// Reports which device's image ran.
 const uint32_t which_params[] = {8, 0};
 #ifndef WHICH
 #define WHICH 80
@@ -97,7 +97,7 @@ void which(const struct thread* t, void** params) {
   *ARG(int32_t*, 0) = WHICH;
 }
 
-// Tells how many bytes of dynamic shared memory a block has beside 1,024 bytes of its own.
+// Reports the size of a block's dynamic shared memory in bytes. The static size is 1,024.
 const uint32_t staged_params[] = {8, 0};
 const uint32_t staged_static_shared = 1024;
 void staged(const struct thread* t, void** params) { *ARG(int32_t*, 0) = (int32_t)t->shared_bytes; }

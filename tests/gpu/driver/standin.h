@@ -1,4 +1,4 @@
-// The view of the stand-in driver's kernels: host code that is called for each thread of each block.
+// Definitions for the stand-in driver's kernels: host code that is called for each thread of each block.
 #ifndef STANDIN_H
 #define STANDIN_H
 
@@ -13,17 +13,18 @@ struct thread {
   // The dynamic shared memory of the block, and its size in bytes.
   void* shared;
   uint32_t shared_bytes;
-  // Waits for all threads of the block.
+  // Waits until all threads of the block call it.
   void (*sync)(void);
 };
 
-// A kernel. `params` are the addresses of copies of the parameters.
+// A kernel. `params` contains the addresses of copies of the parameters.
 typedef void (*kernel_fn)(const struct thread* t, void** params);
 
-// Beside a kernel `k` stands `const uint32_t k_params[]`: the sizes of the parameters, ended by 0; and `const uint32_t k_static_shared`.
+// A kernel `k` needs `const uint32_t k_params[]`, the sizes of the parameters terminated by 0. If it has static shared
+// memory, `const uint32_t k_static_shared` is its size.
 #define ARG(type, number) (*(type*)params[number])
 
-// A tensor map as the stand-in encodes it: in a CUtensorMap of 128 bytes.
+// A tensor map in the stand-in's encoding, which fits in the 128 bytes of a CUtensorMap.
 struct tensor_map {
   uint64_t magic;
   uint8_t* address;
@@ -34,7 +35,7 @@ struct tensor_map {
   uint8_t rank, bytes;
 };
 
-// Copies the box of two dimensions at (row, column) of a tensor to memory; what is out of bounds is 0.
+// Copies the 2-dimensional box at (row, column) of a tensor to memory. Elements out of bounds are 0.
 static inline void tma_load_2d(const struct tensor_map* map, void* to, int64_t row, int64_t column) {
   uint8_t* out = (uint8_t*)to;
   for (int64_t i = 0; i < map->box[1]; i++) {

@@ -1,4 +1,4 @@
-// The stand-in driver's needs of the system: a lock, libraries, fibers, aligned memory, and a search in bytes.
+// The system functions that the stand-in driver needs: a lock, libraries, fibers, aligned memory, a search in bytes.
 #ifndef SYSTEM_H
 #define SYSTEM_H
 
@@ -79,7 +79,7 @@ static void free_fiber(fiber_t* fiber) { free(fiber->stack); }
 
 #endif
 
-// The first place of a text in bytes.
+// The address of the first occurrence of a text in bytes.
 static const char* find_text(const char* bytes, uint64_t size, const char* text) {
   const size_t length = strlen(text);
   for (; size >= length; bytes++, size--)

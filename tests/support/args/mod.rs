@@ -1,4 +1,4 @@
-//! Arguments in memory: what a call's values become, and what they are afterwards.
+//! The arguments of a call in memory, and their state after the call.
 
 mod tensor;
 mod things;
@@ -15,14 +15,14 @@ use super::value::{Call, TensorSpec, Value};
 use tensor::{Built, TensorObject, build, pointer};
 pub use things::{new_object, register_types, type_index};
 
-/// How a tensor is passed where the call leaves it open.
+/// How a tensor is passed if the call doesn't specify it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     DlTensor,
     Object,
 }
 
-/// Where a tensor is: the number of its argument, and the way from there, such as `[0]["key"]`.
+/// The location of a tensor: the number of its argument, and the path from there, such as `[0]["key"]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     pub argument: usize,
@@ -35,7 +35,7 @@ impl Place {
     }
 }
 
-/// Arguments of one call, alive.
+/// The arguments of one call, kept alive.
 pub struct Arguments {
     array: Vec<TVMFFIAny>,
     null_array: bool,
@@ -43,10 +43,11 @@ pub struct Arguments {
     // Dropped in this order: containers have references to what comes after them.
     owned: Vec<Any>,
     tensors: Vec<(Place, Built)>,
-    /// Boxed, since arguments point at them.
+    /// Boxed, because arguments point to them.
     #[allow(clippy::vec_box)]
     objects: Vec<Box<TensorObject>>,
-    /// Pointers that rvalue references lead to, and what they are as long as nobody takes the object.
+    /// Pointers that rvalue references lead to, and their initial values. They keep these unless a callee takes the
+    /// object.
     #[allow(clippy::vec_box)]
     rvalues: Vec<(Box<*mut TVMFFIObject>, *mut TVMFFIObject)>,
     _strings: Vec<CString>,
@@ -112,7 +113,7 @@ impl Arguments {
             Value::Error => self.own(Error::new("ValueError", "an argument")),
             Value::Object(thing) => {
                 let index = type_index(*thing);
-                // the tensor behind the header is never looked at
+                // the tensor after the header is never accessed
                 let mut object = build(&TensorSpec::new(super::kernels::F32, Vec::new()), form).object;
                 object.header.type_index = index.0;
                 let any = raw(index.0, pointer(&raw const *object));
@@ -151,7 +152,7 @@ impl Arguments {
         }
     }
 
-    /// A value that the arguments own, as an argument that borrows it.
+    /// Stores a value in these arguments, and returns an argument that borrows it.
     fn own(&mut self, value: impl Into<Any>) -> TVMFFIAny {
         let value = value.into();
         let raw = *value.as_raw();
@@ -159,7 +160,7 @@ impl Arguments {
         raw
     }
 
-    /// Elements of a container, which owns them.
+    /// The elements of a container, which will own them.
     fn items(&mut self, items: &[Value], place: &Place) -> Vec<Any> {
         items.iter().enumerate().map(|(i, item)| self.inside(item, &place.inside(&format!("[{i}]")))).collect()
     }
@@ -182,8 +183,8 @@ impl Arguments {
         assert!(!wild && !matches!(value, Value::Reference(_)), "{value:?}: no container can own it");
         let raw = self.add(value, place, Form::Object);
         let mut owned = TVMFFIAny::none();
-        // As C code does, which may keep a `DLTensor*`.
-        // SAFETY: what a container can own is alive, or NULL; what is written is owned by nobody else.
+        // C code copies borrowed values in the same way, and may keep a `DLTensor*`.
+        // SAFETY: a value that a container can own is alive or NULL; the copy has no other owner.
         unsafe {
             assert_eq!(real::TVMFFIAnyViewToOwnedAny(&raw, &mut owned), 0);
             Any::from_raw(owned)
@@ -208,7 +209,7 @@ impl Arguments {
         self.num_args
     }
 
-    /// The elements of each tensor that has memory, as text.
+    /// The elements of each tensor that has memory, in printed form.
     pub fn elements(&self) -> Vec<(Place, String)> {
         self.tensors.iter().filter_map(|(place, built)| Some((place.clone(), built.elements()?))).collect()
     }
@@ -218,12 +219,12 @@ impl Arguments {
         self.tensors.iter().filter_map(|(_, built)| built.memory()).collect()
     }
 
-    /// An address that a kernel has seen, told by its distance from the data of the tensor that it points into.
+    /// Replaces an address that a kernel has received by its offset from the data of the tensor that it points into.
     pub fn relative(&self, word: u64) -> u64 {
         self.tensors.iter().find_map(|(_, built)| built.distance(word)).unwrap_or(word)
     }
 
-    /// Whether every object has as many references as before the call, and rvalue references still have theirs.
+    /// Whether the reference counts of all objects are unchanged, and rvalue references still have their objects.
     pub fn counts_kept(&self) -> bool {
         let read = |place: &*mut TVMFFIObject| {
             // SAFETY: the pointer is in a box of ours, which generated code may have written to.
@@ -239,8 +240,8 @@ impl Arguments {
     }
 }
 
-/// References to the object in a value; 0 for a value without one.
+/// The number of references to the object in a value; 0 for a value without an object.
 pub fn strong_count(any: &Any) -> u32 {
-    // less the reference that is taken here
+    // don't count the reference taken here
     any.cast::<ObjectRef>().map_or(0, |object| object.strong_count() - 1)
 }

@@ -1,4 +1,4 @@
-//! Tensors in memory, as well or ill formed as asked for.
+//! Tensors in memory, well-formed or malformed as requested.
 
 use std::sync::atomic::AtomicU64;
 
@@ -8,26 +8,26 @@ use super::Form;
 use crate::support::element;
 use crate::support::value::{Data, Strides, TensorSpec};
 
-/// An `ffi.Tensor` made by hand; its second part also serves as a bare `DLTensor`.
+/// A manually built `ffi.Tensor`; its second part also serves as a bare `DLTensor`.
 #[repr(C)]
 pub struct TensorObject {
     pub header: TVMFFIObject,
     pub tensor: DLTensor,
 }
 
-/// Memory of a tensor's elements, at any alignment.
+/// The memory of a tensor's elements, with any alignment.
 struct Buffer {
     bytes: Vec<u8>,
-    /// Where `data` points, from the start of `bytes`.
+    /// The offset of the `data` pointer from the start of `bytes`.
     data: usize,
 }
 
 const ALIGN: usize = 256;
-/// No buffer is larger; tensors that claim more are never read.
+/// The maximum size of a buffer. Tensors that claim more are never read.
 const MOST: i128 = 1 << 16;
 
 impl Buffer {
-    /// Room for elements from `low` to `high` bytes around the first.
+    /// A buffer for elements that are between `low` and `high` bytes from the first one.
     fn new(low: i128, high: i128, shift: usize) -> Self {
         let (low, high) = if high - low > MOST { (0, 0) } else { (low, high) };
         let lead = (low.unsigned_abs() as usize).next_multiple_of(ALIGN) + ALIGN;
@@ -37,11 +37,11 @@ impl Buffer {
     }
 }
 
-/// A tensor argument after it was built.
+/// A tensor argument.
 pub struct Built {
     pub object: Box<TensorObject>,
     buffer: Option<Buffer>,
-    /// Places of the elements in the buffer, in row-major order.
+    /// The offsets of the elements in the buffer, in row-major order.
     places: Vec<usize>,
     _shape: Box<[i64]>,
     _strides: Box<[i64]>,
@@ -55,7 +55,7 @@ fn header(type_index: i32) -> TVMFFIObject {
     TVMFFIObject { combined_ref_count: AtomicU64::new(1 | 1 << 32), type_index, __padding: 0, deleter: None }
 }
 
-/// Byte offsets of all elements from the first, in row-major order; none where there are too many.
+/// The byte offsets of all elements from the first, in row-major order; empty if there are too many.
 fn offsets(spec: &TensorSpec, strides: &[i64]) -> Vec<i128> {
     let size = spec.dtype.itemsize() as i128;
     let bytes = spec.shape.iter().try_fold(size.max(1), |n, &d| n.checked_mul(i128::from(d.max(0))));
@@ -83,7 +83,7 @@ fn compact(shape: &[i64]) -> Vec<i64> {
 
 pub fn build(spec: &TensorSpec, form: Form) -> Built {
     let given = match &spec.strides {
-        // compact for the rank that is claimed, as NULL strides are
+        // contiguous for the claimed rank, as with NULL strides
         Strides::Default if form == Form::Object => {
             let claimed = usize::try_from(spec.ndim.unwrap_or(i32::MAX)).unwrap_or(0).min(spec.shape.len());
             let mut strides = compact(&spec.shape[..claimed]);
@@ -140,7 +140,7 @@ pub fn build(spec: &TensorSpec, form: Form) -> Built {
 }
 
 impl Built {
-    /// The elements as text, in row-major order; `None` of a tensor without memory.
+    /// The elements in printed form, in row-major order; `None` for a tensor without memory.
     pub fn elements(&self) -> Option<String> {
         let buffer = self.buffer.as_ref()?;
         let dtype = self.object.tensor.dtype;
@@ -148,14 +148,15 @@ impl Built {
         Some(format!("[{}]", self.places.iter().map(one).collect::<Vec<_>>().join(", ")))
     }
 
-    /// Its memory, whole, from its aligned start.
+    /// The tensor's whole memory, from its aligned start.
     pub fn memory(&self) -> Option<Vec<u8>> {
         let buffer = self.buffer.as_ref()?;
         let start = buffer.bytes.as_ptr().addr().next_multiple_of(ALIGN) - buffer.bytes.as_ptr().addr();
         Some(read(buffer, start, buffer.bytes.len() - ALIGN))
     }
 
-    /// How far an address is from its data, if it is in its memory, or would be without the byte offset.
+    /// The offset of an address from the tensor's data; `None` unless the address, with or without the byte offset, is
+    /// in the tensor's memory.
     pub fn distance(&self, address: u64) -> Option<u64> {
         let buffer = self.buffer.as_ref()?;
         let start = pointer(buffer.bytes.as_ptr());
@@ -165,7 +166,7 @@ impl Built {
     }
 }
 
-/// Bytes of a buffer that generated code may have written behind Rust's back.
+/// Reads bytes of a buffer that generated code may have written, which Rust doesn't know about.
 fn read(buffer: &Buffer, start: usize, len: usize) -> Vec<u8> {
     let base: *const u8 = std::ptr::with_exposed_provenance(buffer.bytes.as_ptr().expose_provenance());
     let inside = start + len <= buffer.bytes.len();

@@ -1,4 +1,4 @@
-//! The types that only the tests know.
+//! Object types that are registered only by the tests.
 
 use std::ffi::{c_int, c_void};
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ fn register(thing: Thing, parent: i32, depth: i32) -> i32 {
     get_or_alloc_index(request).unwrap()
 }
 
-/// The type index, the same for as long as the process lives.
+/// The type index, which stays the same until the process ends.
 pub fn type_index(thing: Thing) -> TypeIndex {
     static BASE: LazyLock<i32> = LazyLock::new(|| register(Thing::Base, TypeIndex::OBJECT.0, 1));
     static SUB: LazyLock<i32> = LazyLock::new(|| register(Thing::Sub, *BASE, 2));
@@ -32,12 +32,12 @@ pub fn type_index(thing: Thing) -> TypeIndex {
     })
 }
 
-/// Registers all of them, so that whoever asks for one first gets the same answer as who asks later.
+/// Registers both types, so the result of a lookup doesn't depend on earlier lookups.
 pub fn register_types() {
     type_index(Thing::Sub);
 }
 
-/// An object of its own.
+/// A new object.
 pub fn new_object(thing: Thing) -> Any {
     let header = TVMFFIObject {
         combined_ref_count: AtomicU64::new(1 | 1 << 32),
@@ -51,7 +51,7 @@ pub fn new_object(thing: Thing) -> Any {
 
 unsafe extern "C" fn delete(object: *mut c_void, flags: c_int) {
     if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {
-        // SAFETY: it came out of a box, and nobody refers to it any more.
+        // SAFETY: the object came from a box, and has no references left.
         drop(unsafe { Box::from_raw(object.cast::<TVMFFIObject>()) });
     }
 }

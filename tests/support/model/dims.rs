@@ -1,17 +1,17 @@
-//! Sizes, strides and symbols: what binds, what is solved, compared, or waits.
+//! Sizes, strides and symbols: they are bound, solved for, compared or deferred.
 
 use tvm_ffi_codegen::Dim;
 use tvm_ffi_codegen::spec::DimOp;
 
 use super::{At, Checked, Model, listed};
 
-/// A size or stride that is an expression.
+/// A size or stride whose expression can't be decided yet.
 pub(super) struct Deferred<'a> {
     dim: &'a Dim,
     got: i64,
     /// A stride may be negative.
     stride: bool,
-    /// What messages call it, and what stands behind `from`.
+    /// The subject in messages, and the path after `from`.
     what: String,
     from: String,
 }
@@ -21,7 +21,7 @@ impl<'a> Model<'a> {
         self.symbols.get(name).map(|(value, _)| *value)
     }
 
-    /// The value of an expression, if it and all that it is made of fit in 64 bits.
+    /// The value of an expression, if the value and all intermediate results fit in 64 bits.
     pub(super) fn eval(&self, dim: &Dim) -> Option<i64> {
         let Dim::Binary(op, x, y) = dim else {
             return match dim {
@@ -38,7 +38,7 @@ impl<'a> Model<'a> {
             DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv if y == 0 => return None,
             DimOp::Min => x.min(y),
             DimOp::Max => x.max(y),
-            // rounded up is the opposite of its opposite rounded down
+            // `ceil(x / y)` is `-floor(-x / y)`
             DimOp::CeilDiv if y > 0 => -(-x).div_euclid(y),
             DimOp::CeilDiv => -x.div_euclid(-y),
             DimOp::FloorDiv => x.div_euclid(y.abs()) * y.signum() - i128::from(y < 0 && x.rem_euclid(y.abs()) != 0),
@@ -50,7 +50,7 @@ impl<'a> Model<'a> {
         i64::try_from(value).ok()
     }
 
-    /// The value of the one symbol without a value that gives the expression the other one.
+    /// The value of the only unbound symbol for which the expression has the value `got`.
     fn solve(&self, dim: &Dim, symbol: &str, got: i64) -> Option<i64> {
         let (op, x, y) = match dim {
             Dim::Const(_) => return None,
@@ -71,7 +71,7 @@ impl<'a> Model<'a> {
         self.solve(inner, symbol, i64::try_from(got).ok()?)
     }
 
-    /// Whether solving divides by 0: a factor of 0 says nothing of the other.
+    /// Whether solving divides by 0. A factor of 0 doesn't determine the other factor.
     fn meets_zero(&self, dim: &Dim, symbol: &str) -> bool {
         let Dim::Binary(op, x, y) = dim else { return false };
         let (inner, other) = if count(x, symbol) == 1 { (x, y) } else { (y, x) };
@@ -85,7 +85,7 @@ impl<'a> Model<'a> {
         here || self.divides_by_zero(x) || self.divides_by_zero(y)
     }
 
-    /// The values that an expression's symbols have: `a = 2 from x.shape[0], b = 3 from n`.
+    /// The values of an expression's symbols: `a = 2 from x.shape[0], b = 3 from n`.
     pub(super) fn values(&self, dim: &Dim) -> String {
         let value = |name: &&str| {
             let (value, from) = self.symbols.get(*name)?;
@@ -98,7 +98,7 @@ impl<'a> Model<'a> {
         names(dim).into_iter().filter(|name| !self.symbols.contains_key(name)).collect()
     }
 
-    /// An integer parameter that dimensions use.
+    /// Binds or compares an integer parameter that dimensions use.
     pub(super) fn integer_symbol(&mut self, at: &At, got: i64) -> Checked {
         let signature = self.signature;
         let Some(name) = signature.names_in_dims().into_iter().find(|name| *name == at.path) else { return Ok(()) };
@@ -115,7 +115,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// A size; `part` is where it is in the parameter: `.shape[0]`.
+    /// Checks a size; `part` is its path within the parameter, such as `.shape[0]`.
     pub(super) fn size(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64) -> Checked {
         let what = format!("{}{part} on argument #{}", at.path, at.argument);
         let got_text = got.to_string();
@@ -124,13 +124,13 @@ impl<'a> Model<'a> {
         match constant {
             Some(size) if size == got => Ok(()),
             Some(size) => self.refuse("ValueError", &what, &size.to_string(), &got_text),
-            // never negative, whatever a stride has bound
+            // a size is never negative, even if a stride has bound the symbol
             _ if got < 0 => self.refuse("ValueError", &what, "a size of at least 0", &got_text),
             _ => self.matched(at, part, dim, got, false),
         }
     }
 
-    /// A stride; `compared` where it matters.
+    /// Checks a stride; `compared` is false if the stride has no effect on addresses.
     pub(super) fn stride(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64, compared: bool) -> Checked {
         let what = format!("{}{part} on argument #{}", at.path, at.argument);
         match dim {
@@ -158,7 +158,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Compares, or gives a symbol its value; `false` where neither can be done yet.
+    /// Compares the value, or binds a symbol to it; `false` if neither is possible yet.
     fn decide(&mut self, deferred: &Deferred<'a>) -> Checked<bool> {
         let Deferred { dim, got, .. } = *deferred;
         let wrong =
@@ -197,7 +197,7 @@ impl<'a> Model<'a> {
         self.refuse("ValueError", what, &expected, &got.to_string())
     }
 
-    /// Goes through the dimensions that wait for as long as one gives a symbol its value.
+    /// Repeats the deferred checks as long as each pass binds a symbol.
     pub(super) fn decide_deferred(&mut self) -> Checked {
         let mut known = usize::MAX;
         while self.symbols.len() != known {
@@ -227,7 +227,7 @@ fn names(dim: &Dim) -> Vec<&str> {
     }
 }
 
-/// How often a symbol occurs.
+/// The number of occurrences of a symbol.
 fn count(dim: &Dim, symbol: &str) -> usize {
     match dim {
         Dim::Const(_) => 0,
@@ -237,7 +237,7 @@ fn count(dim: &Dim, symbol: &str) -> usize {
     }
 }
 
-/// Whether the symbol occurs once, and not below `//` or `%`.
+/// Whether the symbol occurs exactly once, and isn't in an operand of a division, `min` or `max`.
 fn is_solvable(dim: &Dim, symbol: &str) -> bool {
     fn below_division(dim: &Dim, symbol: &str) -> bool {
         match dim {

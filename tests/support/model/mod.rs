@@ -1,6 +1,7 @@
-//! What a wrapper has to do with a call, from `docs/contract.md` alone: an oracle that shares nothing with `src/lower`.
+//! The behaviour of a wrapper for a call, according to `docs/contract.md`: a reference that shares no code with
+//! `src/lower`.
 //!
-//! Executors that run the same lowered IR agree even where the lowering is wrong; this model would not.
+//! Executors that run the same lowered IR agree even if the lowering is wrong; this model would differ.
 
 mod dims;
 mod outcome;
@@ -24,28 +25,29 @@ use super::value::{Call, Value};
 use dims::Deferred;
 pub use seen::brief;
 
-/// The kind and text of an error.
+/// The kind and message of an error.
 pub type Refusal = (String, String);
 
-/// What a wrapper does with a call.
+/// The behaviour of a wrapper for a call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Prediction {
     Refused(Refusal),
     Accepted(Accepted),
 }
 
-/// What a native kernel receives, and what can be told of results.
+/// The words that a native kernel receives, and the predictable parts of results.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Accepted {
-    /// As `Outcome::received` tells it; `None` where the contract leaves it open.
+    /// The words in the form of `Outcome::received`; `None` if the contract leaves a word open.
     pub words: Vec<Option<Noted>>,
-    /// The first scalar parameter as a result: type index, payload.
+    /// The result if it is the first scalar parameter: type index and payload.
     pub first_scalar: Option<(i32, u64)>,
-    /// The tensors that the wrapper returns, as text, where a kernel writes nothing to them.
+    /// The tensors that the wrapper returns, in printed form, if the kernel doesn't write to them.
     pub tensors: Option<String>,
 }
 
-/// What happens to a call, whichever form its tensors have; `None` where it breaks what is taken on trust.
+/// The outcome of a call, which is the same for both forms of tensors; `None` if the call violates what wrappers don't
+/// check.
 pub fn predict(signature: &Signature, call: &Call, convention: Convention) -> Option<Prediction> {
     register_types();
     match Model::new(signature, convention).call(call) {
@@ -62,7 +64,7 @@ enum Stop {
 
 type Checked<T = ()> = Result<T, Stop>;
 
-/// Whether a value is the result that is predicted; a NaN is any other NaN.
+/// Whether a value equals the predicted result. All NaNs are equal.
 pub fn same_result(predicted: (i32, u64), (index, padding, payload): (i32, u32, u64)) -> bool {
     let both_nan = f64::from_bits(predicted.1).is_nan() && f64::from_bits(payload).is_nan();
     index == predicted.0 && padding == 0 && (payload == predicted.1 || (index == 3 && both_nan))
@@ -71,30 +73,30 @@ pub fn same_result(predicted: (i32, u64), (index, padding, payload): (i32, u32, 
 struct Model<'a> {
     signature: &'a Signature,
     convention: Convention,
-    /// Values, with the paths that bound them.
+    /// The values of symbols, with the paths that bound them.
     symbols: HashMap<&'a str, (i64, String)>,
     /// Dimensions that can't be decided yet.
     deferred: Vec<Deferred<'a>>,
-    /// Of each kind of device: the id that tensors without a stated one share, with the path that bound it.
+    /// The device id that tensors without an explicit one share, for each kind of device, with the path that bound it.
     devices: HashMap<DLDeviceType, (i32, String)>,
-    /// The device of tensors that may be on any, with the path that bound it.
+    /// The common device of tensors without an explicit kind, with the path that bound it.
     anywhere: Option<(DLDevice, String)>,
-    /// That of the first tensor that may have a stream.
+    /// The device of the first tensor that may have a stream.
     stream: Option<DLDevice>,
     words: Vec<Option<Noted>>,
 }
 
-/// Where a value is, and what holds of it there.
+/// The location of a value, and the rules that apply there.
 #[derive(Clone)]
 struct At {
     argument: usize,
-    /// As messages have it.
+    /// The path in messages.
     path: String,
-    /// As it stands behind `from`.
+    /// The path after `from` in messages.
     from: String,
-    /// Inside of an Array, List, Map or Dict: nothing is converted, and the kernel doesn't get it by itself.
+    /// Inside an Array, List, Map or Dict: values aren't converted or passed to the kernel as separate arguments.
     element: bool,
-    /// None would do too.
+    /// Whether None is also accepted.
     optional: bool,
 }
 
@@ -152,7 +154,7 @@ impl<'a> Model<'a> {
         self.shown_with(param, what.starts_with("result.") || what.starts_with("result["))
     }
 
-    /// The same with the subject: a parameter, or the result.
+    /// The signature in a message, with the subject: a parameter, or the result.
     fn shown_with(&self, subject: Option<&Param>, of_result: bool) -> String {
         let signature = self.signature;
         let full = signature.to_string();
@@ -187,7 +189,7 @@ impl<'a> Model<'a> {
             }
             let default = param.default.as_ref().map(|default| seen::default_value(&param.ty, default));
             let value = given.next().map(|(_, value)| value).or(default.as_ref());
-            // the count was right
+            // the number of arguments has been checked
             let Some(value) = value else { return Err(Stop::TrustBroken) };
             let (path, from) = (param.name.clone(), param.name.clone());
             let at = At { argument, path, from, element: false, optional: false };
@@ -201,11 +203,11 @@ impl<'a> Model<'a> {
         self.decide_deferred()?;
         self.constraints()?;
         accepted.tensors = self.returned_tensors()?;
-        // streams first
+        // streams come first
         environment.sort_by_key(|(param, _)| param.ty != ParamType::EnvStream);
         for (param, place) in environment {
             let word = match &param.ty {
-                // a kernel that takes the argument array gets no state
+                // a packed kernel receives no state
                 ParamType::EnvState(_) if self.convention == Convention::Packed => continue,
                 ParamType::EnvState(name) => {
                     let signature = self.shown_with(Some(param), false);
@@ -222,7 +224,7 @@ impl<'a> Model<'a> {
             self.words[place] = Some(Noted::Word(word));
         }
         for tensor in self.signature.returned_tensors() {
-            // of a tensor without elements it may be NULL; who allocates says the offset from a handle
+            // the pointer may be NULL if the tensor is empty; the offset from a handle depends on the allocator
             let words = if tensor.device.kind().is_some_and(is_opaque) { 2 } else { 1 };
             self.words.extend(vec![None; words]);
         }
@@ -246,11 +248,11 @@ impl<'a> Model<'a> {
         if call.null_array && count > 0 {
             return self.refuse("TypeError", "argument array", "a non-NULL pointer", "NULL");
         }
-        // a lie about the number of those that are there
+        // trusted: the count isn't greater than the number of arguments in the array
         if count as usize == call.args.len() { Ok(()) } else { Err(Stop::TrustBroken) }
     }
 
-    /// A whole argument.
+    /// Checks an argument of the call.
     fn argument(&mut self, ty: &'a ParamType, value: &Value, at: &At) -> Checked {
         let referred = match value {
             Value::Reference(Some(object)) if !seen::is_null(object) => Some(&**object),
@@ -268,13 +270,13 @@ impl<'a> Model<'a> {
         let before = self.words.len();
         self.value(ty, object, at)?;
         if *ty == ParamType::Any {
-            // the reference, or the object itself
+            // either the rvalue reference or the object itself
             self.words[before] = None;
         }
         Ok(())
     }
 
-    /// What the kernel gets where an optional argument is None.
+    /// The words of an optional argument that is None.
     fn zeros(&mut self, ty: &ParamType) {
         let mut slots = Vec::new();
         param_slots(ty, &mut slots);

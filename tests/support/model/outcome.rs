@@ -1,4 +1,4 @@
-//! What is looked at once all parameters are: constraints, and a tensor that is returned.
+//! The checks after all parameters: constraints, and returned tensors.
 
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 use tvm_ffi_codegen::spec::{Constraint, DType, DeviceId};
@@ -37,7 +37,7 @@ impl Model<'_> {
         refuse(&names.into_iter().filter_map(value).collect::<Vec<_>>().join(", "))
     }
 
-    /// The tensors that the wrapper allocates, as text, if the runtime can do so.
+    /// The tensors that the wrapper allocates, in printed form, if the runtime can allocate them.
     pub(super) fn returned_tensors(&mut self) -> Checked<Option<String>> {
         let signature = self.signature;
         let is_tuple = matches!(signature.ret(), Some(ParamType::Tuple(_)));
@@ -51,7 +51,7 @@ impl Model<'_> {
             shapes.push((format!("{path}.shape"), ty, shape));
         }
         let product = |product: i64, size: &i64| product.checked_mul(*size);
-        // the last of them first
+        // the last one is checked first
         for (path, _, shape) in shapes.iter().rev() {
             if shape.iter().rev().try_fold(1i64, product).is_none() {
                 return self.refuse("ValueError", path, "sizes whose product fits in 64 bits", "an overflow");
@@ -62,18 +62,18 @@ impl Model<'_> {
         Ok(Some(if is_tuple { format!("Array[{}]", texts.join(", ")) } else { texts.concat() }))
     }
 
-    /// A tensor that the wrapper allocates, as text, if the runtime can do so.
+    /// A tensor that the wrapper allocates, in printed form, if the runtime can allocate it.
     fn returned_tensor(&self, ty: &TensorType, shape: &[i64]) -> Option<String> {
         let device = match ty.device {
             Device::Kind(kind, DeviceId::Fixed(id)) => Some(DLDevice::new(kind, id)),
             Device::Kind(kind, DeviceId::Any) => Some(DLDevice::new(kind, 0)),
-            // nothing is said of one that is shared with no other
+            // the contract doesn't specify an id that no other tensor shares
             Device::Kind(kind, DeviceId::Shared) => self.shared_id(kind).map(|id| DLDevice::new(kind, id)),
-            // said by another argument
+            // determined by another argument
             _ => None,
         };
         let (Some(device), DType::Exact(dtype)) = (device, &ty.dtype) else { return None };
-        // no other device has memory here, and the CPU not any amount
+        // the tests can allocate memory only on the CPU, and only a limited amount
         if device.device_type != DLDeviceType::CPU || shape.iter().product::<i64>() > MOST_ELEMENTS as i64 {
             return None;
         }
@@ -103,7 +103,7 @@ impl Model<'_> {
     }
 }
 
-/// The elements of a new tensor as text.
+/// The elements of a new tensor in printed form.
 fn zeros(dtype: DLDataType, shape: &[i64]) -> String {
     if !dtype.bits.is_multiple_of(8) {
         return String::new();

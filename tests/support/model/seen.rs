@@ -1,4 +1,4 @@
-//! What can be seen of a value: its type, its content.
+//! The observable parts of a value: its type and its content.
 
 use tvm_ffi_codegen::ParamType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, TypeIndex};
@@ -9,7 +9,7 @@ use crate::support::names::type_name;
 use crate::support::show;
 use crate::support::value::{TensorSpec, Value};
 
-/// What a default is as an argument.
+/// The default as an argument.
 pub fn default_value(ty: &ParamType, default: &DefaultValue) -> Value {
     let bytes =
         matches!(ty, ParamType::Bytes) || matches!(ty, ParamType::Optional(inner) if **inner == ParamType::Bytes);
@@ -26,7 +26,7 @@ pub fn default_value(ty: &ParamType, default: &DefaultValue) -> Value {
     }
 }
 
-/// The type index, of a tensor that of an object.
+/// The type index; the one of `ffi.Tensor` unless the form is specified.
 pub fn index(value: &Value) -> i32 {
     let index = match value {
         Value::Raw(index, _) => return *index,
@@ -55,21 +55,21 @@ pub fn index(value: &Value) -> i32 {
     index.0
 }
 
-/// How messages name its type.
+/// The name of the value's type in messages.
 pub fn shown_type(value: &Value) -> String {
     match value {
-        // only an object leads to its type
+        // only objects have a registered type
         Value::Raw(index @ 128.., _) => format!("type index {index}"),
         _ => type_name(index(value)),
     }
 }
 
-/// Whether a type index says that the payload is a pointer to something.
+/// Whether the type index means that the payload is a pointer.
 const fn is_pointer(index: i32) -> bool {
     matches!(index, 7..=10 | 64..)
 }
 
-/// Whether it is NULL in the place of an object, a string or a tensor.
+/// Whether the value is a NULL pointer to an object, a string or a tensor.
 pub fn is_null(value: &Value) -> bool {
     match value {
         Value::Raw(index, payload) => is_pointer(*index) && *payload == 0,
@@ -78,12 +78,12 @@ pub fn is_null(value: &Value) -> bool {
     }
 }
 
-/// Whether it is a pointer to nothing that is known.
+/// Whether the value is a pointer to unknown memory.
 pub fn is_wild(value: &Value) -> bool {
     matches!(value, Value::Raw(index, payload) if is_pointer(*index) && *payload != 0)
 }
 
-/// The type index and payload of a value that is no pointer.
+/// The type index and payload of a value that isn't a pointer.
 pub fn plain(value: &Value) -> Option<(i32, u64)> {
     Some(match value {
         Value::Raw(index, payload) => (*index, *payload),
@@ -98,7 +98,7 @@ pub fn plain(value: &Value) -> Option<(i32, u64)> {
     })
 }
 
-/// The text of a str; `Raw` ones are small and have no length.
+/// The text of a str. A `Raw` one is a small string of length 0.
 pub fn str_text(value: &Value) -> Option<&str> {
     match value {
         Value::Str(text) | Value::RawStr(text) => Some(text),
@@ -116,7 +116,7 @@ pub fn bytes_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// As `show::brief` tells it.
+/// The value in the form of `show::brief`.
 pub fn brief(value: &Value) -> String {
     if let Some(text) = str_text(value) {
         return show::text("str", text.as_bytes());

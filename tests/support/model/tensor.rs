@@ -1,4 +1,4 @@
-//! Tensors: every check of the contract's second table, and what the kernel gets.
+//! Tensors: every check of the contract's second table, and the words that the kernel receives.
 
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 use tvm_ffi_codegen::spec::{DType, DTypePolicy, DeviceId, Dim, TensorShape};
@@ -11,7 +11,7 @@ use crate::support::layout::{is_opaque, is_open};
 use crate::support::names::{device_name, dtype_name, kind_name};
 use crate::support::value::{Data, Strides, TensorSpec, Value};
 
-/// The greatest rank of a tensor of any.
+/// The max rank of a tensor type without a specified rank.
 const MOST_DIMENSIONS: i32 = 64;
 
 impl<'a> Model<'a> {
@@ -52,11 +52,11 @@ impl<'a> Model<'a> {
         }
         let strides = match &spec.strides {
             Strides::Given(strides) => &strides[..rank],
-            // compact ones, or NULL, which stands for them
+            // NULL stands for contiguous strides
             Strides::Default | Strides::Null => &behind[1..],
         };
         let strides = &self.strides(ty, shape, strides, &behind, at)?[..];
-        // a device of all zero bits is none
+        // a device whose bits are all 0 is invalid
         let is_device = spec.device != DLDevice::new(DLDeviceType(0), 0);
         if !at.element && self.stream.is_none() && ty.device.kind() != Some(DLDeviceType::CPU) && is_device {
             self.stream = Some(spec.device);
@@ -90,7 +90,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Checks strides, and gives those that a kernel finds.
+    /// Checks strides, and returns those that the kernel receives.
     fn strides(
         &mut self,
         ty: &'a TensorType,
@@ -168,7 +168,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The id that all tensors state that state one on a kind of device.
+    /// The common id of all tensor types with an explicit id on this kind of device.
     pub(super) fn only_stated_id(&self, kind: DLDeviceType) -> Option<i32> {
         let mut ids = Vec::new();
         for param in self.signature.params() {
@@ -180,13 +180,13 @@ impl<'a> Model<'a> {
         if let [id] = ids[..] { Some(id) } else { None }
     }
 
-    /// The id that tensors on a kind of device share, once one has come.
+    /// The id shared by tensors on this kind of device, if it is already known.
     pub(super) fn shared_id(&self, kind: DLDeviceType) -> Option<i32> {
         self.only_stated_id(kind).or_else(|| self.devices.get(&kind).map(|(id, _)| *id))
     }
 
     fn address(&mut self, ty: &TensorType, spec: &TensorSpec, strides: &[i64], elements: i64, at: &At) -> Checked {
-        // memory of a test is aligned to 256, before the shift; what is received is told from after it
+        // the tests align memory to 256 bytes before the shift; received addresses are relative to the shifted data
         let (data, told) = match spec.data {
             Data::Address(address) => (address, address),
             _ => (1 << 32 | spec.shift as u64, 0),
@@ -205,7 +205,7 @@ impl<'a> Model<'a> {
             let expected = format!("{what} to be a multiple of {align}");
             return self.wrong(at, "data", &expected, &format!("an address off by {off}"));
         }
-        // where nothing may be read, another address may stand for a bad one
+        // if no element may be accessed, the wrapper may replace an invalid address
         let word = |word: u64| (elements != 0 || (data != 0 && off == 0)).then_some(Noted::Word(word));
         let (first, offset) = match opaque {
             true => (word(told), word(spec.byte_offset)),
@@ -223,18 +223,18 @@ impl<'a> Model<'a> {
     }
 }
 
-/// As `show::descriptor` tells it.
+/// The tensor in the form of `show::descriptor`.
 fn descriptor(spec: &TensorSpec, dtype: DLDataType, strides: &[i64]) -> String {
     let shape = &spec.shape[..strides.len()];
     let tensor = format!("Tensor({shape:?}, {}, {})", dtype_name(dtype), device_name(spec.device));
     format!("{tensor}, strides {strides:?}")
 }
 
-/// As stated, or that of one lane.
+/// The specified alignment, or that of one lane.
 fn alignment(ty: &TensorType) -> u64 {
     let lane = |bits: u64| if bits >= 8 && bits.is_power_of_two() { bits / 8 } else { 1 };
     let own = match ty.dtype {
-        // complex numbers are two floats
+        // a complex number consists of two floats
         DType::Exact(DLDataType { code: 5, bits, .. }) => lane(u64::from(bits) / 2),
         DType::Exact(dtype) => lane(dtype.bits.into()),
         _ => 1,
@@ -242,7 +242,7 @@ fn alignment(ty: &TensorType) -> u64 {
     ty.align.map_or(own, u64::from)
 }
 
-/// Whether a dtype may stand for the stated one.
+/// Whether the dtype policy accepts a dtype for the specified one.
 fn takes(policy: DTypePolicy, stated: DLDataType, got: DLDataType) -> bool {
     let bits = |dtype: DLDataType| u32::from(dtype.bits) * u32::from(dtype.lanes);
     let one_of = |codes: &[u8]| codes.contains(&stated.code) && codes.contains(&got.code);

@@ -1,4 +1,4 @@
-//! Everything but tensors: what each type accepts, and what the kernel gets of it.
+//! All types except tensors: which values they accept, and which words the kernel receives.
 
 use tvm_ffi_codegen::runtime::unstable::type_table::key_to_index;
 use tvm_ffi_codegen::{DLDataType, Dim, ParamType, ScalarType};
@@ -11,13 +11,13 @@ use crate::support::layout::{is_int, says_given};
 use crate::support::value::{Thing, Value};
 use crate::support::{half, show};
 
-/// What stands behind what was expected.
+/// A remark after the expected type in messages.
 const NOT_CONVERTED: &str = " (elements are not converted)";
-/// The most entries of a shape.
+/// The max number of entries of a shape.
 const MOST_ENTRIES: usize = 64;
 
 impl<'a> Model<'a> {
-    /// The mismatch of a type; `remark` stands behind what was expected.
+    /// A type error; `remark` follows the expected type.
     pub(super) fn wrong_type<T>(&self, ty: &ParamType, at: &At, remark: &str, got: &str) -> Checked<T> {
         let name = match ty {
             ParamType::Tensor(_) => "Tensor".to_owned(),
@@ -46,7 +46,7 @@ impl<'a> Model<'a> {
         self.wrong_type(ty, at, "", "NULL")
     }
 
-    /// A value that only a conversion would make one of the type.
+    /// A value that is accepted only after a conversion.
     fn converted(&self, ty: &ParamType, at: &At, value: &Value) -> Checked {
         if at.element { self.wrong_type(ty, at, NOT_CONVERTED, &seen::shown_type(value)) } else { Ok(()) }
     }
@@ -60,7 +60,7 @@ impl<'a> Model<'a> {
         self.refuse(kind, &what, expected, &got.to_string())
     }
 
-    /// A value of a type, wherever it is.
+    /// Checks a value of any type, at any depth.
     pub(super) fn value(&mut self, ty: &'a ParamType, value: &Value, at: &At) -> Checked {
         match ty {
             ParamType::Scalar(scalar) => {
@@ -101,7 +101,7 @@ impl<'a> Model<'a> {
             ParamType::Function => self.object(ty, &|index| index == 68, value, at),
             ParamType::Module => self.object(ty, &|index| index == 73, value, at),
             ParamType::Object(key) => match key_to_index(key) {
-                // nothing vouches for the type of what isn't there, unless it is the very one
+                // a NULL pointer has no header that could show a derived type, so its type index must be the exact one
                 Some(wanted) if seen::is_null(value) => self.object(ty, &|index| index == wanted, value, at),
                 Some(wanted) => self.object(ty, &|index| is_derived(index, wanted), value, at),
                 None => self.other_type(ty, at, value),
@@ -111,7 +111,7 @@ impl<'a> Model<'a> {
             ParamType::Array(_) | ParamType::List(_) | ParamType::Map(..) | ParamType::Dict(..) => {
                 self.container(ty, value, at)
             }
-            // never an argument, and nothing else is known
+            // not a type of arguments, or unknown
             _ => Err(Stop::TrustBroken),
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// The number in an int or bool; the second type index needs a conversion.
+    /// The integer in an int or bool; a value of the second type index needs a conversion.
     fn number(&self, ty: &ParamType, [own, other]: [i32; 2], value: &Value, at: &At) -> Checked<i64> {
         let Some((index, payload)) = seen::plain(value) else { return self.other_type(ty, at, value) };
         if index == other {
@@ -141,7 +141,7 @@ impl<'a> Model<'a> {
         Ok(payload as i64)
     }
 
-    /// The word that a kernel receives, and what it is as a result.
+    /// The word that a kernel receives, and the type index and payload of the same value as a result.
     pub(super) fn scalar(
         &self,
         whole: &ParamType,
@@ -195,7 +195,7 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// A str or bytes.
+    /// Checks a str or bytes.
     fn characters(&mut self, ty: &ParamType, indices: [i32; 3], text: Option<&str>, value: &Value, at: &At) -> Checked {
         if let Some(text) = text {
             let kind = if *ty == ParamType::Str { "str" } else { "bytes" };
@@ -258,7 +258,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// A shape's length, where it is stated.
+    /// Checks the length of a shape, if it is specified.
     fn length(&self, dims: Option<&[Dim]>, got: usize, at: &At) -> Checked {
         match dims {
             Some(dims) if dims.len() != got => self.wrong_length("ValueError", at, &dims.len().to_string(), got),
@@ -266,7 +266,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The integers of an Array or List that stands for a shape.
+    /// The integers of an Array or List that is passed as a shape.
     fn entries(&self, items: &[Value], at: &At) -> Checked<Vec<i64>> {
         if items.len() > MOST_ENTRIES {
             return self.wrong_length("ValueError", at, &format!("at most {MOST_ENTRIES}"), items.len());
@@ -311,7 +311,7 @@ impl<'a> Model<'a> {
         match (ty, value) {
             (ParamType::Array(element), Value::Array(values) | Value::List(values)) => {
                 self.elements(element, values, at)?;
-                // nothing is said of where no elements are
+                // the address of an empty array is unspecified
                 let values = if values.is_empty() { None } else { Some(seen::sequence("Array", values).into()) };
                 self.give(at, [values, Some(Noted::Word(value.inner().len() as u64))]);
                 return Ok(());
@@ -338,7 +338,7 @@ impl<'a> Model<'a> {
         elements.try_for_each(|(i, value)| self.value(element, value, &at.item(i).element()))
     }
 
-    /// Something that is not one of the containers that are wanted, or a broken one.
+    /// A value that isn't one of the accepted containers, or is malformed.
     fn no_container(&self, ty: &ParamType, wanted: &[i32], value: &Value, at: &At) -> Checked {
         match wanted.contains(&seen::index(value)) {
             true if seen::is_null(value) => self.null(ty, at),
@@ -348,7 +348,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Where the value of a key is.
+/// The location of a key's value.
 fn value_of_key(at: &At, key: &Value) -> At {
     let (step, from) = match (seen::str_text(key), key) {
         (Some(text), _) => (format!("[\"{}\"]", cut(text)), "[...]".to_owned()),
@@ -358,7 +358,7 @@ fn value_of_key(at: &At, key: &Value) -> At {
     at.step(&step, &from).element()
 }
 
-/// The first 159 bytes of a text, less a character that would be cut in two.
+/// The first 159 bytes of a text, without a partial character at the end.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(159)]
 }
@@ -367,8 +367,8 @@ fn truth(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-/// Whether objects of a type count as ones of the other: it, or an ancestor. All but the tests' own derive from
-/// `ffi.Object` alone.
+/// Whether a type is the other one or derives from it. Only the tests' own types derive from anything except
+/// `ffi.Object`.
 fn is_derived(index: i32, wanted: i32) -> bool {
     let sub = index == type_index(Thing::Sub).0 && wanted == type_index(Thing::Base).0;
     index == wanted || wanted == 64 || sub

@@ -1,4 +1,4 @@
-//! Values as a trace shows them: objects with their numbers, tensors with their elements.
+//! Printed values in traces: objects with their numbers, tensors with their elements.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -9,14 +9,14 @@ use tvm_ffi_codegen::runtime::{Any, AnyView, Error, ObjectRef};
 use super::super::{element, show};
 use super::{Change, Recorder};
 
-/// Of more elements a trace shows none.
+/// Tensors with more elements are printed without them.
 const MOST_ELEMENTS: i64 = 64;
 
 impl Recorder {
-    /// A value that is passed.
+    /// Prints a value passed by generated code.
     ///
     /// # Safety
-    /// It is valid.
+    /// The value is valid.
     pub(super) unsafe fn value(&mut self, value: TVMFFIAny) -> String {
         // SAFETY: the caller's promise.
         unsafe {
@@ -31,20 +31,20 @@ impl Recorder {
         }
     }
 
-    /// Values that are passed.
+    /// Prints values passed by generated code.
     ///
     /// # Safety
-    /// There are so many, and all are valid.
+    /// `values` points to `count` valid values.
     pub(super) unsafe fn values(&mut self, values: *const TVMFFIAny, count: i32) -> String {
         // SAFETY: the caller's promise.
         let all: Vec<_> = (0..count.max(0) as usize).map(|i| unsafe { self.value(values.add(i).read()) }).collect();
         all.join(", ")
     }
 
-    /// An object by its handle.
+    /// Prints an object.
     ///
     /// # Safety
-    /// The handle is NULL, or an object's that is alive.
+    /// The handle is NULL or that of a live object.
     pub(super) unsafe fn object(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         let Some(object) = (unsafe { ObjectRef::clone_from_raw(handle.cast::<TVMFFIObject>()) }) else {
@@ -54,19 +54,19 @@ impl Recorder {
         format!("{}#{number}", show::value(&Any::from(object)))
     }
 
-    /// The number of an object by its handle.
+    /// The number of an object.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     pub(super) unsafe fn number_of(&mut self, handle: *mut c_void) -> Option<usize> {
         // SAFETY: the caller's promise.
         unsafe { ObjectRef::clone_from_raw(handle.cast::<TVMFFIObject>()) }.map(|object| self.number(&object))
     }
 
-    /// An error by its handle, with kind and message.
+    /// Prints an error with its kind and message.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     pub(super) unsafe fn error(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         unsafe {
@@ -77,24 +77,24 @@ impl Recorder {
         }
     }
 
-    /// An error that generated code has a new reference to.
+    /// Prints an error to which generated code has a new reference.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     pub(super) unsafe fn got_error(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         unsafe {
-            // no library keeps an error
+            // libraries don't keep errors
             let number = self.number_of(handle);
             self.trace.changes.extend(number.map(Change::Got));
             self.error(handle)
         }
     }
 
-    /// Notes a new reference to an object, whose number is the result.
+    /// Notes a new reference to an object, and returns its number.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     unsafe fn gets_object(&mut self, handle: *mut c_void) -> Option<usize> {
         // SAFETY: the caller's promise.
         let number = unsafe { self.number_of(handle) };
@@ -102,10 +102,10 @@ impl Recorder {
         number
     }
 
-    /// An object that generated code has a new reference to.
+    /// Prints an object to which generated code has a new reference.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     pub(super) unsafe fn got(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         unsafe {
@@ -114,10 +114,10 @@ impl Recorder {
         }
     }
 
-    /// A function that generated code has made.
+    /// Prints a function created by generated code.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     pub(super) unsafe fn made_function(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         unsafe {
@@ -127,20 +127,20 @@ impl Recorder {
         }
     }
 
-    /// A tensor that generated code has allocated, whose elements are whatever was there.
+    /// Prints a tensor allocated by generated code, without its uninitialised elements.
     ///
     /// # Safety
-    /// As [`object`](Self::object).
+    /// As for [`object`](Self::object).
     pub(super) unsafe fn allocated(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         let number = unsafe { self.gets_object(handle) };
         number.map_or("NULL".to_owned(), |number| format!("Tensor#{number}"))
     }
 
-    /// A value that generated code owns now.
+    /// Prints a value that generated code now owns.
     ///
     /// # Safety
-    /// It is valid.
+    /// The value is valid.
     pub(super) unsafe fn got_value(&mut self, value: TVMFFIAny) -> String {
         // SAFETY: the caller's promise.
         unsafe {
@@ -152,10 +152,10 @@ impl Recorder {
     }
 }
 
-/// A text of a byte array.
+/// Prints the text of a byte array.
 ///
 /// # Safety
-/// It is NULL or valid.
+/// The pointer is NULL or valid.
 pub(super) unsafe fn bytes(array: *const TVMFFIByteArray) -> String {
     // SAFETY: the caller's promise.
     match unsafe { array.as_ref() } {
@@ -165,10 +165,10 @@ pub(super) unsafe fn bytes(array: *const TVMFFIByteArray) -> String {
     }
 }
 
-/// A C string.
+/// Converts a C string.
 ///
 /// # Safety
-/// It is NULL or valid.
+/// The pointer is NULL or valid.
 pub(super) unsafe fn c_text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
@@ -177,10 +177,10 @@ pub(super) unsafe fn c_text(text: *const c_char) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// A descriptor, with the elements if the CPU can read them.
+/// Prints a descriptor, with the elements if the CPU can read them.
 ///
 /// # Safety
-/// It is well-formed, and its memory is there.
+/// The descriptor is well-formed, and its memory is accessible.
 pub(super) unsafe fn descriptor(tensor: &DLTensor) -> String {
     // SAFETY: the caller's promise.
     unsafe {
@@ -190,10 +190,10 @@ pub(super) unsafe fn descriptor(tensor: &DLTensor) -> String {
 }
 
 /// # Safety
-/// As [`descriptor`].
+/// As for [`descriptor`].
 unsafe fn elements(tensor: &DLTensor) -> String {
     let ndim = tensor.ndim.max(0) as usize;
-    // SAFETY: there are as many sizes, and strides unless they are NULL.
+    // SAFETY: `ndim` sizes exist, and as many strides unless the pointer is NULL.
     let numbers = |at: *const i64| (0..ndim).map(|i| unsafe { at.add(i).read() }).collect::<Vec<_>>();
     let shape = numbers(tensor.shape);
     let count: i64 = shape.iter().product();
@@ -214,7 +214,7 @@ unsafe fn elements(tensor: &DLTensor) -> String {
             number /= size;
         }
         let at = first.wrapping_offset(offset as isize * size as isize);
-        // SAFETY: the memory of a descriptor has all elements.
+        // SAFETY: the descriptor's memory contains all elements.
         let bytes: Vec<u8> = (0..size).map(|i| unsafe { at.add(i).read() }).collect();
         element::show(tensor.dtype, &bytes)
     };

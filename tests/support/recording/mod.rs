@@ -1,8 +1,8 @@
-//! A runtime that notes what generated code asks of it, and can fail on demand.
+//! A runtime that records the calls of generated code, and can fail on demand.
 //!
-//! [`symbols`] are the functions of the runtime, each behind one that notes its calls while [`record`] or [`failing`]
-//! runs on the same thread. Generated code gets these addresses and nothing else does, so that the trace has no call of
-//! the tests' own.
+//! [`symbols`] contains a replacement for each function of the runtime. The replacements record their calls while
+//! [`record`] or [`failing`] runs on the same thread. Only generated code has their addresses, so the trace contains no
+//! calls made by the tests themselves.
 
 mod describe;
 mod table;
@@ -18,27 +18,27 @@ use tvm_ffi_codegen::runtime::{AsObject, Error, ObjectRef, WeakRef};
 
 pub use table::{real, symbols};
 
-/// A reference to an object that generated code gets or gives up, by the object's number.
+/// A reference that generated code gets or releases, with the object's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     Got(usize),
-    /// Got by the initialisation of a one-time handle, for the library to keep.
+    /// Got during the initialisation of a one-time handle, and kept by the library.
     Kept(usize),
     Released(usize),
 }
 
-/// What generated code did.
+/// The recorded behaviour of generated code.
 #[derive(Clone, Default)]
 pub struct Trace {
-    /// Calls with their arguments and results, those inside of others indented. Objects have numbers in the order in
-    /// which they appeared, so that traces of several executors are equal.
+    /// Calls with arguments and results; nested calls are indented. Objects are numbered in the order of their first
+    /// use, so traces of different executors are equal.
     pub events: Vec<String>,
-    /// References that came and went.
+    /// References that were got and released.
     pub changes: Vec<Change>,
-    /// The number of calls that could have failed.
+    /// The number of calls that may fail.
     pub fallible: usize,
-    /// Objects that are there when the recording ends, aside from the injected error, from functions that generated
-    /// code hasn't made, and from the runtime's own.
+    /// Objects that are alive when the recording ends, except the injected error, functions not created by generated
+    /// code, and the runtime's own objects.
     pub left: Vec<usize>,
     /// The error of the call that was made to fail.
     pub injected: Option<Error>,
@@ -65,8 +65,8 @@ impl fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Whether every reference that was got is given up once, the last one first but for those that the library keeps;
-    /// else the reference that isn't. The library's end is part of the trace.
+    /// Checks that each reference that was got is released exactly once, in reverse order. References kept by the
+    /// library may be released in any order after the others, because the trace includes unloading.
     pub fn mirrors(&self) -> Result<(), String> {
         let (mut held, mut kept) = (Vec::new(), Vec::new());
         for &change in &self.changes {
@@ -88,8 +88,8 @@ impl Trace {
         }
     }
 
-    /// Whether every reference that was got is given up as often, in any order, but for those that callees or the
-    /// caller have taken; else the object.
+    /// Checks that no reference is released more often than it was got, in any order. Callees and the caller may have
+    /// taken references.
     pub fn releases_no_more_than_it_got(&self) -> Result<(), String> {
         let mut counts: BTreeMap<usize, i32> = BTreeMap::new();
         for &change in &self.changes {
@@ -105,24 +105,24 @@ impl Trace {
     }
 }
 
-/// A call that fails.
+/// An injected failure.
 #[derive(Clone, Copy, Debug)]
 struct Fault {
-    /// The number of fallible calls before it.
+    /// The number of fallible calls before the one that fails.
     at: usize,
     code: c_int,
 }
 
-/// A recording under way.
+/// The current recording.
 #[derive(Default)]
 struct Recorder {
     trace: Trace,
     depth: usize,
-    /// Objects by their numbers. A weak reference keeps the address from being another's, and no object alive.
+    /// Objects by their numbers. A weak reference prevents reuse of the address, but doesn't keep the object alive.
     objects: Vec<(usize, WeakRef)>,
-    /// The functions that generated code has made.
+    /// The functions created by generated code.
     made_functions: Vec<usize>,
-    /// The initialisations of handles under way.
+    /// The number of handles that are being initialised.
     initialisations: usize,
     fault: Option<Fault>,
 }
@@ -131,28 +131,28 @@ thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// The trace of what generated code does on this thread meanwhile, and the result.
+/// Runs a closure, and returns its result and the trace of generated code on this thread.
 pub fn record<T>(run: impl FnOnce() -> T) -> (T, Trace) {
     recording(None, run)
 }
 
-/// The same, with the fallible call number `at`, from 0 on, failing with -1 and an error of the kind `InjectedError`. A
-/// call is fallible if the C API lets it raise an error.
+/// Like [`record`], but the fallible call number `at`, starting at 0, fails with -1 and an error of the kind
+/// `InjectedError`. A call is fallible if the C API allows it to raise an error.
 pub fn failing<T>(at: usize, run: impl FnOnce() -> T) -> (T, Trace) {
     recording(Some(Fault { at, code: -1 }), run)
 }
 
-/// The same, with another code.
+/// Like [`failing`], with a different return code.
 pub fn failing_with<T>(at: usize, code: c_int, run: impl FnOnce() -> T) -> (T, Trace) {
     recording(Some(Fault { at, code }), run)
 }
 
-/// Ends the recording, also where it unwinds.
+/// Ends the recording, also when unwinding.
 struct Stop;
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        // Weak references are dropped here, outside of the borrow.
+        // Weak references are dropped here, outside the borrow.
         let _recorder = RECORDER.take();
     }
 }
@@ -168,12 +168,12 @@ fn recording<T>(fault: Option<Fault>, run: impl FnOnce() -> T) -> (T, Trace) {
     (result, recorder.trace)
 }
 
-/// Notes something that isn't generated code's, such as a call of a function of the test.
+/// Records an event outside generated code, such as a call of a test function.
 pub fn note(event: impl FnOnce() -> String) {
     with(|recorder| recorder.push(event()));
 }
 
-/// Looks at the recording, if there is one.
+/// Accesses the recording, if there is one.
 fn with<T>(look: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
     RECORDER.with_borrow_mut(|recorder| recorder.as_mut().map(look))
 }
@@ -193,7 +193,7 @@ impl Recorder {
         })
     }
 
-    /// Notes a new reference of generated code.
+    /// Records a new reference of generated code.
     fn gets(&mut self, number: usize) {
         let change = if self.initialisations > 0 { Change::Kept(number) } else { Change::Got(number) };
         self.trace.changes.push(change);
@@ -208,7 +208,7 @@ impl Recorder {
         let injected = self.trace.injected.as_ref().map(|error| error.as_object().as_ptr());
         let is_others = |number, object: &ObjectRef| match object.type_index() {
             TypeIndex::FUNCTION => !self.made_functions.contains(&number),
-            // what says that keywords follow, which is the runtime's
+            // the marker for keyword arguments, which belongs to the runtime
             type_index => type_index == TypeIndex::OBJECT,
         };
         let objects = self.objects.iter().map(|(_, object)| object.upgrade()).enumerate();
@@ -218,7 +218,7 @@ impl Recorder {
             .collect()
     }
 
-    /// Counts a fallible call, and raises the error of one that has to fail.
+    /// Counts a fallible call, and raises the error if this call must fail.
     fn fails(&mut self) -> Option<c_int> {
         let at = self.trace.fallible;
         self.trace.fallible += 1;
@@ -230,7 +230,7 @@ impl Recorder {
     }
 }
 
-/// Makes a call, noted with the calls that it makes itself. `outcome` says what a success gives.
+/// Makes a call, and records it with the calls nested in it. `outcome` describes the result.
 fn noted<R>(
     event: impl FnOnce(&mut Recorder) -> String,
     call: impl FnOnce() -> R,
@@ -250,7 +250,7 @@ fn noted<R>(
         if outcome.is_empty() {
             return;
         }
-        // Of a call that made none itself, the outcome stands in the same line.
+        // If there were no nested calls, the outcome is on the same line.
         match recorder.trace.events.len() == began {
             true => recorder.trace.events[began - 1].push_str(&format!(" = {outcome}")),
             false => recorder.push(format!("= {outcome}")),
@@ -259,7 +259,7 @@ fn noted<R>(
     result
 }
 
-/// The same of a call that returns a code and can raise an error.
+/// Like `noted`, for a call that returns a code and may raise an error.
 fn fallible(
     event: impl FnOnce(&mut Recorder) -> String,
     call: impl FnOnce() -> c_int,

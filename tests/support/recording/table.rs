@@ -1,4 +1,4 @@
-//! The functions of the runtime, behind those that note their calls.
+//! The functions of the runtime, and their replacements that record calls.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -9,7 +9,7 @@ use tvm_ffi_codegen::runtime::capi;
 use super::describe::{bytes, c_text, descriptor};
 use super::{Change, fallible, noted, with};
 
-/// The table of the runtime, as `EngineBuilder::external_runtime` takes it.
+/// The table of the runtime's functions, as required by `EngineBuilder::external_runtime`.
 pub fn symbols() -> Vec<(&'static str, *const u8)> {
     let own = |name: &str| WRAPPED.iter().find(|(known, _)| *known == name).map(|(_, address)| address());
     let all = capi::symbols().iter();
@@ -20,15 +20,15 @@ macro_rules! wrapped {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block)*) => {
         $(
             $(#[$doc])*
-            #[allow(non_snake_case, unused_unsafe)] // a function without arguments has nothing unsafe
+            #[allow(non_snake_case, unused_unsafe)] // a function without arguments has no unsafe calls
             unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
-                // SAFETY: the function of this name gets the arguments that its caller means for it, by the C header's
-                // rules, and a trace reads what these rules say is there.
+                // SAFETY: the function with this name receives its caller's arguments according to the C header, and
+                // the trace reads only data that the C header guarantees.
                 unsafe { $body }
             }
         )*
 
-        /// The functions themselves.
+        /// The original functions.
         pub mod real {
             use super::*;
             use crate::support::c_api::c_functions;
@@ -70,7 +70,7 @@ wrapped! {
         )
     }
 
-    /// A reference that the callee takes out of an rvalue reference is given up by its owner.
+    /// If the callee takes a reference out of an rvalue reference, its owner has released it.
     fn TVMFFIFunctionCall(f: TVMFFIObjectHandle, args: *mut TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> c_int {
         fallible(
             |r| format!("call {}({})", r.object(f), r.values(args, count)),
@@ -146,7 +146,7 @@ wrapped! {
         )
     }
 
-    /// The function that is found belongs to the module.
+    /// The returned function belongs to the module.
     fn TVMFFIEnvModLookupFromImports(context: TVMFFIObjectHandle, name: *const c_char, out: *mut TVMFFIObjectHandle) -> c_int {
         fallible(
             |_| format!("import \"{}\"", c_text(name)),
@@ -213,7 +213,7 @@ wrapped! {
         );
     }
 
-    /// A failure of it raises nothing, so that none is injected.
+    /// A failure of this function raises no error, so none is injected.
     fn TVMFFIErrorCreate(
         kind: *const TVMFFIByteArray,
         message: *const TVMFFIByteArray,
@@ -227,7 +227,7 @@ wrapped! {
         )
     }
 
-    /// As above.
+    /// A failure of this function raises no error, so none is injected.
     fn TVMFFIErrorCreateWithCauseAndExtraContext(
         kind: *const TVMFFIByteArray,
         message: *const TVMFFIByteArray,
@@ -243,7 +243,7 @@ wrapped! {
         )
     }
 
-    /// A failure says that the type is unknown, so that none is injected.
+    /// A failure only means that the type is unknown, so none is injected.
     fn TVMFFITypeKeyToIndex(key: *const TVMFFIByteArray, out: *mut i32) -> c_int {
         noted(
             |_| format!("index of type {}", bytes(key)),

@@ -1,4 +1,4 @@
-//! What is passed in calls, good or evil. Fixtures have a [text](parse) of it.
+//! Values passed in calls, valid or invalid. Fixtures contain their [text form](parse).
 
 pub mod parse;
 
@@ -7,7 +7,7 @@ use tvm_ffi_codegen::runtime::abi::DLDevice;
 
 use super::args::Form;
 
-/// A call: its arguments, with labels, and what is wrong with the array itself.
+/// A call: labelled arguments, and defects of the argument array itself.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     pub args: Vec<(Option<String>, Value)>,
@@ -30,12 +30,12 @@ impl From<TensorSpec> for Value {
 
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A type index and a payload, whatever they mean.
+    /// A type index and a payload, valid or not.
     Raw(i32, u64),
     Float(f64),
     DType(DLDataType),
     Device(DLDevice),
-    /// An `ffi.String`: small or on the heap, by its length.
+    /// An `ffi.String`: small or on the heap, depending on its length.
     Str(String),
     /// `const char*`
     RawStr(String),
@@ -47,26 +47,26 @@ pub enum Value {
     Module,
     Shape(Vec<i64>),
     Error,
-    /// An object of a type that is registered at run time.
+    /// An object whose type is registered at runtime.
     Object(Thing),
     Tensor(TensorSpec),
-    /// An `ffi.Array` of these.
+    /// An `ffi.Array` of these values.
     Array(Vec<Value>),
-    /// An `ffi.List` of these.
+    /// An `ffi.List` of these values.
     List(Vec<Value>),
-    /// An `ffi.Map` of these keys and values, which differ from each other.
+    /// An `ffi.Map` with these distinct keys, and values.
     Map(Vec<(Value, Value)>),
-    /// An `ffi.Dict`, as the map.
+    /// An `ffi.Dict` with these distinct keys, and values.
     Dict(Vec<(Value, Value)>),
-    /// `kTVMFFIObjectRValueRef` to this object; without one, to a NULL pointer.
+    /// `kTVMFFIObjectRValueRef` to this object, or to a NULL pointer.
     Reference(Option<Box<Value>>),
 }
 
-/// The types that only the tests know.
+/// The object types that are registered only by the tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thing {
     Base,
-    /// Derived from the other.
+    /// Derived from `Base`.
     Sub,
 }
 
@@ -90,7 +90,7 @@ impl Value {
         Value::Raw(2, value.into())
     }
 
-    /// What it holds: elements, or keys and values in turn, or the object that it refers to.
+    /// The values inside: elements, or keys and values alternately, or the referenced object.
     pub fn inner(&self) -> Vec<&Value> {
         match self {
             Value::Array(items) | Value::List(items) => items.iter().collect(),
@@ -116,7 +116,7 @@ pub enum Data {
 
 #[derive(Clone, Debug)]
 pub enum Strides {
-    /// NULL in a `DLTensor`, compact ones in an object.
+    /// NULL in a `DLTensor`, contiguous strides in an object.
     Default,
     Null,
     Given(Vec<i64>),
@@ -134,7 +134,7 @@ pub struct TensorSpec {
     pub shift: usize,
     pub byte_offset: u64,
     pub device: DLDevice,
-    /// `None` for both, one after the other.
+    /// `None` for both forms, one after the other.
     pub form: Option<Form>,
     pub null: bool,
 }
@@ -156,7 +156,7 @@ impl TensorSpec {
         }
     }
 
-    /// The same with elements.
+    /// The same tensor with other elements.
     pub fn with(mut self, values: impl IntoIterator<Item = Number>) -> Self {
         self.data = Data::Values(values.into_iter().collect());
         self

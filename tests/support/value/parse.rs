@@ -1,4 +1,4 @@
-//! The text of calls in fixtures.
+//! The text form of calls in fixtures.
 
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::{DLDataType, DLDeviceType};
@@ -6,7 +6,7 @@ use tvm_ffi_codegen::{DLDataType, DLDeviceType};
 use super::{Call, Data, Number, Strides, TensorSpec, Thing, Value};
 use crate::support::args::Form;
 
-/// Parts between commas that are outside of brackets and quotes.
+/// The parts between commas outside brackets and quotes.
 fn split(text: &str) -> Result<Vec<&str>, String> {
     split_at(text, ',')
 }
@@ -37,7 +37,7 @@ fn split_at(text: &str, separator: char) -> Result<Vec<&str>, String> {
     Ok(parts)
 }
 
-/// `name=rest`, where the name is a plain word.
+/// `name=rest`, if the name is a plain word.
 fn keyword(part: &str) -> (Option<&str>, &str) {
     match part.split_once('=') {
         Some((name, rest)) if name.trim().chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {

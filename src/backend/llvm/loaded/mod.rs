@@ -20,8 +20,7 @@ const VARIABLE: &str = "TVM_FFI_CODEGEN_LIBLLVM";
 /// The version whose C API `llvm-sys` declares.
 const VERSION: (c_uint, c_uint) = (22, 1);
 
-/// Names and paths of LLVM's library: what the dynamic linker finds, then those of Debian and apt.llvm.org, Arch and
-/// Alpine, and Fedora.
+/// Names of LLVM's library for the dynamic linker, then paths: Debian and apt.llvm.org, Arch and Alpine, Fedora.
 #[cfg(not(any(target_vendor = "apple", windows)))]
 const FILES: &[&str] = &[
     "libLLVM.so.22.1",
