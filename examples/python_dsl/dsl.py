@@ -1,6 +1,6 @@
-"""The language for users: ``@kernel`` makes a checked function of a Python function, for this process and for libraries.
+"""The language for users: ``@kernel`` turns a Python function into a checked function, for this process and libraries.
 
-All that is for the TVM FFI stands between the two marks.
+All code for the TVM FFI is between the two marks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compiler import compile_function
 
 
 class Kernel:
-    """A function of the language, compiled when it is made."""
+    """A function of the language. Creating it compiles it."""
 
     def __init__(self, function) -> None:
         lines, first = inspect.getsourcelines(function)
@@ -43,7 +43,7 @@ class Kernel:
 
 
 def link(path: str, *kernels: Kernel) -> None:
-    """Makes a library of kernels, which every host of the TVM FFI loads."""
+    """Links kernels into a library that every TVM FFI host loads."""
     library = tfc.Library()
     for kernel in kernels:
         library.add(kernel.signature, tfc.Kernel.symbol(kernel.symbol), doc=kernel.doc)
@@ -52,5 +52,5 @@ def link(path: str, *kernels: Kernel) -> None:
 
 
 def kernel(function) -> Kernel:
-    """Compiles a function: its annotations are the types of a signature's text form."""
+    """Compiles a function. Its annotations are types in the text form of signatures."""
     return Kernel(function)

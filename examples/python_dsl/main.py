@@ -1,4 +1,4 @@
-"""Kernels in the language, run on NumPy's arrays, and put into a library."""
+"""Kernels in the language, run on NumPy arrays and linked into a library."""
 
 import os
 import tempfile
