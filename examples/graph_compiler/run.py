@@ -1,7 +1,7 @@
 """Runs the model on NumPy arrays: `run.py MODEL ALONE KIND`.
 
-MODEL is the library, and ALONE is the same library without the module that it imports. KIND is a library that defines
-the kind of that module and an allocator of tensors, like PyTorch's.
+MODEL is the library, and ALONE is the same library without the module that it imports. KIND is a library with the kind
+of that module, and with an allocator of tensors, such as PyTorch's.
 """
 
 import os
@@ -33,7 +33,7 @@ def expected(x, w, bias):
 
 
 def fails(label, function, *args):
-    """Prints the exception that a call raises."""
+    """Prints and returns the exception that a call raises."""
     try:
         function(*args)
     except Exception as error:
@@ -42,7 +42,7 @@ def fails(label, function, *args):
 
 
 def lines_of_python(error):
-    """The traceback without the frames of native code."""
+    """Prints the traceback without frames of native code."""
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename.endswith(".py"):
             name = os.path.basename(frame.filename)

@@ -1,7 +1,7 @@
-"""A mini compiler: it compiles loops over arrays, written as Python functions, to objects with LLVM (llvmlite).
+"""A mini compiler: turns loops over arrays, written as Python functions, into objects with LLVM (llvmlite).
 
-It doesn't depend on the TVM FFI. A kernel is a ``void`` function in C. The caller of the compiler states a C type and a
-name for each parameter.
+It knows nothing about the TVM FFI. A kernel is a ``void`` function in C. The caller passes a C type and a name for each
+of its parameters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 I64 = ir.IntType(64)
-#: Maps C types to LLVM's.
+#: LLVM types by C types.
 C_TYPES = {
     "float": ir.FloatType(),
     "double": ir.DoubleType(),
@@ -24,7 +24,7 @@ FLOATS = (ir.FloatType, ir.DoubleType)
 
 
 class CompileError(SyntaxError):
-    """The function uses something that the language doesn't support."""
+    """The function uses Python that the language doesn't support."""
 
 
 def c_type(text: str) -> ir.Type:
@@ -32,7 +32,7 @@ def c_type(text: str) -> ir.Type:
 
 
 class Compiler(ast.NodeVisitor):
-    """Statements and expressions of one function."""
+    """Compiles the statements and expressions of one function."""
 
     def __init__(self, name: str, parameters: list[tuple[str, str]]) -> None:
         self.module = ir.Module(name)
@@ -107,11 +107,18 @@ class Compiler(ast.NodeVisitor):
 
     def binary(self, node: ast.BinOp | ast.AugAssign, left: ir.Value, right: ir.Value) -> ir.Value:
         is_float = isinstance(left.type, FLOATS) or isinstance(right.type, FLOATS)
-        # a constant takes the type of what stands beside it
+        # a constant takes the type of the other operand
         constant = isinstance(right, ir.Constant) or not isinstance(right.type, FLOATS)
         type = left.type if isinstance(left.type, FLOATS) and constant else right.type if is_float else I64
         left, right = self.convert(left, type), self.convert(right, type)
-        operations = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "sdiv", ast.Mod: "srem"}
+        operations = {
+            ast.Add: "add",
+            ast.Sub: "sub",
+            ast.Mult: "mul",
+            ast.Div: "div",
+            ast.FloorDiv: "sdiv",
+            ast.Mod: "srem",
+        }
         name = operations.get(node.op.__class__)
         if name is None or (name == "div" and not is_float) or (name in ("sdiv", "srem") and is_float):
             raise CompileError(f"line {node.lineno}: the language has no such operator here")
@@ -144,7 +151,7 @@ _MACHINE = _machine()
 
 
 def compile_function(function: ast.FunctionDef, name: str, parameters: list[tuple[str, str]]) -> bytes:
-    """The object of a function, under a symbol, with parameters by their C types and names."""
+    """Compiles a function to an object with the symbol ``name``. Parameters are C types and names."""
     compiler = Compiler(name, parameters)
     for statement in function.body:
         compiler.visit(statement)

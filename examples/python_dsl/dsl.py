@@ -1,4 +1,4 @@
-"""The language for users: ``@kernel`` turns a Python function into a checked function, for this process or a library.
+"""The language for users: ``@kernel`` turns a Python function into a checked function, for this process and libraries.
 
 All code for the TVM FFI is between the two marks.
 """
@@ -15,7 +15,7 @@ from compiler import compile_function
 
 
 class Kernel:
-    """A function of the language, compiled when it is created."""
+    """A function of the language. Creating it compiles it."""
 
     def __init__(self, function) -> None:
         lines, first = inspect.getsourcelines(function)
@@ -29,7 +29,7 @@ class Kernel:
         places = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}
         self.signature = tfc.Signature.build(name, types, places=places)
         self.symbol = f"{name}_kernel"
-        # `x.data` is the array `x`, `a.value` is the number `a`, and `n` is a size
+        # `x.data` is the array `x`, `a.value` the number `a`, `n` a size
         parameters = [
             (parameter.type, parameter.key.removesuffix(".data").removesuffix(".value"))
             for parameter in self.signature.prototype().parameters
@@ -43,7 +43,7 @@ class Kernel:
 
 
 def link(path: str, *kernels: Kernel) -> None:
-    """Links a library of kernels, which every host of the TVM FFI can load."""
+    """Links kernels into a library that every TVM FFI host loads."""
     library = tfc.Library()
     for kernel in kernels:
         library.add(kernel.signature, tfc.Kernel.symbol(kernel.symbol), doc=kernel.doc)
@@ -52,5 +52,5 @@ def link(path: str, *kernels: Kernel) -> None:
 
 
 def kernel(function) -> Kernel:
-    """Compiles a function: its annotations are the types of a signature's text form."""
+    """Compiles a function. Its annotations are types in the text form of signatures."""
     return Kernel(function)

@@ -1,4 +1,4 @@
-"""Runs kernels of the language on NumPy arrays, and links them into a library."""
+"""Kernels in the language, run on NumPy arrays and linked into a library."""
 
 import os
 import tempfile

@@ -1,9 +1,10 @@
-"""How long it takes from a kernel's object to a function that can be called, in milliseconds: medians of one run.
+"""Prints the time from a kernel's object to a callable function, in milliseconds, as medians of one run.
 
     python latency.py [COMMAND_LINE]
 
-``COMMAND_LINE`` is the program ``tvm-ffi-codegen``, which is measured beside. ``tvm_ffi.cpp.load_inline`` compiles C++ by the machine's compiler. Where the
-package ``apache-tvm-ffi-orcjit`` is installed, its loader of objects takes the same kernel.
+``COMMAND_LINE`` is the program ``tvm-ffi-codegen``; pass it to measure it too. ``tvm_ffi.cpp.load_inline`` compiles C++
+with this machine's compiler. If the package ``apache-tvm-ffi-orcjit`` is installed, its object loader is measured with
+the same kernel.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ def check(function: Callable[..., None]) -> None:
 
 
 def show(what: str, make: Callable[[int], Callable[..., None]], times: int) -> None:
-    """The median time of making a function; each is called once, outside of the time."""
+    """Prints the median time to make a function. Calls each function once, outside of the measured time."""
     taken = []
     function = None
     for number in range(times):
-        # what was loaded before is unloaded
+        # unloads the function before
         function = None
         start = time.perf_counter()
         function = make(number)
@@ -62,7 +63,9 @@ def main() -> None:
     symbol = tfc.Kernel.symbol(saxpy.symbol)
     objects = [saxpy.object]
     print(f"{'milliseconds':60} {'median':>9}")
-    show("signature and object to a function in this process", lambda _: tfc.compile(TEXT, symbol, objects=objects), 201)
+    show(
+        "signature and object to a function in this process", lambda _: tfc.compile(TEXT, symbol, objects=objects), 201
+    )
 
     def library() -> tfc.Library:
         return tfc.Library().add(TEXT, symbol)
@@ -72,7 +75,11 @@ def main() -> None:
     if orcjit is not None:
         session = orcjit.default_session()
         wrapper = library().object()
-        show("an object of the function, and loading it by orcjit", lambda _: session.load_module([library().object(), *objects]).saxpy, 101)
+        show(
+            "an object of the function, and loading it by orcjit",
+            lambda _: session.load_module([library().object(), *objects]).saxpy,
+            101,
+        )
         show("loading such an object by orcjit", lambda _: session.load_module([wrapper, *objects]).saxpy, 101)
     with tempfile.TemporaryDirectory() as folder:
         cache = tfc.Cache(os.path.join(folder, "cache"))
@@ -95,14 +102,15 @@ def main() -> None:
 
     source = """
     void saxpy(float a, tvm::ffi::TensorView x, tvm::ffi::TensorView y) {
-      for (int64_t i = 0; i < x.size(0); ++i) static_cast<float*>(y.data_ptr())[i] += a * static_cast<float*>(x.data_ptr())[i];
+      for (int64_t i = 0; i < x.size(0); ++i)
+        static_cast<float*>(y.data_ptr())[i] += a * static_cast<float*>(x.data_ptr())[i];
     }
     """
-    show(
-        "tvm_ffi.cpp.load_inline",
-        lambda number: tvm_ffi.cpp.load_inline(f"inline{os.getpid()}_{number}", cpp_sources=source, functions="saxpy").saxpy,
-        3,
-    )
+
+    def inline(number: int) -> Callable[..., None]:
+        return tvm_ffi.cpp.load_inline(f"inline{os.getpid()}_{number}", cpp_sources=source, functions="saxpy").saxpy
+
+    show("tvm_ffi.cpp.load_inline", inline, 3)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kernels for the tests, compiled by the C compiler of the machine."""
+"""Kernels for the tests, compiled with this machine's C compiler."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ void saxpy_kernel(float a, const float* x, float* y, int64_t n) {
 
 
 class Compiler:
-    """The C compiler, whose objects are bytes."""
+    """The C compiler. It returns objects as bytes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.count = 0
 
     def object(self, source: str, *flags: str) -> bytes:
-        """A relocatable object of a source text."""
+        """Compiles a source text to a relocatable object."""
         self.count += 1
         path = self.folder / f"{self.count}.c"
         path.write_text(source)
@@ -40,7 +40,7 @@ class Compiler:
         return output.read_bytes()
 
     def archive(self, *members: str | bytes) -> bytes:
-        """An archive of objects, or of source texts that become objects."""
+        """Makes an archive from objects and source texts."""
         paths = []
         for member in members:
             data = self.object(member) if isinstance(member, str) else member
@@ -66,7 +66,7 @@ def saxpy(cc: Compiler) -> bytes:
 
 @pytest.fixture(scope="session")
 def loaded_driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    """The stand-in for CUDA's driver, compiled and loaded into this process, where generated code finds it by its name."""
+    """The stand-in for CUDA's driver, compiled and loaded into this process. Generated code finds it by its name."""
     path = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
     source = str(DRIVER / "driver/driver.c")
     options = ["-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", source, "-o", str(path), "-ldl", "-pthread"]
@@ -76,7 +76,7 @@ def loaded_driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
 
 @pytest.fixture
 def driver(loaded_driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Driver:
-    """The stand-in driver, for a test that finds no program, and so no C compiler: ``PATH`` is empty."""
+    """The stand-in driver. ``PATH`` is empty, so the test finds no program, and no C compiler."""
     loaded_driver.reset()
     monkeypatch.setenv("PATH", "")
     return loaded_driver

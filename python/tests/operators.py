@@ -1,4 +1,4 @@
-"""Functions that the tests of frameworks make operators of, by a C compiler."""
+"""Functions that the tests of frameworks turn into operators. A C compiler compiles them."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ SIGNATURES = (
     "twice(x: Tensor([n], float32)) -> Tensor([n], float32)",
     "signs(x: Tensor([n], float32)) -> Tensor([n], bool)",
     "biased(x: Tensor([n], float32), bias: Optional[Tensor([n], float32)], y: Tensor([n], float32))",
-    "marked(half: float16, x: Tensor([n], float32), y: Tensor([n], float32, out=True), *, z: Tensor([n], float32, inout=True))",
+    "marked(half: float16, x: Tensor([n], float32), y: Tensor([n], float32, out=True), *, "
+    "z: Tensor([n], float32, inout=True))",
     "both(x: Tensor([n], float32)) -> Tuple[Tensor([n], float32), Tensor([2 * n], float32)]",
     'tell(y: Tensor([7], int64), big: int64, number: float64 = 0.1, on: bool = True, name: str = "abc", '
     'to: device = "cuda:1", kind: dtype = "bfloat16", limit: float64 = inf)',
 )
 
-#: What :data:`SIGNATURES` write; None where marks say it.
+#: The tensors that the functions of :data:`SIGNATURES` write; None if they are marked in the signature.
 OUTPUTS = {
-    "scale": ["y"], "sub": ["y"], "pool": ["y"], "split": ["low", "high"], "fill": ["y"], "twice": [], "signs": [], "biased": ["y"],
-    "marked": None, "both": [], "tell": ["y"],
+    "scale": ["y"], "sub": ["y"], "pool": ["y"], "split": ["low", "high"], "fill": ["y"], "twice": [], "signs": [],
+    "biased": ["y"], "marked": None, "both": [], "tell": ["y"],
 }  # fmt: skip

@@ -1,9 +1,11 @@
-"""Stand-ins for CUDA's libraries, without which PyTorch of PyPI is not imported on Linux: beside the 1.2 GB of PyTorch they are some more.
+"""Makes stand-ins for CUDA's libraries, so PyTorch from PyPI can be imported on Linux. The real libraries would be a
+further download, next to the 1.2 GB of PyTorch.
 
     python stand_ins.py SITE
 
-``SITE`` is the folder in which ``torch`` and ``nvidia-cuda-runtime`` are installed. CUDA's runtime finds no device there, so that nothing calls the
-stand-ins; each of their functions returns an error. They lie where PyTorch looks for the libraries of NVIDIA's packages, and are for tests on the CPU alone.
+``SITE`` is the directory with the packages ``torch`` and ``nvidia-cuda-runtime``. CUDA's runtime finds no device there,
+so nothing calls the stand-ins; each of their functions returns an error. They are where PyTorch looks for the libraries
+of NVIDIA's packages, and are only for tests on the CPU.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from pathlib import Path
 
 
 class Needs:
-    """What libraries need: other libraries, and functions of them."""
+    """The other libraries, and the functions in them, that libraries need."""
 
     def __init__(self, libraries: list[Path]) -> None:
         self.libraries: set[str] = set()
-        #: Functions by the version that they need; those that need none by an empty text.
+        #: The functions by their version, or by an empty string if they have no version.
         self.functions: defaultdict[str, set[str]] = defaultdict(set)
-        #: The versions that a library has to define.
+        #: The versions that each library has to define.
         self.versions: defaultdict[str, set[str]] = defaultdict(set)
         defined: set[str] = set()
         for library in libraries:
@@ -33,7 +35,9 @@ class Needs:
 
     def _read(self, library: Path, defined: set[str]) -> None:
         file = ""
-        output = subprocess.run(["readelf", "-W", "-d", "-V", "--dyn-syms", library], capture_output=True, text=True, check=True)
+        output = subprocess.run(
+            ["readelf", "-W", "-d", "-V", "--dyn-syms", library], capture_output=True, text=True, check=True
+        )
         for line in output.stdout.splitlines():
             fields = line.split()
             if needed := re.search(r"\(NEEDED\).*\[(.*)\]", line):

@@ -1,4 +1,4 @@
-"""Arguments of the package: what is accepted, and what a wrong value is told."""
+"""Arguments of the package: the accepted values, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -19,30 +19,66 @@ KERNEL = tfc.Kernel.symbol("f")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: tfc.compile(F, KERNEL, objects="k.o"), TypeError, "objects: expected bytes, as `pathlib.Path(...).read_bytes()` gives them, got 'k.o'"),
+        (
+            lambda: tfc.compile(F, KERNEL, objects="k.o"),
+            TypeError,
+            "objects: expected bytes, as `pathlib.Path(...).read_bytes()` gives them, got 'k.o'",
+        ),
         (lambda: tfc.compile(F, KERNEL, objects=[b"", "k.o"]), TypeError, "objects[1]: expected bytes, as"),
         (lambda: tfc.compile(F, KERNEL, objects=[5]), TypeError, "objects[0]: expected bytes, got 5"),
         (lambda: tfc.compile(F, KERNEL, objects=5), TypeError, "objects: expected a list of bytes, got 5"),
         (lambda: tfc.compile(F, "f"), TypeError, "kernel: expected a Kernel, such as Kernel.symbol(name), got 'f'"),
         (lambda: tfc.compile(3, KERNEL), TypeError, "signature: expected a Signature, or its text as a str, got 3"),
-        (lambda: tfc.compile(F, KERNEL, backend="gcc"), ValueError, "backend: expected a backend that this build has (cranelift or llvm), got `gcc`"),
+        (
+            lambda: tfc.compile(F, KERNEL, backend="gcc"),
+            ValueError,
+            "backend: expected a backend that this build has (cranelift or llvm), got `gcc`",
+        ),
         (lambda: tfc.compile(F, KERNEL, backend=1), TypeError, "backend: expected a str, got 1"),
-        (lambda: tfc.compile(F, KERNEL, opt_level="O3"), ValueError, "opt_level: expected none, speed or full, got `O3`"),
+        (
+            lambda: tfc.compile(F, KERNEL, opt_level="O3"),
+            ValueError,
+            "opt_level: expected none, speed or full, got `O3`",
+        ),
         (lambda: tfc.compile(F, KERNEL, opt_level=3), TypeError, "opt_level: expected a str, got 3"),
         (lambda: tfc.compile(F, KERNEL, cache="folder"), TypeError, "cache: expected a Cache, got 'folder'"),
         (lambda: tfc.compile(F, KERNEL, doc=3), TypeError, "doc: expected a str"),
         (lambda: tfc.compile(F, KERNEL, symbols=["g"]), TypeError, "symbols: expected a mapping of addresses by names"),
-        (lambda: tfc.compile(F, KERNEL, symbols={"g": "h"}), TypeError, "symbols['g']: expected an address, which is an int or a function of ctypes, got 'h'"),
-        (lambda: tfc.compile(F, KERNEL, symbols={"g": 1 << 64}), ValueError, "symbols['g']: expected an address of 64 bits"),
-        (lambda: tfc.compile("f()", tfc.Kernel.check_only(), objects=b"x"), ValueError, "objects: expected none for a kernel that refers to no symbol"),
-        (lambda: tfc.compile("f()", tfc.Kernel.address(1), symbols={"g": 1}), ValueError, "symbols: expected none for a kernel that refers to no symbol"),
+        (
+            lambda: tfc.compile(F, KERNEL, symbols={"g": "h"}),
+            TypeError,
+            "symbols['g']: expected an address, which is an int or a function of ctypes, got 'h'",
+        ),
+        (
+            lambda: tfc.compile(F, KERNEL, symbols={"g": 1 << 64}),
+            ValueError,
+            "symbols['g']: expected an address of 64 bits",
+        ),
+        (
+            lambda: tfc.compile("f()", tfc.Kernel.check_only(), objects=b"x"),
+            ValueError,
+            "objects: expected none for a kernel that refers to no symbol",
+        ),
+        (
+            lambda: tfc.compile("f()", tfc.Kernel.address(1), symbols={"g": 1}),
+            ValueError,
+            "symbols: expected none for a kernel that refers to no symbol",
+        ),
         (lambda: tfc.explain(F, KERNEL, stage="c"), ValueError, "stage: expected "),
         (lambda: tfc.explain(F, "f"), TypeError, "kernel: expected a Kernel"),
         (lambda: tfc.inspect(3), TypeError, "binary: expected a path, got 3"),
         (lambda: tfc.Kernel.symbol(3), TypeError, "name: expected a str, got 3"),
-        (lambda: tfc.Kernel.symbol("f", convention="fast"), ValueError, "convention: expected flat, dltensor, memref or packed, got `fast`"),
+        (
+            lambda: tfc.Kernel.symbol("f", convention="fast"),
+            ValueError,
+            "convention: expected flat, dltensor, memref or packed, got `fast`",
+        ),
         (lambda: tfc.Kernel.symbol("f", convention=1), TypeError, "convention: expected a str, got 1"),
-        (lambda: tfc.Kernel.symbol("f", returns="int"), ValueError, "returns: expected nothing, status or value, got `int`"),
+        (
+            lambda: tfc.Kernel.symbol("f", returns="int"),
+            ValueError,
+            "returns: expected nothing, status or value, got `int`",
+        ),
         (lambda: tfc.Kernel.symbol("f", args="n"), TypeError, "args: expected a list of str, got 'n'"),
         (lambda: tfc.Kernel.object("k.o", "f"), TypeError, "objects: expected bytes, as"),
         (lambda: tfc.Kernel.object([], "f"), ValueError, "objects: expected at least one object"),
@@ -58,25 +94,49 @@ KERNEL = tfc.Kernel.symbol("f")
         (lambda: tfc.Kernel.cuda(b"", "f", shared_memory=[1]), TypeError, "shared: expected an int"),
         (lambda: tfc.Kernel.cuda(b"", "f", priority="high"), TypeError, "priority: expected an int, got 'high'"),
         (lambda: tfc.Library(target="nowhere"), None, ""),
-        (lambda: tfc.Library(target="nowhere").object(), ValueError, "target: expected a triple such as `x86_64-unknown-linux-gnu`, got `nowhere`"),
+        (
+            lambda: tfc.Library(target="nowhere").object(),
+            ValueError,
+            "target: expected a triple such as `x86_64-unknown-linux-gnu`, got `nowhere`",
+        ),
         (lambda: tfc.Library(features="+avx2"), TypeError, "features: expected a list of str, got '+avx2'"),
         (lambda: tfc.Library().add(F, "f"), TypeError, "kernel: expected a Kernel"),
         (lambda: tfc.Library().add(F, KERNEL, doc=b""), TypeError, "doc: expected a str"),
         (lambda: tfc.Library().register_global("f", None), TypeError, "name: expected a str, got None"),
         (lambda: tfc.Library().link("f.so", files="k.o"), TypeError, "files: expected a list of paths, got 'k.o'"),
-        (lambda: tfc.Library().link("f.so", allow_undefined="g"), TypeError, "allow_undefined: expected a list of str, got 'g'"),
+        (
+            lambda: tfc.Library().link("f.so", allow_undefined="g"),
+            TypeError,
+            "allow_undefined: expected a list of str, got 'g'",
+        ),
         (lambda: tfc.Library().link("f.so", linker="ld"), ValueError, "linker: expected wild or cc, got `ld`"),
         (lambda: tfc.Library().load(flags=["-g"]), TypeError, "got an unexpected keyword argument 'flags'"),
-        (lambda: tfc.Library().load(flags=["-g"], cache=tfc.Cache("c")), TypeError, "got an unexpected keyword argument 'flags'"),
-        (lambda: tfc.Library().archive("f.a", objects=b"x"), TypeError, "objects: expected a mapping of bytes by the names of members"),
+        (
+            lambda: tfc.Library().load(flags=["-g"], cache=tfc.Cache("c")),
+            TypeError,
+            "got an unexpected keyword argument 'flags'",
+        ),
+        (
+            lambda: tfc.Library().archive("f.a", objects=b"x"),
+            TypeError,
+            "objects: expected a mapping of bytes by the names of members",
+        ),
         (lambda: tfc.functions(tfc.Library(), "f"), TypeError, "names: expected a list of str, got 'f'"),
         (lambda: tfc.Cache(3), TypeError, "folder: expected a path, got 3"),
         (lambda: tfc.Cache("cache", "1 GB"), TypeError, "max_bytes: expected an int, got '1 GB'"),
         (lambda: tfc.Signature(b"f()"), TypeError, "text: expected a str, got b'f()'"),
-        (lambda: tfc.Signature("f()", locations={"signature": 3}), TypeError, "locations['signature']: expected a tvm_ffi_codegen.SourceLocation"),
+        (
+            lambda: tfc.Signature("f()", locations={"signature": 3}),
+            TypeError,
+            "locations['signature']: expected a tvm_ffi_codegen.SourceLocation",
+        ),
         (lambda: tfc.Signature.build("f", {"x": 3}), TypeError, "parameters['x']: expected a type as a str"),
         (lambda: tfc.Signature.build("f", {}, where="n > 0"), TypeError, "where: expected a list of str, got 'n > 0'"),
-        (lambda: tfc.python_callable("f"), TypeError, "source: expected a tvm_ffi.Module, or a function of tvm_ffi_codegen.compile, got 'f'"),
+        (
+            lambda: tfc.python_callable("f"),
+            TypeError,
+            "source: expected a tvm_ffi.Module, or a function of tvm_ffi_codegen.compile, got 'f'",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(call, error, message, tmp_path, monkeypatch):
@@ -86,23 +146,40 @@ def test_wrong_arguments_are_named(call, error, message, tmp_path, monkeypatch):
         return
     with pytest.raises(error, match=re.escape(message)) as raised:
         call()
-    # no word of the native library
+    # the message doesn't mention the native library
     assert not re.search(r"tfc_|::|Optional<|options:", str(raised.value)), raised.value
 
 
 def test_scalars_of_numpy_are_defaults():
     types = {"i": "int64", "f": "float32", "b": "bool", "s": "str", "t": "dtype", "d": "device", "h": "float64"}
-    values = [np.int8(3), np.float32(0.5), np.bool_(True), np.str_("a"), np.float16, tvm_ffi.device("cuda:1"), np.array(2.5)]
+    values = [
+        np.int8(3),
+        np.float32(0.5),
+        np.bool_(True),
+        np.str_("a"),
+        np.float16,
+        tvm_ffi.device("cuda:1"),
+        np.array(2.5),
+    ]
     built = tfc.Signature.build("f", types, defaults=dict(zip(types, values)))
     assert [of.default for of in built.parameters] == ["3", "0.5", "True", '"a"', '"float16"', '"cuda:1"', "2.5"]
     for value in ([1], np.zeros(3), object(), 1j):
-        with pytest.raises(TypeError, match=r"defaults\['i'\]: expected None, a bool, a number, a str, a dtype or a device"):
+        with pytest.raises(
+            TypeError, match=r"defaults\['i'\]: expected None, a bool, a number, a str, a dtype or a device"
+        ):
             tfc.Signature.build("f", {"i": "int64"}, defaults={"i": value})
 
 
 def test_dtypes_of_frameworks_are_types():
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    types = [np.float32, np.dtype("int8"), tvm_ffi.dtype("uint16"), ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16), np.bool_]
+    types = [
+        np.float32,
+        np.dtype("int8"),
+        tvm_ffi.dtype("uint16"),
+        ml_dtypes.bfloat16,
+        np.dtype(ml_dtypes.bfloat16),
+        np.bool_,
+    ]
     built = tfc.Signature.build("f", {f"p{number}": type for number, type in enumerate(types)}, returns=np.float64)
     assert [of.type for of in built.parameters] == ["float32", "int8", "uint16", "bfloat16", "bfloat16", "bool"]
     assert built.returns == "float64"

@@ -19,7 +19,9 @@ KERNEL = tfc.Kernel.symbol("saxpy_kernel")
 
 
 def artifacts(folder):
-    return sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".so"))
+    return sorted(
+        os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".so")
+    )
 
 
 def check(saxpy) -> None:
@@ -49,7 +51,7 @@ def test_other_inputs_are_other_libraries(cc, saxpy, tmp_path):
     for number in range(3):
         object = cc.object(f"long f(void) {{ return {number}; }}")
         assert tfc.compile("f() -> int64", tfc.Kernel.symbol("f"), objects=object, cache=cache)() == number
-    # the contents of files count, and not their names
+    # the contents of files count, not their names
     path = tmp_path / "k.o"
     for number in range(10, 12):
         path.write_bytes(cc.object(f"long f(void) {{ return {number}; }}"))
@@ -90,14 +92,15 @@ def test_the_oldest_go(cc, tmp_path):
 
 
 def check_uncached(saxpy, cache, **options) -> None:
-    """A library is made each time, a warning says so once, and no file stays."""
+    """Checks that a library is made each time, that one warning says so, and that no file stays."""
     before = set(os.listdir(tempfile.gettempdir()))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
             check(tfc.compile(SAXPY, KERNEL, objects=saxpy, cache=cache, **options))
     (warning,) = caught
-    assert warning.category is RuntimeWarning and str(warning.message).startswith(f"the cache {cache._folder} can't take a library")
+    assert warning.category is RuntimeWarning
+    assert str(warning.message).startswith(f"the cache {cache._folder} can't take a library")
     left = set(os.listdir(tempfile.gettempdir())) - before
     assert not [name for name in left if name.startswith("tvm-ffi-codegen-")]
 
@@ -112,7 +115,7 @@ def test_a_folder_that_is_of_no_use_is_done_without(saxpy, tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="it is about users of Unix")
 def test_a_read_only_folder_has_hits_and_takes_nothing(saxpy):
-    # the folders of pytest are closed to other users
+    # other users have no access to pytest's directories
     folder = tempfile.mkdtemp()
     try:
         os.chmod(folder, 0o755)
@@ -128,7 +131,7 @@ def test_a_read_only_folder_has_hits_and_takes_nothing(saxpy):
             status = 1
             try:
                 if os.getuid() == 0:
-                    # modes don't bind root
+                    # root may write in spite of the mode
                     os.setgid(65534)
                     os.setuid(65534)
                 with warnings.catch_warnings():
@@ -152,7 +155,8 @@ def test_a_read_only_folder_has_hits_and_takes_nothing(saxpy):
 @pytest.mark.skipif(os.name != "posix", reason="it is about users of Unix")
 def test_folders_of_others_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("all of it")
-    with pytest.raises(tfc.CodegenError, match="expected an empty folder, or one that is marked as a cache by its `CACHEDIR.TAG`: it has \"thesis.tex\""):
+    message = 'expected an empty folder, or one that is marked as a cache by its `CACHEDIR.TAG`: it has "thesis.tex"'
+    with pytest.raises(tfc.CodegenError, match=message):
         tfc.Cache(tmp_path)
     folder = tmp_path / "cache"
     tfc.Cache(folder)

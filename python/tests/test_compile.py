@@ -29,7 +29,7 @@ def check(function) -> None:
 
 
 def mapped(address: int) -> bool:
-    """Whether an address is in this process's memory map."""
+    """True if an address is in this process's memory map."""
     with open("/proc/self/maps") as maps:
         ranges = (line.split()[0].split("-") for line in maps)
         return any(int(start, 16) <= address < int(end, 16) for start, end in ranges)
@@ -99,7 +99,9 @@ def test_checks_alone_need_no_kernel():
 
 def test_a_status_becomes_an_error(cc):
     source = "int f(long n, double* result) { *result = n / 2.0; return n < 0 ? 7 : 0; }"
-    function = tfc.compile("f(n: int64) -> float64", tfc.Kernel.symbol("f", returns="status"), objects=cc.object(source))
+    function = tfc.compile(
+        "f(n: int64) -> float64", tfc.Kernel.symbol("f", returns="status"), objects=cc.object(source)
+    )
     assert function(3) == 1.5
     with pytest.raises(RuntimeError, match="`f`.* 7"):
         function(-1)
@@ -170,7 +172,7 @@ def test_objects_serve_every_kernel_that_refers_to_symbols(cc):
     launch, signature = "launch add grid=ceil_div(n, 128)", "add(x: Tensor([n], float32), y: Tensor([n], float32))"
     x, y = np.arange(1000, dtype="float32"), np.zeros(1000, "float32")
     for kernel, objects in [
-        # the block's symbol is in the objects, or it comes with an object that refers to others
+        # the objects define the block's symbol, or the kernel has an object that refers to others
         (tfc.Kernel.symbol("add"), [block, one]),
         (tfc.Kernel.object([block, one], "add"), ()),
         (tfc.Kernel.object(block, "add"), one),
@@ -179,7 +181,7 @@ def test_objects_serve_every_kernel_that_refers_to_symbols(cc):
         y[:] = 0
         tfc.compile(signature, tfc.Kernel.launch_on_cpu(launch, kernel), objects=objects)(x, y)
         assert (y == x + 1).all()
-        # and the function itself
+        # the same kernel, called without a launch
         f = "f(x: Tensor([n], float32), y: Tensor([n], float32), bx: uint32)"
         args = ["x", "y", "int64(n)", "bx", *["uint32(0)"] * 5]
         if objects == [block, one]:
@@ -211,25 +213,30 @@ def test_addresses_stand_for_symbols(cc):
         tfc.compile(signature, tfc.Kernel.symbol("f"), objects=one)
     by_call = tfc.compile(signature, tfc.Kernel.symbol("f"), objects=one, symbols=symbols)
     by_kernel = tfc.compile(signature, tfc.Kernel.object(one, "f", symbols=symbols))
-    by_both = tfc.compile(signature, tfc.Kernel.object(one, "f", symbols={"twice": twice}), symbols={"table": ctypes.addressof(table)})
-    # a kernel's own symbol, too
+    by_both = tfc.compile(
+        signature,
+        tfc.Kernel.object(one, "f", symbols={"twice": twice}),
+        symbols={"table": ctypes.addressof(table)},
+    )
+    # `symbols` may also define the kernel itself
     itself = tfc.compile(signature, tfc.Kernel.symbol("no_such_symbol"), symbols={"no_such_symbol": twice})
     assert [by_call(1), by_kernel(2), by_both(3), itself(4)] == [42, 44, 46, 8]
-    # functions of ctypes live as long as the compiled functions
+    # `ctypes` functions live as long as the compiled functions
     del owner, twice, symbols
     gc.collect()
     assert seen() is not None and by_call(1) == 42
     del by_call, by_kernel, by_both, itself
     gc.collect()
     assert seen() is None
-    # addresses are of this process alone
+    # addresses are valid only in this process
     kernel = tfc.Kernel.object(one, "f", symbols={"twice": 1 << 40})
     with pytest.raises(tfc.KernelError, match="an address of `twice` in this process, which means nothing in a file"):
         tfc.Library().add(signature, kernel).object()
     with pytest.raises(ValueError, match="symbols: expected none with a cache"):
         tfc.compile(signature, tfc.Kernel.symbol("f"), symbols={"twice": 1}, cache=tfc.Cache(cc.folder / "cache"))
-    # two addresses of one name are an error
-    with pytest.raises(tfc.LinkError, match="`twice` is defined twice: by the address 0x10000000000, and by the address 0x1"):
+    # two addresses for one name are an error
+    message = "`twice` is defined twice: by the address 0x10000000000, and by the address 0x1"
+    with pytest.raises(tfc.LinkError, match=message):
         tfc.compile(signature, kernel, symbols={"twice": 1})
 
 
@@ -248,10 +255,11 @@ def test_a_function_tells_what_it_is():
     assert inspect.signature(function).parameters["times"].default == 1
     assert repr(function) == f"<CompiledFunction {function.signature.text}>"
     assert function(3.0, tvm_ffi.device("cpu"), 2) == 9.0
-    # it is passed on as any function is, and is one behind a cache
+    # you can pass it on like any function
     assert tvm_ffi.convert([function])[0](3.0, tvm_ffi.device("cpu"), 2) == 9.0
     call = tfc.python_callable(function)
-    assert (call.__name__, call.__doc__) == ("f", function.__doc__) and inspect.signature(call) == inspect.signature(function)
+    assert (call.__name__, call.__doc__) == ("f", function.__doc__)
+    assert inspect.signature(call) == inspect.signature(function)
     assert call(3.0) == 3.0 and call(x=3.0, times=2) == 9.0 and call(3.0, times=3) == 27.0
     with pytest.raises(TypeError, match="unexpected keyword argument 'time'"):
         call(3.0, time=2)
@@ -261,9 +269,11 @@ def test_a_function_tells_what_it_is():
 
 def test_a_function_of_a_cache_tells_what_it_is(saxpy, tmp_path):
     for _ in range(2):
-        function = tfc.compile(SAXPY, tfc.Kernel.symbol("saxpy_kernel"), objects=saxpy, cache=tfc.Cache(tmp_path / "cache"), doc="y += a x")
+        kernel, cache = tfc.Kernel.symbol("saxpy_kernel"), tfc.Cache(tmp_path / "cache")
+        function = tfc.compile(SAXPY, kernel, objects=saxpy, cache=cache, doc="y += a x")
         check(function)
-        assert function.__doc__.startswith("y += a x\n\nsaxpy(") and list(inspect.signature(function).parameters) == ["a", "x", "y"]
+        assert function.__doc__.startswith("y += a x\n\nsaxpy(")
+        assert list(inspect.signature(function).parameters) == ["a", "x", "y"]
 
 
 def test_many_functions_are_independent(cc):
@@ -288,7 +298,8 @@ def test_notebooks_show_the_stages_side_by_side():
     signature = 'f(x: Tensor([n], float32), mode: str = "a<b")'
     explained = tfc.explain(signature, stage="clif")
     page = explained.to_html()
-    assert isinstance(explained, str) and page == tfc.explain(signature, stage="html") and page.startswith("<!DOCTYPE html>")
+    assert isinstance(explained, str)
+    assert page == tfc.explain(signature, stage="html") and page.startswith("<!DOCTYPE html>")
     assert "a&lt;b" in page and 'data-stage="asm"' in page
     frame = explained._repr_html_()
     attribute = frame.removeprefix('<iframe srcdoc="').partition('"')[0]
@@ -297,14 +308,15 @@ def test_notebooks_show_the_stages_side_by_side():
 
 def test_the_build_tells_what_it_has():
     build = tfc.build_info()
-    assert build["version"] == tfc.__version__ and build["build_id"].startswith(build["version"]) and "cranelift" in build["backends"]
-    assert "linux" in build["target"]
-
-
+    assert build["version"] == tfc.__version__ and build["build_id"].startswith(build["version"])
+    assert "cranelift" in build["backends"] and "linux" in build["target"]
 
 
 def test_tensors_are_returned_to_numpy(cc):
-    source = "#include <stdint.h>\nvoid f(const float* x, float* result, int64_t n) { for (int64_t i = 0; i < n; ++i) result[i] = 2 * x[i]; }"
+    source = """
+    #include <stdint.h>
+    void f(const float* x, float* result, int64_t n) { for (int64_t i = 0; i < n; ++i) result[i] = 2 * x[i]; }
+    """
     script = f"""
     import threading
     import numpy as np
@@ -314,7 +326,8 @@ def test_tensors_are_returned_to_numpy(cc):
     signature = "f(x: Tensor([n], float32)) -> Tensor([n], float32)"
     f = tfc.compile(signature, tfc.Kernel.symbol("f"), objects={cc.object(source)!r})
     x = np.arange(5, dtype="float32")
-    with pytest.raises(RuntimeError, match=r"there is no allocator of tensors.*tvm_ffi_codegen.install_cpu_allocator\\(\\)"):
+    message = r"there is no allocator of tensors.*tvm_ffi_codegen.install_cpu_allocator\\(\\)"
+    with pytest.raises(RuntimeError, match=message):
         f(x)
 
     def elsewhere():

@@ -1,4 +1,4 @@
-"""Functions in JAX, where it and jax-tvm-ffi are installed."""
+"""Functions in JAX. Skipped unless JAX and jax-tvm-ffi are installed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ import tvm_ffi_codegen.jax as tfc_jax  # noqa: E402
 from conftest import Compiler  # noqa: E402
 from operators import OUTPUTS, SIGNATURES, SOURCE  # noqa: E402
 
-#: JAX has no arrays of 64 bits unless asked to.
+#: By default JAX has no 64-bit arrays.
 TELL_32 = """
-void tell32(int32_t* y, int64_t big, double number, uint8_t on, const char* name, int64_t name_len, Device to, DType kind, double limit) {
+void tell32(int32_t* y, int64_t big, double number, uint8_t on, const char* name, int64_t name_len, Device to,
+            DType kind, double limit) {
   int64_t y64[7];
   tell(y64, big, number, on, name, name_len, to, kind, limit);
   for (int i = 0; i < 7; ++i) y[i] = (int32_t)(i == 0 ? y64[0] >> 20 : i == 1 ? y64[1] / 1000000 : y64[i]);
@@ -41,7 +42,9 @@ def module(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def functions(module):
-    made = {name: tfc_jax.register(module, name, outputs=outputs) for name, outputs in OUTPUTS.items() if name != "tell"}
+    made = {
+        name: tfc_jax.register(module, name, outputs=outputs) for name, outputs in OUTPUTS.items() if name != "tell"
+    }
     made["add_to"] = tfc_jax.register(module, "add_to", inouts=["y"])
     made["tell"] = tfc_jax.register(module, "tfc_test.tell", outputs=["y"], function="tell32")
     return made
@@ -101,7 +104,8 @@ def test_marks_say_what_is_written(functions):
 def test_attributes_constants_and_their_defaults(functions):
     tell = functions["tell"]
     assert tell(2**40).tolist() == [2**20, 10**8, 1, ord("a"), 21, 416, 1]
-    assert jax.jit(lambda: tell(2**40, 2.0, False, "", "cpu", np.float32, 1.0))().tolist() == [2**20, 2 * 10**9, 0, 0, 10, 232, 0]
+    told = jax.jit(lambda: tell(2**40, 2.0, False, "", "cpu", np.float32, 1.0))()
+    assert told.tolist() == [2**20, 2 * 10**9, 0, 0, 10, 232, 0]
     assert tell(2**21, kind="int8", name="z").tolist() == [2, 10**8, 1, ord("z"), 21, 8, 1]
     biased = functions["biased"]
     assert biased(X, None).tolist() == X.tolist() and biased(X, jnp.ones(4)).tolist() == (X + 1).tolist()
@@ -151,5 +155,7 @@ def test_functions_that_xla_cannot_call_are_refused(module):
 
 
 def test_dtypes_are_types():
-    built = tfc.Signature.build("f", {"a": jnp.float32, "b": jnp.bfloat16, "c": jnp.zeros(1).dtype}, defaults={"c": jnp.float32(2)})
-    assert [of.type for of in built.parameters] == ["float32", "bfloat16", "float32"] and built.parameters[-1].default == "2.0"
+    types = {"a": jnp.float32, "b": jnp.bfloat16, "c": jnp.zeros(1).dtype}
+    built = tfc.Signature.build("f", types, defaults={"c": jnp.float32(2)})
+    assert [of.type for of in built.parameters] == ["float32", "bfloat16", "float32"]
+    assert built.parameters[-1].default == "2.0"

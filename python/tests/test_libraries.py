@@ -71,7 +71,7 @@ def test_a_library_in_memory_has_all_that_one_in_a_file_has(cc, saxpy, tmp_path)
         assert tvm_ffi.get_global_func("test.counted")(3) == 43
         assert module.kind == "library" and module.imports == []
         assert module.implements_function("counted") and not module.implements_function("other")
-        # a function keeps its library
+        # a function keeps its library loaded
         counted = module.counted
         del module
         gc.collect()
@@ -222,7 +222,8 @@ def test_callables_take_keywords_and_have_defaults(cc):
 
 
 def test_keyword_only_parameters_are_passed_by_name(cc, tmp_path):
-    object = cc.object("#include <stdint.h>\nint64_t f(int64_t a, int64_t b, int64_t c) { return a * 100 + b * 10 + c; }")
+    source = "#include <stdint.h>\nint64_t f(int64_t a, int64_t b, int64_t c) { return a * 100 + b * 10 + c; }"
+    object = cc.object(source)
     library = tfc.Library()
     library.add("f(a: int64, *, b: int64, c: int64 = 3) -> int64", tfc.Kernel.symbol("f"))
     path = tmp_path / "lib.so"
@@ -234,13 +235,15 @@ def test_keyword_only_parameters_are_passed_by_name(cc, tmp_path):
     for wrong in [lambda: f(1, 2), lambda: f(1), lambda: f(1, 2, c=3)]:
         with pytest.raises(TypeError):
             wrong()
-    # in a call of the ABI they have places
+    # calls of the ABI pass them by position
     assert module.f(1, 2) == 123
     assert "def f(a: int, *, b: int, c: int = ...) -> int: ...\n" in tfc.stubs(path)
 
 
 def test_c_parameters_are_stated(cc):
-    object = cc.object("void f(float* x, int n, int device, float by) { for (int i = 0; i < n; ++i) x[i] = x[i] * by + device; }")
+    object = cc.object(
+        "void f(float* x, int n, int device, float by) { for (int i = 0; i < n; ++i) x[i] = x[i] * by + device; }"
+    )
     signature = "f(x: Tensor([n], float32), by: float64)"
     args = ["x", "int32(x.shape[0] * x.ndim)", "x.device_id", "cast(by, float32)"]
     assert str(tfc.Kernel.symbol("f", args=args).prototype(signature)) == (
@@ -250,7 +253,8 @@ def test_c_parameters_are_stated(cc):
     tfc.compile(signature, tfc.Kernel.object(object, "f", args=args))(x, 2.0)
     assert x.tolist() == [0, 2, 4]
     narrow = tfc.Library().add("f(n: int64)", tfc.Kernel.symbol("g", args=["int8(n * 2)"]))
-    with pytest.raises(ValueError, match=r"n \* 2 = 200, n from n, which doesn't fit in the kernel's int8|n \* 2 = 200"):
+    message = r"n \* 2 = 200, n from n, which doesn't fit in the kernel's int8|n \* 2 = 200"
+    with pytest.raises(ValueError, match=message):
         narrow.load(objects=cc.object("void g(signed char n) {}")).f(100)
     with pytest.raises(tfc.CodegenError, match="which is no tensor or scalar parameter"):
         tfc.compile("f(n: int64)", tfc.Kernel.symbol("g", args=["z"]))

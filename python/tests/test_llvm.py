@@ -1,8 +1,7 @@
-"""LLVM, which is loaded when it is first needed."""
+"""LLVM, which is loaded on first use."""
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import re
@@ -146,7 +145,7 @@ def test_the_version_is_that_of_the_library():
 
 
 def run(script: str, **environment: str) -> None:
-    """Runs a script in a process of its own."""
+    """Runs a script in a separate process."""
     start = f"""
     import re
     import numpy as np
@@ -203,7 +202,9 @@ def test_without_the_library_the_error_says_what_was_tried(tmp_path):
         lambda: tfc.Library(backend="llvm").add("f()", tfc.Kernel.check_only()).object(),
         lambda: tfc.Library().add("f()", tfc.Kernel.check_only()).llvm_ir(),
         lambda: tfc.explain("f()", stage="asm", backend="llvm"),
-        lambda: tfc.compile("f()", tfc.Kernel.check_only(), backend="llvm", cache=tfc.Cache({str(tmp_path / 'cache')!r})),
+        lambda: tfc.compile(
+            "f()", tfc.Kernel.check_only(), backend="llvm", cache=tfc.Cache({str(tmp_path / "cache")!r})
+        ),
     ):
         with pytest.raises(tfc.LlvmNotFoundError) as raised:
             use()
@@ -214,7 +215,7 @@ def test_without_the_library_the_error_says_what_was_tried(tmp_path):
         os.environ["TVM_FFI_CODEGEN_LIBLLVM"] = file
         with pytest.raises(tfc.LlvmNotFoundError, match=problem):
             tfc.llvm_version()
-    # whoever names the right one has it
+    # without a wrong name, LLVM is found
     del os.environ["TVM_FFI_CODEGEN_LIBLLVM"]
     check()
     check("llvm")
@@ -223,8 +224,9 @@ def test_without_the_library_the_error_says_what_was_tried(tmp_path):
 
 
 def test_other_llvms_of_the_process_stay_apart(tmp_path):
-    # one that exports the C interface to all, and would crash whoever called it
-    names = subprocess.run(["nm", "-D", "--defined-only", library_path()], capture_output=True, text=True, check=True).stdout
+    # a library that exports LLVM's C interface to the whole process, and crashes if it is called
+    command = ["nm", "-D", "--defined-only", library_path()]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     functions = sorted(set(re.findall(r" T (LLVM\w+)", names)))
     assert len(functions) > 1000
     source, decoy = tmp_path / "decoy.c", tmp_path / "decoy.so"
@@ -255,7 +257,7 @@ def test_other_llvms_of_the_process_stay_apart(tmp_path):
 
 
 def library_path() -> str:
-    """The file of LLVM that is loaded."""
+    """The path of the LLVM that is loaded."""
     tfc.llvm_version()
     with open("/proc/self/maps") as maps:
         (path,) = set(re.findall(r"\S*libLLVM\S*", maps.read()))

@@ -14,7 +14,7 @@ MARKED = "f(x: Tensor([n], float32), y: Tensor([n], float32, out=True), z: Tenso
 
 
 def access(text: str, **stated) -> dict[str, str]:
-    """What each parameter is written or read for."""
+    """How each parameter is used."""
     operator = Operator(None, tfc.Signature(text), stated.get("outputs"), stated.get("inouts"))
     return {of.name: of.access for of in operator.parameters}
 
@@ -22,7 +22,7 @@ def access(text: str, **stated) -> dict[str, str]:
 def test_marks_of_metadata_say_what_is_written():
     marks = {"y": "out", "z": "inout"}
     assert access(MARKED) == {"x": "in", **marks}
-    # what is stated takes their place
+    # stated uses replace the marks
     assert access(MARKED, outputs=["x"]) == {"x": "out", "y": "in", "z": "in"}
     assert access(TEXT, outputs=["y"], inouts=["z"]) == {"x": "in", **marks}
     assert access(TEXT, outputs=[]) == {"x": "in", "y": "in", "z": "in"}

@@ -42,7 +42,9 @@ def test_a_signature_is_built_of_parts():
 
 
 def test_marks_tell_the_use_of_tensors_and_keywords():
-    signature = tfc.Signature("f(x: Tensor([n], int8), y: Tensor([n], int8, out=True), *, k: int64, z: Tensor([], int8, inout=True))")
+    signature = tfc.Signature(
+        "f(x: Tensor([n], int8), y: Tensor([n], int8, out=True), *, k: int64, z: Tensor([], int8, inout=True))"
+    )
     assert [of.access for of in signature.parameters] == ["in", "out", None, "inout"]
     assert [of.keyword_only for of in signature.parameters] == [False, False, True, True]
     assert tfc.Signature("f(x: Tensor([], int8))").parameters[0].access is None

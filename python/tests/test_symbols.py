@@ -1,4 +1,4 @@
-"""Dimensions that Python computes are those that wrappers compute."""
+"""Python computes the same dimensions as wrappers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def dim_of(text: str):
 def test_a_structure_has_types_dims_and_constraints():
     signature = tfc.Signature(
         'f(a: uint8, x: Tensor([n, ceil_div(m, 2)], float32, device="cuda:1", strides=[s, 1]), m: int64, e: EnvStream, '
-        'y: Optional[Tensor([...], any, device=any, strides=any)] = None, t: Tuple[Int(3), Bool(True)] , o: Object("my.T"), d: dtype, '
-        'k: Array[Shape([n])]) -> Tensor([min(n, 4)], d, device="cuda") where n % 16 == 0'.replace(" = None", "")
+        "y: Optional[Tensor([...], any, device=any, strides=any)] = None, t: Tuple[Int(3), Bool(True)] , "
+        'o: Object("my.T"), d: dtype, k: Array[Shape([n])]) -> Tensor([min(n, 4)], d, device="cuda") '
+        "where n % 16 == 0".replace(" = None", "")
     )
     structure = signature.structure
     types = {of["name"]: of["type"] for of in structure["parameters"]}
@@ -66,7 +67,7 @@ def test_expressions_have_the_values_that_wrappers_compute():
         try:
             f, dim = tfc.compile(stated(text), tfc.Kernel.check_only()), dim_of(text)
         except tfc.SignatureError:
-            # a part without symbols has no value
+            # a part without symbols can't be computed, such as a division by 0
             continue
         for n, m in [(rng.choice(values), rng.choice(values)) for _ in range(8)]:
             try:
@@ -101,7 +102,7 @@ SOLVED = "f(x: Tensor([2 * n + k], int8), y: Tensor([n - m, 3 - k], int8), z: Te
 
 
 def solve(signature: str, *arrays: np.ndarray) -> dict[str, int]:
-    """The symbols of a call, as :class:`Symbols` finds them."""
+    """The symbols of a call, as :class:`Symbols` computes them."""
     structure = tfc.Signature(signature).structure
     symbols = Symbols(Numbers(), {})
     for of, array in zip(structure["parameters"], arrays):

@@ -1,4 +1,4 @@
-"""Operators of PyTorch, where it is installed."""
+"""Operators of PyTorch. Skipped unless PyTorch is installed."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ def fresh():
 def test_schemas_tell_what_is_written(ops):
     assert str(ops["scale"].mutating._schema) == "tfc_test::scale(float a, Tensor x, Tensor(a2!) y) -> ()"
     assert str(ops["scale"].functional._schema) == "tfc_test::scale.functional(float a, Tensor x) -> Tensor"
-    assert str(ops["add_to"].functional._schema) == "tfc_test::add_to.functional(Tensor x, Tensor y, float by=1.) -> Tensor"
+    assert str(ops["add_to"].functional._schema) == (
+        "tfc_test::add_to.functional(Tensor x, Tensor y, float by=1.) -> Tensor"
+    )
     assert str(ops["split"].functional._schema) == "tfc_test::split.functional(Tensor x) -> (Tensor, Tensor)"
     assert str(ops["biased"].mutating._schema) == "tfc_test::biased(Tensor x, Tensor? bias, Tensor(a2!) y) -> ()"
     assert str(ops["tell"].mutating._schema) == (
-        "tfc_test::tell(Tensor(a0!) y, SymInt big, float number=0.10000000000000001, bool on=True, str name=\"abc\", "
+        'tfc_test::tell(Tensor(a0!) y, SymInt big, float number=0.10000000000000001, bool on=True, str name="abc", '
         "Device? to=None, ScalarType? kind=None, float? limit=None) -> ()"
     )
     assert str(ops["marked"].mutating._schema) == (
@@ -65,7 +67,8 @@ def test_operators_call_the_function(ops):
     assert (low.tolist(), high.tolist()) == ([0, 1], [2, 3])
     assert ops["twice"](x).tolist() == [0, 2, 4, 6] and ops["signs"](x - 1).tolist() == [True, False, False, False]
     assert ops["fill"].functional(3, 0.5).tolist() == [0.5] * 3
-    assert ops["biased"].functional(x, None).tolist() == ops["biased"].functional(x, torch.zeros(4)).tolist() == x.tolist()
+    biased = ops["biased"].functional
+    assert biased(x, None).tolist() == biased(x, torch.zeros(4)).tolist() == x.tolist()
     assert ops["pool"].functional(torch.ones(6, 2)).tolist() == [[4] * 4, [2] * 4]
     written, read_and_written = ops["marked"].functional(0.5, x, z=torch.ones(4))
     assert (written.tolist(), read_and_written.tolist()) == ([0, 0.5, 1, 1.5], [1, 2, 3, 4])
@@ -121,7 +124,7 @@ def test_a_compiled_program_has_no_graph_break(ops, backend):
     for size in (10, 12, 40, 18):
         x = torch.randn(size)
         torch.testing.assert_close(compiled(x), expected(x, 1.0))
-    # all sizes are one graph's
+    # one graph serves all sizes
     assert counter.frame_count == 1
     targets = [node.target for node in counter.graphs[0].graph.nodes if node.op == "call_function"]
     assert ops["scale"].mutating in targets and ops["pool"].functional in targets and ops["twice"].mutating in targets
@@ -172,7 +175,7 @@ def test_gradients_are_registered_by_users(ops):
     op = ops["scale"].functional
     torch.library.register_autograd(
         op,
-        # the function takes compact tensors, and the gradient of a sum is none
+        # the function takes contiguous tensors, and the gradient of a sum isn't contiguous
         lambda ctx, grad: (None, op(ctx.by, grad.contiguous())),
         setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[0]),
     )
@@ -210,7 +213,8 @@ def test_signatures_that_schemas_cannot_have_are_refused():
         ]
     ):
         with pytest.raises(TypeError, match=message):
-            tfc_torch.register(compiled_function(text) if "->" not in text else None, f"tfc_test::refused_{number}", text)
+            function = compiled_function(text) if "->" not in text else None
+            tfc_torch.register(function, f"tfc_test::refused_{number}", text)
 
 
 def test_outputs_of_open_types_have_no_functional_operator():
@@ -229,9 +233,14 @@ def test_outputs_of_open_types_have_no_functional_operator():
 
 
 def test_lists_and_strides_and_other_dtypes():
-    text = "f(xs: Array[Tensor([n], bfloat16)], k: Array[int64], s: Shape([2, n]), y: Tensor([n, 2], bfloat16, strides=[t, 1]), t: int64)"
+    text = (
+        "f(xs: Array[Tensor([n], bfloat16)], k: Array[int64], s: Shape([2, n]), "
+        "y: Tensor([n, 2], bfloat16, strides=[t, 1]), t: int64)"
+    )
     op = tfc_torch.register(compiled_function(text), "tfc_test::lists", text, outputs=["y"])
-    assert str(op.mutating._schema).startswith("tfc_test::lists(Tensor[] xs, SymInt[] k, SymInt[] s, Tensor(a3!) y, SymInt t)")
+    assert str(op.mutating._schema).startswith(
+        "tfc_test::lists(Tensor[] xs, SymInt[] k, SymInt[] s, Tensor(a3!) y, SymInt t)"
+    )
     xs = [torch.ones(3, dtype=torch.bfloat16)] * 2
     made = op.functional(xs, [1, 2], [2, 3], 7)
     assert (made.shape, made.stride(), made.dtype) == ((3, 2), (7, 1), torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Compiled kernels of Triton as launches. Cubins tell the kernels' parameters, with which each launch is compared when it is compiled."""
+"""Launches of Triton's compiled kernels. Compiling a launch compares its arguments with the parameters in the cubin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triton_kernels import POINTERS, VECTORS
 
 
 def launch(signature: str, kernel: tfc.Kernel) -> str:
-    """The launch's text, as a library that was made of it tells it."""
+    """The launch's text in the metadata of a library."""
     object = tfc.Library().add(signature, kernel).object()
     (function,) = tfc.inspect(object)["functions"]
     (told,) = function["metadata"]["launches"]
@@ -79,7 +79,8 @@ def test_elements_and_scalars_are_of_the_kernels_types():
     flagged = kernels.compiled(kernels.scale, {"x": "*fp32", "by": "fp32", "n": "i1"}, {"BLOCK": 256})
     signature = 'scale(x: Tensor([n], {}, device="cuda"), by: float64, flag: bool, i: int32)'
     for dtype in ("float16", "bfloat16", "int32", "any"):
-        with pytest.raises(tfc.KernelError, match=rf"`x` was compiled for elements of float32 \(fp32\), and `x` is Tensor\(\[n\], {dtype}, "):
+        message = rf"`x` was compiled for elements of float32 \(fp32\), and `x` is Tensor\(\[n\], {dtype}, "
+        with pytest.raises(tfc.KernelError, match=message):
             tfc.triton.from_compiled(compiled, signature.format(dtype), grid=1)
     right = signature.format("float32")
     for kernel, bind, args in [
@@ -138,12 +139,13 @@ def test_matmul_has_a_grid_of_two_extents_and_shared_memory():
 def test_descriptors_are_tensor_maps():
     types = {"source": "tensordesc<fp16[64,64]>", "target": "tensordesc<fp16[64,64]>"}
     compiled = kernels.compiled(kernels.copy, types, {"M": 64})
-    signature = ", ".join(
-        f'{name}: Tensor([m, n], float16, device="cuda", align=16)' for name in ("source", "target")
-    )
+    signature = ", ".join(f'{name}: Tensor([m, n], float16, device="cuda", align=16)' for name in ("source", "target"))
     signature = f"copy({signature}) where n % 8 == 0"
     text = launch(signature, tfc.triton.from_compiled(compiled, signature, grid=["ceil_div(m, 64)"]))
-    each = "tensor_map({0}, box=(64, 64), swizzle=128, l2_promotion=128), int32(m), int32(n), int64({0}.strides[0]), int64({0}.strides[1])"
+    each = (
+        "tensor_map({0}, box=(64, 64), swizzle=128, l2_promotion=128), int32(m), int32(n), "
+        "int64({0}.strides[0]), int64({0}.strides[1])"
+    )
     assert each.format("source") in text and each.format("target") in text
     wide = signature.replace("float16", "float32")
     with pytest.raises(tfc.KernelError, match=r"`source` was compiled for elements of float16 \(fp16\)"):

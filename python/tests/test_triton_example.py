@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples/triton_aot"
 
 def test_the_library_runs_on_both_architectures(driver, tmp_path):
     path = tmp_path / "kernels.so"
-    # without a C compiler, as the fixture's `PATH` is empty
+    # the fixture's `PATH` is empty, so there is no C compiler
     done = subprocess.run([sys.executable, EXAMPLE / "build.py", path], capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["add for sm_80 sm_90", "softmax for sm_80 sm_90"]
@@ -37,7 +37,7 @@ def test_the_library_runs_on_both_architectures(driver, tmp_path):
         module.softmax(on_device(x, device), on_device(out, device))
         powers = np.exp(x)
         assert np.allclose(out, powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
-    # each kernel is of the image for its device, which is loaded once
+    # each device loads its own image of each kernel once
     assert len(driver.log("cuLibraryLoadData")) == 4
     grids = [line.split(",")[0] for line in driver.log("cuLaunchKernelEx")]
     assert grids == ["cuLaunchKernelEx(grid 5 1 1", "cuLaunchKernelEx(grid 30 1 1"] * 2

@@ -1,7 +1,8 @@
 """Compiled kernels of Triton, launched on the stand-in driver (``tests/gpu/driver``), without a C compiler.
 
-The stand-in reads Triton's own cubins and compares each call with them: the kernel's name, the sizes and places of its parameters, the architecture, shared memory and
-clusters. Where a test names host code (``triton_programs``), it runs, and elsewhere the launch is checked and recorded alone.
+The stand-in reads Triton's own cubins and compares each call with them: the kernel's name, the sizes and offsets of its
+parameters, the architecture, shared memory and clusters. If a test names host code (``triton_programs``), that code
+runs. Otherwise the launch is only checked and recorded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from standin import TensorMap
 from triton_kernels import POINTERS, VECTORS
 from triton_programs import BLOCK, HOPPER, name_add, on_device
 
-#: Where parameters begin in the bank of constants of a device of compute capability 9.0.
+#: The offset of the parameters in the constant bank of a device with compute capability 9.0.
 PARAMETERS = 0x210
 
 
@@ -32,14 +33,16 @@ def add_arrays(n):
 
 
 def added(module_or_function, n, device=HOPPER):
-    """Whether a call adds rightly."""
+    """True if a call adds correctly."""
     x, y, out = add_arrays(n)
     module_or_function(*[on_device(array, device) for array in (x, y, out)])
     return bool((out == x + y).all())
 
 
 def add_kernel(archs=(90,)):
-    compiled = [kernels.compiled(kernels.add, POINTERS, {"BLOCK": BLOCK}, ["x", "y", "out"], arch=arch) for arch in archs]
+    compiled = [
+        kernels.compiled(kernels.add, POINTERS, {"BLOCK": BLOCK}, ["x", "y", "out"], arch=arch) for arch in archs
+    ]
     return tfc.triton.from_compiled(compiled, f"add({VECTORS})", grid=[f"ceil_div(n, {BLOCK})"])
 
 
@@ -56,7 +59,7 @@ def test_add_runs_in_this_process_and_from_a_library(driver, tmp_path):
     assert tfc.inspect(path.read_bytes())["needed_libraries"] == []
     assert added(tvm_ffi.load_module(str(path)).add, 1024)
     assert driver.log("cuLaunchKernelEx")[1:] == [launch.replace("grid 3", "grid 1")]
-    # an empty grid is none of the driver's
+    # an empty grid doesn't reach the driver
     assert added(function, 0)
     assert len(driver.log("cuLaunchKernelEx")) == 2
 
@@ -65,9 +68,9 @@ def test_the_parameters_of_add_are_its_cubins(driver):
     function = tfc.compile(f"add({VECTORS})", add_kernel())
     arrays = add_arrays(2500)
     function(*map(on_device, arrays))
-    # three pointers, an int, and two pointers to scratch memory that the kernel hasn't
+    # three pointers, an int, and two NULL pointers, since the kernel has no scratch memory
     assert driver.parameters() == struct.pack("<QQQi4xQQ", *[array.ctypes.data for array in arrays], 2500, 0, 0)
-    # without host code nothing is computed
+    # without host code the launch computes nothing
     assert not arrays[2].any()
 
 
@@ -77,16 +80,20 @@ def test_each_device_runs_its_own_image(driver):
     name_add(driver)
     for device in (0, 1):
         assert added(function, 100, device)
-    # one library of the driver's for each architecture
+    # the driver loads one library for each architecture
     assert len(driver.log("cuLibraryLoadData")) == 2
     alone = tfc.compile(signature, add_kernel([90]))
-    with pytest.raises(RuntimeError, match=r"no image is for cuda:0, which has compute capability 8\.0; there are images for 9\.0"):
+    message = r"no image is for cuda:0, which has compute capability 8\.0; there are images for 9\.0"
+    with pytest.raises(RuntimeError, match=message):
         added(alone, 100, 0)
 
 
 def test_launches_of_several_architectures_are_one(driver):
     signature = f"add({VECTORS})"
-    compiled = [kernels.compiled(kernels.add, POINTERS, {"BLOCK": 1024}, num_warps=warps, arch=arch) for arch, warps in ((80, 4), (90, 8))]
+    compiled = [
+        kernels.compiled(kernels.add, POINTERS, {"BLOCK": 1024}, num_warps=warps, arch=arch)
+        for arch, warps in ((80, 4), (90, 8))
+    ]
     with pytest.raises(tfc.KernelError, match="the launches for sm_80 and sm_90 differ in `block`: 128 and 256"):
         tfc.triton.from_compiled(compiled, signature, grid=[1])
     with pytest.raises(tfc.KernelError, match="empty list"):
@@ -121,7 +128,8 @@ def test_clusters_are_the_drivers_attribute(driver):
     function = tfc.compile(signature, tfc.triton.from_compiled(compiled, signature, grid=["ceil_div(n, 1024)"]))
     function(*map(on_device, add_arrays(2500)))
     (call,) = driver.log("cuLaunchKernelEx")
-    assert re.match(r"cuLaunchKernelEx\(grid 6 1 1, block 128 1 1, shared \d+, device 1, attribute 4 = 2 1 1", call), call
+    expected = r"cuLaunchKernelEx\(grid 6 1 1, block 128 1 1, shared \d+, device 1, attribute 4 = 2 1 1"
+    assert re.match(expected, call), call
 
 
 def test_descriptors_are_the_drivers_tensor_maps(driver):
@@ -138,11 +146,11 @@ def test_descriptors_are_the_drivers_tensor_maps(driver):
     assert len(driver.log("cuTensorMapEncodeTiled")) == 2
     parameters, at = driver.parameters(), 0
     for array in arrays:
-        # a tensor map is aligned to 64 bytes in the device's bank of constants; behind it are the sizes and the strides
+        # a tensor map is aligned to 64 bytes in the constant bank; the sizes and strides follow it
         at = -(-(at + PARAMETERS) // 64) * 64 - PARAMETERS
         described = TensorMap.from_buffer_copy(parameters, at)
         assert (described.magic, described.address) == (0x70616D, array.ctypes.data)
-        # sizes from the innermost dimension on, and the stride in bytes of all but that
+        # sizes begin with the innermost dimension; strides are in bytes, and omit that dimension
         assert list(described.dims)[:2] == [n, m] and described.strides[0] == 2 * n
         assert list(described.box)[:2] == [64, 64]
         assert (described.rank, described.bytes) == (2, 2)
@@ -154,7 +162,7 @@ def test_descriptors_are_the_drivers_tensor_maps(driver):
 def test_the_stand_in_refuses_what_a_device_refuses(driver):
     function = tfc.compile(f"add({VECTORS})", add_kernel())
     assert not added(function, 100)
-    # the wrapper has chosen the image for this device by now
+    # the wrapper has already chosen the image for this device
     driver.capability(HOPPER, 100)
     with pytest.raises(RuntimeError, match=r"CUDA_ERROR_NO_BINARY_FOR_GPU \(209\)"):
         added(function, 100)

@@ -19,7 +19,8 @@ LAUNCH = "launch add grid=ceil_div(n, 128)"
 ADD = "add(x: Tensor([n], float32), y: Tensor([n], float32))"
 ADD_C = """
 #include <stdint.h>
-void add(const float* x, float* y, int64_t n, uint32_t bx, uint32_t by, uint32_t bz, uint32_t gx, uint32_t gy, uint32_t gz) {
+void add(const float* x, float* y, int64_t n, uint32_t bx, uint32_t by, uint32_t bz, uint32_t gx, uint32_t gy,
+         uint32_t gz) {
   for (int64_t i = 128l * bx; i < n && i < 128l * (bx + 1); ++i) y[i] = x[i] + 1;
 }
 """
@@ -36,7 +37,7 @@ def test_signatures_are_values(made_again):
     signature = tfc.Signature(SAXPY + " where n > 0", locations=locations)
     again = made_again(signature)
     assert again == signature and hash(again) == hash(signature) and repr(again) == repr(signature)
-    # locations are parts of it
+    # the copy keeps its locations
     with pytest.raises(TypeError) as raised:
         tfc.compile(again, tfc.Kernel.check_only())(1.0, None, None)
     lines = traceback.extract_tb(raised.value.__traceback__)
@@ -51,11 +52,15 @@ def test_kernels_are_values(made_again, saxpy, cc):
         f"Kernel.object([<{len(saxpy)} bytes>], 'saxpy_kernel')": tfc.Kernel.object(saxpy, "saxpy_kernel"),
         f"Kernel.launch('launch f', [<{len(PTX)} bytes>])": tfc.Kernel.launch("launch f", PTX),
         "Kernel.check_only()": tfc.Kernel.check_only(),
-        "Kernel.symbol('g', returns='status', args=['x', 'int32(n)'])": tfc.Kernel.symbol("g", returns="status", args=["x", "int32(n)"]),
+        "Kernel.symbol('g', returns='status', args=['x', 'int32(n)'])": tfc.Kernel.symbol(
+            "g", returns="status", args=["x", "int32(n)"]
+        ),
         f"Kernel.launch_on_cpu('{LAUNCH}', Kernel.object([<{len(add)} bytes>], 'add'))": tfc.Kernel.launch_on_cpu(
             LAUNCH, tfc.Kernel.object(add, "add")
         ),
-        f"Kernel.prepare([Kernel.launch('launch f', [<{len(PTX)} bytes>])])": tfc.Kernel.prepare([tfc.Kernel.launch("launch f", PTX)]),
+        f"Kernel.prepare([Kernel.launch('launch f', [<{len(PTX)} bytes>])])": tfc.Kernel.prepare(
+            [tfc.Kernel.launch("launch f", PTX)]
+        ),
     }
     again = {shown: made_again(kernel) for shown, kernel in kernels.items()}
     assert [repr(kernel) for kernel in again.values()] == list(kernels)
@@ -66,18 +71,19 @@ def test_kernels_are_values(made_again, saxpy, cc):
     assert (y == 3 * x + 1).all()
     tfc.compile(ADD, of[5])(x, y)
     assert (y == x + 1).all()
-    assert again["Kernel.symbol('g', returns='status', args=['x', 'int32(n)'])"].prototype("g(x: Tensor([n], int8))").text == (
-        "int32_t g(int8_t* x, int32_t n);"
-    )
+    symbol = again["Kernel.symbol('g', returns='status', args=['x', 'int32(n)'])"]
+    assert symbol.prototype("g(x: Tensor([n], int8))").text == "int32_t g(int8_t* x, int32_t n);"
 
 
 def test_addresses_are_copied_and_not_pickled(cc):
     libc = ctypes.CDLL(None)
     kernel = tfc.Kernel.address(libc.labs, keep_alive=libc)
     assert copy.copy(kernel) is kernel and copy.deepcopy(kernel) is kernel
-    given = tfc.Kernel.object(cc.object("long other(long); long f(long n) { return other(n); }"), "f", symbols={"other": libc.labs})
+    object = cc.object("long other(long); long f(long n) { return other(n); }")
+    given = tfc.Kernel.object(object, "f", symbols={"other": libc.labs})
     for of in (kernel, given, tfc.Kernel.launch_on_cpu("launch f", kernel)):
-        with pytest.raises(TypeError, match="has an address of this process, which means nothing in another: it can't be pickled"):
+        message = "has an address of this process, which means nothing in another: it can't be pickled"
+        with pytest.raises(TypeError, match=message):
             pickle.dumps(of)
     assert repr(given).startswith("Kernel.object([<") and "symbols={'other': <_FuncPtr object at " in repr(given)
 
@@ -94,7 +100,7 @@ def test_errors_keep_their_errors(made_again, cc):
         tfc.compile("f()", tfc.Kernel.object(cc.object("void nobody(void); void f(void) { nobody(); }"), "f"))
     again = made_again(raised.value)
     assert [of.name for of in again.symbols] == ["nobody"] and again.symbols == raised.value.symbols
-    # one that was made in Python has no parts
+    # an error that was made in Python has no parts
     assert made_again(tfc.KernelError("text")).args == ("text",) and made_again(tfc.KernelError("text")).errors == []
 
 

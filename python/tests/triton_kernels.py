@@ -1,4 +1,4 @@
-"""Kernels in Triton, compiled for a device that this machine needn't have."""
+"""Triton kernels, compiled for a device that this machine needn't have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 
-#: The parameters of `add`: in a signature, and of the kernel.
+#: The parameters of `add`, in a signature and in Triton.
 VECTORS = ", ".join(f'{name}: Tensor([n], float32, device="cuda", align=16)' for name in ("x", "y", "out"))
 POINTERS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 
@@ -31,8 +31,14 @@ def matmul(a, b, c, m, n, k, stride_a, stride_b, stride_c, M: tl.constexpr, N: t
     total = tl.zeros((M, N), dtype=tl.float32)
     for start in range(0, k, K):
         inner = start + tl.arange(0, K)
-        left = tl.load(a + rows[:, None] * stride_a + inner[None, :], mask=(rows[:, None] < m) & (inner[None, :] < k), other=0.0)
-        right = tl.load(b + inner[:, None] * stride_b + columns[None, :], mask=(inner[:, None] < k) & (columns[None, :] < n), other=0.0)
+        left = tl.load(
+            a + rows[:, None] * stride_a + inner[None, :], mask=(rows[:, None] < m) & (inner[None, :] < k), other=0.0
+        )
+        right = tl.load(
+            b + inner[:, None] * stride_b + columns[None, :],
+            mask=(inner[:, None] < k) & (columns[None, :] < n),
+            other=0.0,
+        )
         total = tl.dot(left, right, total)
     tl.store(c + rows[:, None] * stride_c + columns[None, :], total, mask=(rows[:, None] < m) & (columns[None, :] < n))
 
@@ -44,7 +50,7 @@ def copy(source, target, M: tl.constexpr):
 
 
 def compiled(kernel, signature, constants, multiples=(), arch=90, **options):
-    """A kernel for an architecture, sm_90 unless stated. ``multiples`` are the parameters that are multiples of 16."""
+    """Compiles a kernel for an architecture. ``multiples`` are the parameters that are multiples of 16."""
     names = kernel.arg_names
     source = triton.compiler.ASTSource(
         kernel,

@@ -1,7 +1,7 @@
 """Host code for Triton's kernels on the stand-in driver, which can't run a cubin's machine code.
 
-The arithmetic is the test's. All else is real: the images, the choice between them, the entry, the grid, the launch's configuration, and the parameters that
-this code reads, with Triton's own at their end.
+Only the arithmetic comes from the test. Everything else is real: the images, the choice between them, the entry, the
+grid and the launch's configuration. So are the parameters that this code reads, with Triton's own at the end.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import tvm_ffi
 from standin import OnDevice
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int32
-#: The devices of the stand-in by their architecture.
+#: The stand-in's devices by architecture.
 AMPERE, HOPPER = 0, 1
-#: The elements of a program of `add`.
+#: The number of elements for each program of `add`.
 BLOCK = 1024
 
 
@@ -28,7 +28,7 @@ def array_at(address, count):
 
 
 def name_add(driver):
-    """Lets `add(x, y, out, n)` run: a program adds ``BLOCK`` elements."""
+    """Lets `add(x, y, out, n)` run: each program adds ``BLOCK`` elements."""
 
     def run(index, grid, x, y, out, n, *scratch):
         assert scratch == (None, None)
@@ -39,7 +39,7 @@ def name_add(driver):
 
 
 def name_softmax(driver):
-    """Lets `softmax(x, out, columns)` run: a program has a row."""
+    """Lets `softmax(x, out, columns)` run: each program computes a row."""
 
     def run(index, grid, x, out, columns, *scratch):
         assert scratch == (None, None)

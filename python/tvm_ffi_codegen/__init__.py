@@ -1,9 +1,10 @@
-"""Makes checked, fast functions of the TVM FFI from a compiler's kernels, in the process of Python.
+"""Makes checked, fast TVM FFI functions from a compiler's kernels, in the Python process.
 
-A compiler states a :class:`Signature` and has a :class:`Kernel`. :func:`compile` makes a ``tvm_ffi.Function`` of the two in this process;
-a :class:`Library` puts functions into objects and shared libraries, which every host of the TVM FFI loads.
+Write a :class:`Signature`, and pass a :class:`Kernel`. :func:`compile` turns the two into a ``tvm_ffi.Function`` in
+this process. A :class:`Library` writes functions to objects and shared libraries, which every TVM FFI host loads.
 
-``tvm_ffi_codegen.torch`` and ``tvm_ffi_codegen.jax`` make operators of functions; they import the framework, and are imported by those who want it.
+``tvm_ffi_codegen.torch`` and ``tvm_ffi_codegen.jax`` turn functions into operators. Each imports its framework, so
+import them only where you use it.
 """
 
 from . import triton
@@ -24,7 +25,8 @@ from .functions import FunctionInfo, functions
 from .kernel import Kernel
 from .library import Cache, Library, compile
 from .look import Explanation, build_info, explain, inspect, install_cpu_allocator, llvm_version
-from .signature import CParameter, Parameter, SourceLocation, Prototype, Signature
+from .prototype import CParameter, Prototype
+from .signature import Parameter, SourceLocation, Signature
 
 __version__: str = build_info()["version"]
 

@@ -1,10 +1,11 @@
-"""Checks of arguments: what is accepted for each kind of value, and the words for what isn't.
+"""Argument checks: each function returns the accepted value, or raises an error.
 
-Native functions get values of the right types alone, so that an error names the argument as it was written in Python.
+Native functions receive only values of the right types, so an error names the argument as it is written in Python.
 """
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import os
 import sys
@@ -15,7 +16,7 @@ import tvm_ffi
 
 T = TypeVar("T")
 
-#: An extent of a launch: a number, or an expression such as ``ceil_div(n, 128)``; or up to three of them.
+#: Extents of a launch: a number, an expression such as ``ceil_div(n, 128)``, or a sequence of up to three of them.
 Extents = Union[int, str, Sequence[Union[int, str]]]
 
 
@@ -27,24 +28,24 @@ def _wrong(what: str, expected: str, value: object) -> TypeError:
 
 
 def instance(what: str, value: object, of: type[T], expected: str) -> T:
-    """A value of a class."""
+    """Accepts an instance of a class."""
     if not isinstance(value, of):
         raise _wrong(what, expected, value)
     return value
 
 
 def text(what: str, value: object) -> str:
-    """A text."""
+    """Accepts a str."""
     return str(instance(what, value, str, "a str"))
 
 
 def optional_text(what: str, value: object) -> str | None:
-    """A text, or None."""
+    """Accepts a str or None."""
     return None if value is None else text(what, value)
 
 
 def integer(what: str, value: object) -> int:
-    """An integer of any kind, but no bool."""
+    """Accepts an integer of any type except bool."""
     if not isinstance(value, bool):
         try:
             return operator.index(value)  # type: ignore[arg-type]
@@ -54,7 +55,7 @@ def integer(what: str, value: object) -> int:
 
 
 def path(what: str, value: object) -> str:
-    """A path."""
+    """Accepts a path."""
     try:
         return os.fsdecode(value)  # type: ignore[arg-type]
     except TypeError:
@@ -62,24 +63,24 @@ def path(what: str, value: object) -> str:
 
 
 def listed(what: str, values: object, items: str, check: Callable[[str, object], T]) -> list[T]:
-    """Several values. A text is none: its characters would be taken for them."""
+    """Accepts several values. Refuses a str, because its characters would be taken for the values."""
     if isinstance(values, (str, bytes, bytearray, os.PathLike)) or not isinstance(values, Iterable):
         raise _wrong(what, f"a list of {items}", values)
     return [check(f"{what}[{number}]", value) for number, value in enumerate(values)]
 
 
 def texts(what: str, values: object) -> list[str]:
-    """Several texts."""
+    """Accepts several strings."""
     return listed(what, values, "str", text)
 
 
 def paths(what: str, values: object) -> list[str]:
-    """Several paths."""
+    """Accepts several paths."""
     return listed(what, values, "paths", path)
 
 
 def data(what: str, value: object) -> bytes:
-    """Bytes."""
+    """Accepts bytes."""
     if not isinstance(value, (bytes, bytearray, memoryview)):
         is_path = isinstance(value, (str, os.PathLike))
         raise _wrong(what, "bytes, as `pathlib.Path(...).read_bytes()` gives them" if is_path else "bytes", value)
@@ -87,26 +88,26 @@ def data(what: str, value: object) -> bytes:
 
 
 def several_data(what: str, parts: object) -> list[bytes]:
-    """Bytes as a list of one; several as a list."""
+    """Accepts bytes or several of them, and returns a list."""
     if isinstance(parts, (str, os.PathLike, bytes, bytearray, memoryview)):
         return [data(what, parts)]
     return listed(what, parts, "bytes", data)
 
 
 def mapping(what: str, value: object, of: str) -> Mapping[Any, Any]:
-    """A mapping; None is an empty one."""
+    """Accepts a mapping; None is an empty one."""
     return {} if value is None else instance(what, value, Mapping, f"a mapping of {of}")  # type: ignore[type-abstract]
 
 
 def dtype_name(value: object) -> str | None:
-    """The name of a framework's dtype; None of anything else. No framework is imported for it."""
+    """The name of a dtype of ``tvm_ffi``, PyTorch, NumPy or JAX; None for other values. Imports no framework."""
     if isinstance(value, tvm_ffi.dtype):
         return str(value)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.dtype):
         return str(value).rpartition(".")[2]
     if numpy is not None:
-        # the classes of NumPy's scalars, and JAX's
+        # scalar classes of NumPy and JAX
         is_class = isinstance(value, type) and (
             issubclass(value, numpy.generic) or isinstance(getattr(value, "dtype", None), numpy.dtype)
         )
@@ -116,7 +117,7 @@ def dtype_name(value: object) -> str | None:
 
 
 def type_text(what: str, value: object) -> str:
-    """A type in the text form, which a dtype may stand for."""
+    """Accepts a type in the text form, or a dtype."""
     name = dtype_name(value)
     if name is None and not isinstance(value, str):
         raise _wrong(what, 'a type as a str, such as "Tensor([n], float32)", or a dtype', value)
@@ -124,12 +125,12 @@ def type_text(what: str, value: object) -> str:
 
 
 def default(what: str, value: object) -> None | bool | int | float | str:
-    """A default as a value of Python's own: scalars of NumPy and dtypes and devices of frameworks become one."""
+    """Accepts a default. Converts NumPy scalars, and dtypes and devices of frameworks, to plain Python values."""
     if value is None:
         return None
     for plain in (bool, int, float, str):
         if isinstance(value, plain):
-            # a subclass, such as `numpy.float64` or `numpy.str_`, may show itself in another way
+            # the `repr` of a subclass, such as `numpy.float64` or `numpy.str_`, may differ
             return plain(value)
     name = dtype_name(value)
     if name is not None:
@@ -145,9 +146,11 @@ def default(what: str, value: object) -> None | bool | int | float | str:
 
 
 def extents(what: str, value: object) -> list[str]:
-    """One to three extents as texts."""
+    """Accepts one to three extents, and returns them as strings."""
     if callable(value) and not isinstance(value, (int, str)):
-        raise _wrong(what, "numbers or expressions such as `ceil_div(n, 1024)`, which are computed without Python", value)
+        raise _wrong(
+            what, "numbers or expressions such as `ceil_div(n, 1024)`, which are computed without Python", value
+        )
     if isinstance(value, str) or not isinstance(value, Iterable):
         return [extent(what, value)]
     all = [extent(f"{what}[{number}]", of) for number, of in enumerate(value)]
@@ -157,7 +160,7 @@ def extents(what: str, value: object) -> list[str]:
 
 
 def extent(what: str, value: object) -> str:
-    """A number or an expression as a text."""
+    """Accepts a number or an expression, and returns it as a string."""
     if isinstance(value, str):
         if not value.strip():
             raise ValueError(f"{what}: expected a number or an expression, got an empty str")
@@ -168,14 +171,12 @@ def extent(what: str, value: object) -> str:
         raise _wrong(what, "an int, or an expression as a str such as `ceil_div(n, 1024)`", value) from None
 
 
-#: The most that an address may be.
+#: The number of 64-bit addresses.
 _ADDRESSES = 1 << 64
 
 
 def address(what: str, value: object) -> int:
-    """An address, a number or a function of ``ctypes``, as a signed number of 64 bits."""
-    import ctypes
-
+    """Accepts a number or a ``ctypes`` function as an address, and returns a signed 64-bit number."""
     if isinstance(value, (ctypes._CFuncPtr, ctypes.c_void_p)):
         number = ctypes.cast(value, ctypes.c_void_p).value or 0
     else:

@@ -1,4 +1,4 @@
-"""A function's metadata in Python's terms: annotations, defaults, documentation and stubs."""
+"""Function metadata in Python's terms: annotations, defaults, documentation and stubs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import tvm_ffi
 
-#: Python's types by those of upstream's schema.
+#: Python types by the types of upstream's schema.
 _SCALARS = {
     "int": "int",
     "float": "float",
@@ -34,12 +34,12 @@ _CONTAINERS = {
 
 
 def _annotation(schema: dict[str, Any]) -> str:
-    """The type that a type checker sees for a parameter or a result."""
+    """The annotation of a parameter or a result."""
     kind, args = schema["type"], [_annotation(arg) for arg in schema.get("args", [])]
     if kind == "Optional":
         return args[0] if args[0].endswith("None") or args[0] == "Any" else f"{args[0]} | None"
     if kind == "DLTensor*":
-        # whatever has `__dlpack__`: a tensor of PyTorch, an array of NumPy or JAX, an `ffi.Tensor`
+        # any object with `__dlpack__`: a PyTorch tensor, a NumPy or JAX array, an `ffi.Tensor`
         return "SupportsDLPack"
     if kind in _CONTAINERS:
         return f"{_CONTAINERS[kind]}[{', '.join(args)}]" if args else _CONTAINERS[kind]
@@ -51,7 +51,7 @@ def _annotation(schema: dict[str, Any]) -> str:
 
 
 def _default(value: Any, schema: dict[str, Any]) -> Any:
-    """A default of the metadata as the value that it stands for."""
+    """Converts a default in the metadata to the value that it stands for."""
     kind = schema["type"]
     if value is None:
         return None
@@ -63,12 +63,15 @@ def _default(value: Any, schema: dict[str, Any]) -> Any:
         return tvm_ffi.dtype(value)
     if kind == "ffi.Bytes":
         return value.encode()
-    # a float that JSON doesn't have is a text
+    # JSON has no infinity and no NaN, so the metadata has them as strings
     return float(value) if kind == "float" else value
 
 
 class Described:
-    """A function as Python has it, of its name, documentation, and metadata (``signature``, ``type_schema`` and ``parameters``)."""
+    """A function's name, documentation and Python signature.
+
+    The metadata has ``signature``, ``type_schema`` and ``parameters``.
+    """
 
     def __init__(self, name: str, doc: str | None, metadata: Mapping[str, Any]) -> None:
         schema = metadata["type_schema"]
@@ -82,15 +85,19 @@ class Described:
 
     @property
     def documentation(self) -> str:
-        """The documentation with the signature's text."""
+        """The documentation, followed by the signature's text."""
         return "\n\n".join(text for text in (self.doc, self.text) if text)
 
     def signature(self) -> py_inspect.Signature:
-        """The function's signature with Python's values as defaults."""
+        """The Python signature, with the defaults as values."""
         parameters = [
             py_inspect.Parameter(
                 of["name"],
-                py_inspect.Parameter.KEYWORD_ONLY if of.get("keyword_only") else py_inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                (
+                    py_inspect.Parameter.KEYWORD_ONLY
+                    if of.get("keyword_only")
+                    else py_inspect.Parameter.POSITIONAL_OR_KEYWORD
+                ),
                 default=_default(of["default"], schema) if "default" in of else py_inspect.Parameter.empty,
                 annotation=_annotation(schema),
             )
@@ -99,7 +106,7 @@ class Described:
         return py_inspect.Signature(parameters, return_annotation=self.returns)
 
     def stub(self) -> str:
-        """The function in a ``.pyi`` file."""
+        """The function's entry in a ``.pyi`` file."""
         parameters = [
             f"{of['name']}: {_annotation(schema)}{' = ...' if 'default' in of else ''}"
             for of, schema in zip(self.parameters, self.types)

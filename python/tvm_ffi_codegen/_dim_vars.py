@@ -1,6 +1,7 @@
-"""Values of a signature's dim_vars: sizes are matched and expressions computed as wrappers do it (docs/contract.md, C10.9 to C10.15).
+"""Values of a signature's dim_vars. Matches sizes and computes expressions as wrappers do (docs/contract.md, C10.9 to
+C10.15).
 
-The numbers may be any that know Python's operators, such as PyTorch's ``SymInt``.
+Numbers may be of any type with Python's arithmetic operators, such as PyTorch's ``SymInt``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ Dim = Union[int, str, list]
 
 
 class Numbers:
-    """Arithmetic of integers, in 64 bits."""
+    """Arithmetic of 64-bit integers."""
 
     def minimum(self, x: Any, y: Any) -> Any:
         return min(x, y)
@@ -22,16 +23,16 @@ class Numbers:
         return max(x, y)
 
     def require(self, condition: Any, message: Callable[[], str]) -> None:
-        """Fails with the message unless the condition holds."""
+        """Raises an error with the message unless the condition holds."""
         if not condition:
             raise ValueError(message())
 
     def fits(self, value: Any) -> None:
-        """Fails unless the number fits in 64 bits."""
+        """Raises an error unless the number fits in 64 bits."""
         self.require(-(2**63) <= value < 2**63, lambda: f"{value} doesn't fit in 64 bits")
 
 
-#: The operations that stand between their operands; the others are functions.
+#: Infix operators; the other operations are written as functions.
 _SIGNS = frozenset({"+", "-", "*", "//", "%"})
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -54,7 +55,7 @@ def names(dim: Dim) -> Iterator[str]:
 
 
 def show(dim: Dim) -> str:
-    """A dimension as a text."""
+    """A dimension as a string."""
     if not isinstance(dim, list):
         return str(dim)
     sign, x, y = dim[0], *map(show, dim[1:])
@@ -65,16 +66,16 @@ def show(dim: Dim) -> str:
 
 
 class DimVars:
-    """The dim_vars of one call. :meth:`match` takes the sizes in the order of the parameters, then :meth:`settle` what was deferred."""
+    """The dim_vars of one call. Pass all sizes to :meth:`match` in the order of the parameters, then :meth:`settle`."""
 
     def __init__(self, numbers: Numbers, values: dict[str, Any]) -> None:
         self._numbers = numbers
-        #: What is known: at first the integer parameters.
+        #: The known values, which at first are those of the integer parameters.
         self.values = dict(values)
         self._deferred: list[tuple[Dim, Any, str, bool]] = []
 
     def compute(self, dim: Dim) -> Any:
-        """The value of a dimension; None where one of its dim_vars has none."""
+        """The value of a dimension; None if one of its dim_vars has none."""
         if isinstance(dim, int):
             return dim
         if isinstance(dim, str):
@@ -107,8 +108,7 @@ class DimVars:
         raise ValueError(f"`{sign}` is no operation of this version's dimensions")
 
     def match(self, dim: Dim, size: Any, path: str, *, is_stride: bool = False, may_defer: bool = True) -> None:
-        """Compares a size or stride with the dimension that the signature states, or computes a dimension variable's value from it.
-        """
+        """Compares a size or stride with the dimension in the signature, or solves for the dimension's variable."""
         if not self._decide(dim, size, path, is_stride) and may_defer:
             self._deferred.append((dim, size, path, is_stride))
 
@@ -125,7 +125,9 @@ class DimVars:
         self.values[open_names[0]] = value
         if dim != open_names[0]:
             if not is_stride:
-                self._numbers.require(value >= 0, lambda: f"no value of `{open_names[0]}` makes `{path}`, {show(dim)}, {size}")
+                self._numbers.require(
+                    value >= 0, lambda: f"no value of `{open_names[0]}` makes `{path}`, {show(dim)}, {size}"
+                )
             self._require_equal(dim, size, path)
         return True
 
@@ -134,7 +136,10 @@ class DimVars:
         self._numbers.require(value == size, lambda: f"expected {value} for `{path}`, {show(dim)}, got {size}")
 
     def _solved(self, dim: Dim, name: str, target: Any) -> Any:
-        """The value of a name for which the dimension is the target, unless that is refused by the next comparison; None where there is no way."""
+        """Solves ``dim == target`` for a name; None if this can't be solved.
+
+        The result may be inexact, so the caller compares the dimension with the target again.
+        """
         if isinstance(dim, str):
             return target
         sign, x, y = dim  # type: ignore[misc]
@@ -149,7 +154,7 @@ class DimVars:
         return None
 
     def settle(self) -> None:
-        """Retries deferred dimensions for as long as dim_vars get values."""
+        """Retries deferred dimensions until no more dim_vars get values."""
         while True:
             rest = [of for of in self._deferred if not self._decide(*of)]
             if len(rest) == len(self._deferred):
@@ -157,7 +162,7 @@ class DimVars:
             self._deferred = rest
 
     def constrain(self, constraints: list[list]) -> None:
-        """Requires the constraints of a signature."""
+        """Checks a signature's constraints, except those with unknown dim_vars."""
         for sign, left, right in constraints:
             x, y = self.compute(left), self.compute(right)
             if x is not None and y is not None:

@@ -1,4 +1,4 @@
-"""The native library: a TVM FFI library, which uses the ``libtvm_ffi`` of this process."""
+"""The native library: a TVM FFI library that uses this process's ``libtvm_ffi``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import tvm_ffi
 
-#: Names another file as the native library, for those who build it by ``cargo``.
+#: The environment variable that names another native library, such as one built with ``cargo``.
 LIBRARY_VARIABLE = "TVM_FFI_CODEGEN_LIBRARY"
 
 
@@ -24,13 +24,13 @@ def _path() -> str:
     raise ImportError(f"the native library of tvm_ffi_codegen is missing in {folder}: install the package by pip")
 
 
-# The library stays: functions that it has compiled may outlive every Python object.
+# The library is never unloaded: functions that it has compiled may outlive every Python object.
 _module = tvm_ffi.load_module(_path())
 
 
-# From here on, a call that needs an allocator when none is set fails with an error that names `install_cpu_allocator`.
+# From now on, a call that needs an allocator and finds none fails with an error that names `install_cpu_allocator`.
 _module["tfc_explain_missing_allocator"]()
-# Launches on the CPU have threads in all libraries that make their first one from here on.
+# From now on, libraries use threads for launches on the CPU, unless they have made their first launch already.
 _module["tfc_register_parallel_for"]()
 
 
@@ -40,10 +40,10 @@ def function(name: str) -> Any:
 
 
 def decode(text: object) -> Any:
-    """A value of the native library's JSON."""
+    """Decodes JSON from the native library."""
     return json.loads(str(text))
 
 
 def encode(value: object) -> str:
-    """A value as JSON for the native library."""
+    """Encodes a value as JSON for the native library."""
     return json.dumps(value, separators=(",", ":"))

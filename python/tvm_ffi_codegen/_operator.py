@@ -1,4 +1,4 @@
-"""A function as frameworks see it: its parameters, which of its tensors are written, and the sizes of its outputs."""
+"""A function as frameworks see it: its parameters, the tensors that it writes, and the sizes of its outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .compiled import CompiledFunction
 from .functions import of_module
 from .signature import Signature, as_signature
 
-#: The default of a parameter that has none.
+#: Stands for the default of a parameter without one.
 REQUIRED: Any = object()
 
 _INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -27,11 +27,11 @@ class OperatorParameter:
 
     #: The name.
     name: str
-    #: The type, as ``Signature.structure`` has it.
+    #: The type, as in ``Signature.structure``.
     type: dict[str, Any]
-    #: The default as in metadata, or :data:`REQUIRED`.
+    #: The default, as in the metadata, or :data:`REQUIRED`.
     default: Any
-    #: What the function does with the parameter's tensors: ``in``, ``out`` or ``inout``.
+    #: How the function uses the parameter's tensors: ``in``, ``out`` or ``inout``.
     access: str
 
     @property
@@ -45,7 +45,7 @@ class OperatorParameter:
 
 
 def group(type: Mapping[str, Any]) -> str:
-    """The kind of a type, where the scalars are ``int``, ``float``, ``bool`` and ``handle``."""
+    """The kind of a type. Scalars are ``int``, ``float``, ``bool`` or ``handle``."""
     if type["kind"] != "scalar":
         return type["kind"]
     name = type["name"]
@@ -53,10 +53,14 @@ def group(type: Mapping[str, Any]) -> str:
 
 
 class Operator:
-    """A function with its signature, to turn into an operator of a framework."""
+    """A function with its signature, ready to become an operator of a framework."""
 
     def __init__(
-        self, function: tvm_ffi.Function, signature: Signature, outputs: Iterable[str] | None, inouts: Iterable[str] | None
+        self,
+        function: tvm_ffi.Function,
+        signature: Signature,
+        outputs: Iterable[str] | None,
+        inouts: Iterable[str] | None,
     ) -> None:
         self.function = function
         self.signature = signature
@@ -84,8 +88,9 @@ class Operator:
         outputs: Iterable[str] | None,
         inouts: Iterable[str] | None,
     ) -> Operator:
-        """The operator for a function, or for a module's function by name; the signature is then in the module's
-        metadata.
+        """The operator for a function, or for a module's function by name.
+
+        The default signature is that of the module's metadata or of the :class:`CompiledFunction`.
         """
         if isinstance(source, tvm_ffi.Module):
             if signature is None:
@@ -94,21 +99,23 @@ class Operator:
         if signature is None and isinstance(source, CompiledFunction):
             signature = source.signature
         if signature is None:
-            raise ValueError(f"a bare tvm_ffi.Function has no signature: pass signature= for `{name}`, or the module that defines it")
+            raise ValueError(
+                f"a bare tvm_ffi.Function has no signature: pass signature= for `{name}`, or the module that defines it"
+            )
         return Operator(source, as_signature(signature), outputs, inouts)
 
     @property
     def outputs(self) -> list[OperatorParameter]:
-        """The parameters whose tensors the function writes and doesn't read."""
+        """The parameters with tensors that the function writes without reading."""
         return [of for of in self.parameters if of.access == "out"]
 
     @property
     def written(self) -> list[OperatorParameter]:
-        """The parameters whose tensors the function writes."""
+        """The parameters with tensors that the function writes."""
         return [of for of in self.parameters if of.is_written]
 
     def why_outputs_are_open(self) -> str | None:
-        """Why the inputs don't tell what the outputs' tensors are; None where they do."""
+        """The reason why the inputs don't determine the outputs' tensors; None if they do."""
         known = {name for of in self.parameters if of.access != "out" for name in _names_of(of.type)}
         known |= {of.name for of in self.parameters if group(of.type) == "int"}
         for of in self.outputs:
@@ -129,9 +136,9 @@ class Operator:
         values: Mapping[str, Any],
         strides_of: Callable[[Any], Sequence[Any]] | None = None,
     ) -> DimVars:
-        """The dim_vars of a call, of the values of parameters by their names; outputs may be left out.
+        """The dim_vars of a call. ``values`` are the values of parameters by name; outputs may be missing.
 
-        Without ``strides_of`` tensors are compact.
+        Without ``strides_of``, all tensors are contiguous.
         """
         integers = {of.name: values[of.name] for of in self.parameters if group(of.type) == "int" and of.name in values}
         dim_vars = DimVars(numbers, integers)
@@ -143,14 +150,14 @@ class Operator:
         return dim_vars
 
     def sizes(self, dim_vars: DimVars, type: Mapping[str, Any], path: str) -> list[Any]:
-        """The sizes of a tensor that is made for a call."""
+        """The sizes of a tensor that is allocated for a call."""
         sizes = [dim_vars.compute(dim) for dim in type["shape"]]
         if None in sizes:
             raise ValueError(f"the arguments of `{self.name}` don't determine the sizes of `{path}`")
         return sizes
 
     def place(self, values: Mapping[str, Any], device: Any) -> Any:
-        """The argument whose tensor is on a tensor type's device; None where no argument is."""
+        """The first tensor among the arguments with this device in its type; None if there is none."""
         for of in self.parameters:
             value = values.get(of.name)
             if of.plain["kind"] == "tensor" and value is not None and of.plain["device"] == device:
@@ -165,15 +172,15 @@ def _access(
     outputs: Iterable[str] | None,
     inouts: Iterable[str] | None,
 ) -> dict[str, str]:
-    """What the function does with each parameter, as stated, or as the signature's marks say."""
+    """How the function uses each parameter, as stated, or as marked in the signature."""
     have_tensors = [of["name"] for of in parameters if _has_tensor(of["type"])]
     access = {of["name"]: "in" for of in parameters}
     if outputs is None and inouts is None:
         marks = {of["name"]: of["access"] for of in parts if "access" in of}
         if not marks and have_tensors:
             raise ValueError(
-                f"nothing says which tensors `{signature.name}` writes: mark them in the signature (`out=True`, `inout=True`), "
-                "or give `outputs` and `inouts`, which may be empty"
+                f"nothing says which tensors `{signature.name}` writes: mark them in the signature (`out=True`, "
+                "`inout=True`), or give `outputs` and `inouts`, which may be empty"
             )
         return {**access, **marks}
     for stated, value in ((outputs, "out"), (inouts, "inout")):
@@ -181,7 +188,9 @@ def _access(
             raise TypeError(f"expected a list of names, got {stated!r}")
         for name in stated or ():
             if name not in have_tensors:
-                raise ValueError(f"`{name}` is no tensor of `{signature.name}`; its tensors are {', '.join(have_tensors) or 'none'}")
+                raise ValueError(
+                    f"`{name}` is no tensor of `{signature.name}`; its tensors are {', '.join(have_tensors) or 'none'}"
+                )
             if access[name] != "in":
                 raise ValueError(f"`{name}` is named twice among the tensors that are written")
             access[name] = value
@@ -193,7 +202,7 @@ def _has_tensor(type: Mapping[str, Any]) -> bool:
 
 
 def _names_of(type: Mapping[str, Any]) -> set[str]:
-    """The names in the dimensions of a type."""
+    """The names in a type's dimensions."""
     strides = type.get("strides")
     dims = [*(type.get("shape") or ()), *(strides if isinstance(strides, list) else ())]
     return {name for dim in dims for name in names(dim)}.union(*(_names_of(inner) for inner in type.get("of", ())))
@@ -207,7 +216,7 @@ def _match(
     strides_of: Callable[[Any], Sequence[Any]] | None,
     may_defer: bool,
 ) -> None:
-    """Matches the sizes and strides of a value."""
+    """Matches a value's sizes and strides with its type."""
     kind = type["kind"]
     if kind == "optional":
         if value is not None:
@@ -234,7 +243,7 @@ def _match(
 def _match_stride(
     dim_vars: DimVars, dim: Any, sizes: Sequence[Any], stride: Any, path: str, number: int, may_defer: bool
 ) -> None:
-    # a dimension of a single element may have any stride, which a dimension variable alone takes all the same (C10.18)
+    # a dimension of size 1 may have any stride, and still gives a bare variable its value (C10.18)
     is_excused = sizes[number] == 1 or any(size == 0 for size in sizes)
     is_first = isinstance(dim, str) and dim not in dim_vars.values
     if is_first or not is_excused:
@@ -242,7 +251,7 @@ def _match_stride(
 
 
 def _compact(sizes: Sequence[Any]) -> list[Any]:
-    """The strides of a compact tensor."""
+    """The strides of a contiguous tensor."""
     strides, stride = [], 1
     for size in reversed(sizes):
         strides.append(stride)

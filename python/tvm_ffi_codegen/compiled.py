@@ -13,7 +13,7 @@ from .signature import Signature
 class CompiledFunction(tvm_ffi.Function):
     """A ``tvm_ffi.Function`` that knows its signature and documentation.
 
-    It is called as any ``tvm_ffi.Function``, with arguments by position; :func:`python_callable` makes a function of it that takes keywords.
+    Call it like any ``tvm_ffi.Function``, with positional arguments. To pass keywords, use :func:`python_callable`.
     """
 
     __slots__ = ("_doc", "_signature")
@@ -23,7 +23,7 @@ class CompiledFunction(tvm_ffi.Function):
 
     @classmethod
     def _of(cls, function: tvm_ffi.Function, signature: Signature, doc: str | None) -> CompiledFunction:
-        """The same function in this class, which calls it as the class above does."""
+        """Moves a function into this class, which calls it as the base class does."""
         compiled = cls.__new__(cls)
         compiled.__move_handle_from__(function)
         compiled._signature, compiled._doc = signature, doc
@@ -31,7 +31,7 @@ class CompiledFunction(tvm_ffi.Function):
 
     @property
     def signature(self) -> Signature:
-        """The signature that it checks its arguments against."""
+        """The signature that the function checks its arguments against."""
         return self._signature
 
     def _described(self) -> Described:

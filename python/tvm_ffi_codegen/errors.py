@@ -13,20 +13,19 @@ import tvm_ffi
 class ErrorDetail:
     """One error of a signature, a kernel or a launch."""
 
-    #: The problem in words, and what would be right.
+    #: The problem in words, and how to mend it.
     message: str
-    #: The part that is wrong: ``x.shape[1]``, ``where[0]``, or the function whose kernel it is; None where the text
-    #: can't be read so far.
+    #: The part that is wrong: ``x.shape[1]``, ``where[0]``, or the kernel's function. None if the text can't be parsed.
     path: str | None
-    #: The line of the text, from 1.
+    #: The line of the text, counted from 1.
     line: int | None
-    #: The character in that line, from 1.
+    #: The character in that line, counted from 1.
     column: int | None
-    #: The first byte of the text that is wrong, and the first behind it.
+    #: The first wrong byte of the text, and the first byte after the wrong part.
     span: tuple[int, int] | None
-    #: What could stand there, in words.
+    #: The valid alternatives, in words.
     expected: str | None
-    #: What stands there.
+    #: The wrong text.
     got: str | None
 
 
@@ -41,11 +40,11 @@ class Symbol:
 
 
 class CodegenError(Exception):
-    """An error of this library: the class of those below, and of errors that are none of these."""
+    """An error of this library: the base class of those below. All other errors are of this class itself."""
 
     @property
     def details(self) -> dict[str, Any]:
-        """The error's parts, as the command line writes them with ``--message-format=json``."""
+        """The error's parts, as the command line prints them with ``--message-format=json``."""
         if "_details" in self.__dict__:
             return self.__dict__["_details"]
         error = getattr(self, "__tvm_ffi_error__", None)
@@ -53,7 +52,7 @@ class CodegenError(Exception):
         return {} if context is None else json.loads(str(context))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # the native error is this process's, and its parts are all that it tells
+        # the native error can't leave this process, so its details are kept instead
         kept = {name: value for name, value in self.__dict__.items() if name != "__tvm_ffi_error__"}
         return type(self), self.args, {**kept, "_details": self.details}
 
@@ -78,7 +77,7 @@ class SignatureError(CodegenError, ValueError):
 
 
 class KernelError(CodegenError, ValueError):
-    """A kernel doesn't fit its signature, a launch its image, or a name is taken."""
+    """A kernel doesn't fit its signature, a launch doesn't fit its image, or a name is taken."""
 
 
 class UndefinedSymbolError(CodegenError, LookupError):
@@ -90,7 +89,7 @@ class UnsupportedTargetError(CodegenError, ValueError):
 
 
 class LlvmNotFoundError(CodegenError, RuntimeError):
-    """LLVM's library is not installed, or not found; the message says which files were tried."""
+    """LLVM's library is not found. The message lists the files that were tried."""
 
 
 class LinkError(CodegenError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The functions of a library, as described by its metadata."""
+"""The functions in a library, as its metadata describes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .library import Library
 from .look import inspect
 from .signature import Signature
 
-#: What has functions: a library's path or bytes, a library on its way, or a loaded module.
+#: A source of functions: a library's path or bytes, a :class:`Library`, or a loaded module.
 HasFunctions = Union[str, "os.PathLike[str]", bytes, Library, tvm_ffi.Module]
 
 
@@ -29,16 +29,16 @@ class FunctionInfo:
     signature: Signature
     #: The documentation.
     doc: str | None
-    #: The function's metadata: ``type_schema``, ``signature``, ``parameters``, and ``launches`` of a function that
-    #: has some.
+    #: The function's metadata: ``type_schema``, ``signature``, ``parameters``, and ``launches`` if it has any.
     metadata: dict[str, Any] = field(compare=False, repr=False)
 
 
 def functions(library: HasFunctions, names: Iterable[str] | None = None) -> list[FunctionInfo]:
     """The functions of a library with their signatures and documentation, sorted by name, or in the order of ``names``.
 
-    Of a path or bytes, of any system, nothing is run; a :class:`Library` is compiled. Functions without a signature, which are not of this package, are left
-    out unless they are named. A loaded module can't list its functions, so it needs ``names``.
+    A path or bytes may be a library for any system; no code of it runs. A :class:`Library` is compiled. Functions
+    of other tools have no signature: they are left out, and an error in ``names``. A loaded module can't list its
+    functions, so it needs ``names``.
     """
     names = None if names is None else _check.texts("names", names)
     if isinstance(library, tvm_ffi.Module):
@@ -58,7 +58,7 @@ def functions(library: HasFunctions, names: Iterable[str] | None = None) -> list
 
 
 def of_module(module: tvm_ffi.Module, name: str) -> FunctionInfo:
-    """A function of a loaded module."""
+    """The description of a loaded module's function."""
     metadata = module.get_function_metadata(name)
     if metadata is None:
         raise AttributeError(f"the module has no metadata of a function `{name}`")

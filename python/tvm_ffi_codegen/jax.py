@@ -1,6 +1,7 @@
-"""Functions in JAX: XLA's custom calls by ``jax_tvm_ffi``, made of a signature.
+"""Functions in JAX: derives XLA custom calls from a signature, with ``jax_tvm_ffi``.
 
-:func:`register` makes a function of arrays, for use under ``jax.jit``. Importing this module imports JAX and ``jax_tvm_ffi``.
+:func:`register` makes a function of arrays, for use under ``jax.jit``. Importing this module imports JAX and
+``jax_tvm_ffi``.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = ["register"]
 
 _rearranged = native("rearranged")
 
-#: The types of attributes by the kinds of types: XLA passes 64 bits, whatever JAX's own default is.
+#: The types of attributes by kind. XLA passes 64 bits, even if JAX's default is 32.
 _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "str": str}
-#: ``jax_tvm_ffi`` aligns what it allocates in a workspace.
+#: The alignment of ``jax_tvm_ffi``'s allocations in a workspace.
 _ALIGNMENT = 128
 
 
@@ -45,14 +46,14 @@ def register(
 ) -> Callable[..., Any]:
     """Turns a function into a Python function of arrays. Its calls are XLA custom calls with the target ``name``.
 
-    ``source`` is a function with its ``signature``, or a module whose metadata contains it. In a module, the function
-    is the one named ``function``, by default ``name``. ``outputs`` are the tensors that the function writes without
+    ``source`` is a function with its ``signature``, or a module with the signature in its metadata. In a module,
+    ``function`` names the function, by default ``name``. ``outputs`` are the tensors that the function writes without
     reading, ``inouts`` those that it reads and writes. If neither is given, the signature's marks decide.
 
     The Python function has the signature's parameters without the outputs, with keywords and defaults. Tensors are
     arrays. All other arguments are static, and part of the compiled call. It returns the written tensors in the
     parameters' order, then the function's own tensors: an array, or a tuple of several. An array that is read and
-    written is the caller's own memory where XLA may use that (``jax.jit(donate_argnums=...)``), and otherwise a copy.
+    written is the caller's own memory if XLA may use that (``jax.jit(donate_argnums=...)``), and otherwise a copy.
 
     ``platform`` is ``cpu`` or ``gpu``. ``options`` are those of ``jax.ffi.ffi_call``, such as
     ``vmap_method="sequential"``.
@@ -65,7 +66,10 @@ def register(
 
 
 class _Target:
-    """The custom calls of a function: one target for each way to fill those arguments in that XLA can't pass."""
+    """The custom calls of a function.
+
+    A target contains the arguments that XLA can't pass, so each combination of them has its own target.
+    """
 
     def __init__(
         self, of: Operator, name: str, platform: str, allow_cuda_graph: bool, options: Mapping[str, Any]
@@ -80,7 +84,9 @@ class _Target:
         self.results = [] if result is None else result["of"] if result["kind"] == "tuple" else [result]
         for result in self.results:
             if result["kind"] != "tensor" or result["shape"] is None or result["dtype"] == "any":
-                raise TypeError(f"`{of.name}` returns what is no tensor of known rank and dtype, which XLA has no result for")
+                raise TypeError(
+                    f"`{of.name}` returns what is no tensor of known rank and dtype, which XLA has no result for"
+                )
         for parameter in of.parameters:
             if parameter.plain["kind"] != "tensor" and parameter.is_written:
                 raise TypeError(f"`{parameter.name}` of `{of.name}` holds tensors, and XLA writes into arrays alone")
@@ -121,7 +127,10 @@ class _Target:
                 arrays.append(values[of.name])
                 continue
             if isinstance(value, jax.core.Tracer):
-                raise TypeError(f"`{of.name}` of `{self.of.name}` is no tensor, so that it has to be known when the call is compiled")
+                raise TypeError(
+                    f"`{of.name}` of `{self.of.name}` is no tensor, so that it has to be known when the call is "
+                    "compiled"
+                )
             if kind in _ATTRIBUTES and value is not None:
                 attributes[of.name] = _ATTRIBUTES[kind](value)
             else:
@@ -147,13 +156,15 @@ class _Target:
             returned += workspace.results(returned.pop())
         return None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
 
-    def shape(self, dim_vars: DimVars, type: Mapping[str, Any], path: str, constants: Mapping[str, Any]) -> jax.ShapeDtypeStruct:
+    def shape(
+        self, dim_vars: DimVars, type: Mapping[str, Any], path: str, constants: Mapping[str, Any]
+    ) -> jax.ShapeDtypeStruct:
         dtype = type["dtype"]
         name = constants[dtype["parameter"]] if isinstance(dtype, dict) else dtype
         return jax.ShapeDtypeStruct(tuple(self.of.sizes(dim_vars, type, path)), _dtype(self.of.name, name))
 
     def target(self, arrays: list[str], written: list[str], attributes: list[str], constants: dict[str, Any]) -> str:
-        """The name of the target for a call with these arguments, which is registered when it is first asked for."""
+        """The name of the target for a call with these arguments. Registers the target on first use."""
         key = (tuple(arrays), tuple(attributes), tuple((name, repr(value)) for name, value in constants.items()))
         with self._lock:
             if key not in self._names:
@@ -169,13 +180,19 @@ class _Target:
         spec = _spec(order, arrays, written, attributes)
         function = self.of.function
         if spec is None or self.results:
-            # XLA passes all inputs, then all outputs; of what is read and written the output, which is in the input's
-            # place
+            # XLA passes all inputs, then all outputs. An array that is read and written is an input and an output in
+            # the same memory; the function gets the output.
             spec = ["args", "rets", *(f"attrs.{name}" for name in attributes)]
-            at = {of: number for number, of in enumerate([*arrays, *written, *attributes]) if number >= len(arrays) or of not in written}
+            at = {
+                of: number
+                for number, of in enumerate([*arrays, *written, *attributes])
+                if number >= len(arrays) or of not in written
+            }
             sources = [at.get(of, -1) for of in order]
-            # a tensor that is returned lies in XLA's memory, and must not outlive the call
-            function = _rearranged(function, sources, [constants[of] for of in order if of not in at], bool(self.results))
+            # a returned tensor lies in XLA's memory, and must not outlive the call
+            function = _rearranged(
+                function, sources, [constants[of] for of in order if of not in at], bool(self.results)
+            )
         jax_tvm_ffi.register_ffi_target(
             name,
             function,
@@ -187,22 +204,27 @@ class _Target:
 
 
 def _spec(order: list[str], arrays: list[str], written: list[str], attributes: list[str]) -> list[str] | None:
-    """The ``arg_spec`` that passes the arguments in the function's order; None where inputs and outputs are mixed, or there are others."""
+    """The ``arg_spec`` that passes the arguments in the function's order.
+
+    None if inputs and outputs are mixed, or if an argument is neither an array nor an attribute.
+    """
     spec: list[str] = []
     for name in order:
         if name in arrays and name in written:
             return None
-        item = "args" if name in arrays else "rets" if name in written else f"attrs.{name}" if name in attributes else None
+        item = (
+            "args" if name in arrays else "rets" if name in written else f"attrs.{name}" if name in attributes else None
+        )
         if item is None:
             return None
         if not (spec and spec[-1] == item):
             spec.append(item)
-    # an item that comes twice would pass all arrays twice
+    # a repeated item would pass all arrays twice
     return spec if len(set(spec)) == len(spec) else None
 
 
 class _Workspace:
-    """The memory of returned tensors: the function allocates them in a last output, one after the other."""
+    """The memory of returned tensors. The function allocates them one after the other in an extra last output."""
 
     def __init__(self, results: list[jax.ShapeDtypeStruct]) -> None:
         self._results = results
@@ -240,12 +262,12 @@ def _dtype(function: str, name: str) -> np.dtype:
 
 
 def _default(of: OperatorParameter) -> Any:
-    """A default as a value: texts for dtypes and devices."""
+    """A default as a value; dtypes and devices stay strings."""
     return float(of.default) if group(of.plain) == "float" and of.default is not None else of.default
 
 
 def _constant(function: str, of: OperatorParameter, value: Any) -> Any:
-    """A value that is a part of the target, and no attribute of the call."""
+    """An argument as a part of the target, for values that can't be attributes of the call."""
     kind = group(of.plain)
     if value is None:
         return None
@@ -257,4 +279,6 @@ def _constant(function: str, of: OperatorParameter, value: Any) -> Any:
         return list(value)
     if kind == "bytes":
         return value.encode() if isinstance(value, str) else bytes(value)
-    raise TypeError(f"`{of.name}` of `{function}` is of a kind that XLA's calls don't have: {of.plain.get('name', kind)}")
+    raise TypeError(
+        f"`{of.name}` of `{function}` is of a kind that XLA's calls don't have: {of.plain.get('name', kind)}"
+    )

@@ -1,4 +1,4 @@
-"""Kernels of functions."""
+"""The kernels that functions call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Union
 
 from . import _check
 from ._check import Extents
-from ._native import decode, function
-from .signature import CParameter, Prototype, Signature, as_signature
+from ._native import function
+from .prototype import Call, Prototype, prototype_of, symbol_kernel
+from .signature import Signature, as_signature
 
 _check_only = function("kernel_check_only")
-_symbol = function("kernel_symbol")
 _object = function("kernel_object")
 _llvm_ir = function("kernel_llvm_ir")
 _bitcode = function("kernel_bitcode")
@@ -21,10 +21,9 @@ _launch = function("kernel_launch")
 _launch_on_cpu = function("kernel_launch_on_cpu")
 _prepare = function("kernel_prepare")
 _with_symbols = function("kernel_with_symbols")
-_prototype = function("kernel_prototype")
 _header = function("kernel_header")
 
-#: An address of this process: a number, or a function of ``ctypes``.
+#: An address of this process: a number, or a ``ctypes`` function.
 Address = Union[int, "ctypes._CFuncPtr"]
 
 
@@ -33,14 +32,14 @@ class Kernel:
 
     A native kernel is a C function. Its ``convention`` says how it takes its arguments: ``flat`` (the default),
     ``dltensor``, ``memref`` or ``packed``. It ``returns`` ``"nothing"``, ``"value"`` or ``"status"`` (an ``int32_t``, 0
-    for success); the default is what the signature says. ``args`` state the C parameters in place of those of ``flat``,
-    as a launch's text has them: ``["x", "int32(n)", "x.device_id"]``. An integer that doesn't fit is a ``ValueError``.
+    for success); the default follows from the signature. ``args`` replace the C parameters of ``flat``, and are written
+    as in a launch's text: ``["x", "int32(n)", "x.device_id"]``. An integer that doesn't fit is a ``ValueError``.
     :meth:`prototype` shows the resulting C prototype. When you pass a kernel you guarantee that it has this prototype,
     and accesses only its arguments' memory.
 
-    Kernels that come with their code take ``symbols``, which map names that the code refers to to addresses, such as
-    functions of its compiler's runtime. An address is a number, or a ``ctypes`` function, which then lives as long as a
-    function that calls the kernel.
+    If you pass a kernel's code, ``symbols`` maps names in it to addresses, for example of functions of its compiler's
+    runtime. An address is a number, or a ``ctypes`` function. Such a function lives as long as a function that calls
+    the kernel.
 
     A kernel is pickled as it was specified. Pickling one with an address of this process is a ``TypeError``.
     """
@@ -49,7 +48,7 @@ class Kernel:
 
     def __init__(self, native: object, made: tuple[str, tuple[Any, ...], dict[str, Any]]) -> None:
         self._native = native
-        #: The constructor, and what it was given.
+        #: The constructor's name and arguments.
         self._made = made
 
     @staticmethod
@@ -62,8 +61,8 @@ class Kernel:
         name: str, *, convention: str | None = None, returns: str | None = None, args: Iterable[str] | None = None
     ) -> Kernel:
         """The C function with this symbol, defined by an object, or in this process by any library."""
-        name, call = _check.text("name", name), _Call(convention, returns, args)
-        return Kernel(_symbol(name, *call.native), ("symbol", (name,), call.stated))
+        name, call = _check.text("name", name), Call(convention, returns, args)
+        return Kernel(symbol_kernel(name, *call.native), ("symbol", (name,), call.stated))
 
     @staticmethod
     def object(
@@ -75,11 +74,9 @@ class Kernel:
         args: Iterable[str] | None = None,
         symbols: Mapping[str, Address] | None = None,
     ) -> Kernel:
-        """The C function with this symbol, for this process, with the object, archive or several of them that define
-        it.
-        """
+        """The C function with this symbol, for this process. Pass the objects and archives that define it."""
         objects, symbol = _check.several_data("objects", objects), _check.text("symbol", symbol)
-        call = _Call(convention, returns, args)
+        call = Call(convention, returns, args)
         kernel = Kernel(_object(objects, symbol, *call.native), ("object", (objects, symbol), call.stated))
         return kernel._with_symbols(symbols)
 
@@ -93,11 +90,11 @@ class Kernel:
         args: Iterable[str] | None = None,
         symbols: Mapping[str, Address] | None = None,
     ) -> Kernel:
-        """The C function with this symbol in LLVM's textual IR, which the machine's LLVM compiles: see
+        """The C function with this symbol in textual LLVM IR. This machine's LLVM compiles it: see
         :func:`llvm_version`.
         """
         text, symbol = _check.text("text", text), _check.text("symbol", symbol)
-        call = _Call(convention, returns, args)
+        call = Call(convention, returns, args)
         kernel = Kernel(_llvm_ir(text, symbol, *call.native), ("llvm_ir", (text, symbol), call.stated))
         return kernel._with_symbols(symbols)
 
@@ -111,9 +108,9 @@ class Kernel:
         args: Iterable[str] | None = None,
         symbols: Mapping[str, Address] | None = None,
     ) -> Kernel:
-        """The C function with this symbol in bitcode of LLVM 22 or older, which the machine's LLVM compiles."""
+        """The C function with this symbol in bitcode of LLVM 22 or older. This machine's LLVM compiles it."""
         bitcode, symbol = _check.data("bitcode", bitcode), _check.text("symbol", symbol)
-        call = _Call(convention, returns, args)
+        call = Call(convention, returns, args)
         kernel = Kernel(_bitcode(bitcode, symbol, *call.native), ("bitcode", (bitcode, symbol), call.stated))
         return kernel._with_symbols(symbols)
 
@@ -126,11 +123,11 @@ class Kernel:
         returns: str | None = None,
         args: Iterable[str] | None = None,
     ) -> Kernel:
-        """The C function at an address of this process: a number, or a function of ``ctypes``.
+        """The C function at an address of this process: a number, or a ``ctypes`` function.
 
-        ``keep_alive`` is any object that owns the code. It lives as long as a function that calls it.
+        ``keep_alive`` is any object that owns the code. It lives as long as a function that calls the kernel.
         """
-        signed, call = _check.address("address", address), _Call(convention, returns, args)
+        signed, call = _check.address("address", address), Call(convention, returns, args)
         native = _address(signed, _Owner((address, keep_alive)), *call.native)
         return Kernel(native, ("address", (address,), call.stated))
 
@@ -160,11 +157,16 @@ class Kernel:
     ) -> Kernel:
         """A kernel of a CUDA device, specified by the parts of its launch.
 
-        ``args`` are the kernel's parameters as a launch's text has them: ``["x", "y", "int32(n)"]``; the default is
+        ``args`` are the kernel's parameters, written as in a launch's text: ``["x", "y", "int32(n)"]``. The default is
         those of convention ``flat``. An extent is a number, or an expression as a str. Pass several as a list of up to
         three.
         """
-        words = ["launch", f'"{_check.text("entry", entry)}"', f"grid={_extents('grid', grid)}", f"block={_extents('block', block)}"]
+        words = [
+            "launch",
+            f'"{_check.text("entry", entry)}"',
+            f"grid={_extents('grid', grid)}",
+            f"block={_extents('block', block)}",
+        ]
         for name, extents in (("cluster", cluster), ("preferred_cluster", preferred_cluster)):
             if extents is not None:
                 words.append(f"{name}={_extents(name, extents)}")
@@ -198,16 +200,14 @@ class Kernel:
 
     def prototype(self, signature: Signature | str) -> Prototype:
         """The prototype that the kernel's C function must have for a signature."""
-        signature = as_signature(signature)
-        parts = decode(_prototype(signature._native, self._native))
-        return Prototype(parts["text"], tuple(CParameter(**parameter) for parameter in parts["params"]), parts["returns"])
+        return prototype_of(as_signature(signature)._native, self._native)
 
     def header(self, signature: Signature | str) -> str:
         """The prototype that the kernel's C function must have, as a C header."""
         return str(_header(as_signature(signature)._native, self._native))
 
     def _with_symbols(self, symbols: Mapping[str, Address] | None) -> Kernel:
-        """The kernel with the addresses of symbols that its code refers to."""
+        """The same kernel, with addresses for symbols that its code refers to."""
         given = _check.mapping("symbols", symbols, "addresses by names")
         if not given:
             return self
@@ -220,7 +220,9 @@ class Kernel:
     def __reduce__(self) -> tuple[Any, ...]:
         constructor, _, options = self._made
         if constructor == "address" or "symbols" in options:
-            raise TypeError(f"{self!r} has an address of this process, which means nothing in another: it can't be pickled")
+            raise TypeError(
+                f"{self!r} has an address of this process, which means nothing in another: it can't be pickled"
+            )
         return _remade, self._made
 
     def __copy__(self) -> Kernel:
@@ -241,7 +243,7 @@ def _remade(constructor: str, values: tuple[Any, ...], options: dict[str, Any]) 
 
 
 def _shown(value: object) -> str:
-    """A value in ``repr``; code is shown by its size."""
+    """A value for ``repr``. Code is shown as its size."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, list):
@@ -251,27 +253,12 @@ def _shown(value: object) -> str:
 
 
 def as_kernel(what: str, kernel: object) -> Kernel:
-    """Checks that a value is a kernel, not a symbol's name."""
+    """Accepts a kernel, but no symbol's name."""
     return _check.instance(what, kernel, Kernel, "a Kernel, such as Kernel.symbol(name)")
 
 
-class _Call:
-    """How a native kernel is called."""
-
-    def __init__(self, convention: object, returns: object, args: object) -> None:
-        listed = None if args is None else _check.texts("args", args)
-        stated = {
-            "convention": _check.optional_text("convention", convention),
-            "returns": _check.optional_text("returns", returns),
-            "args": listed,
-        }
-        self.native = (stated["convention"], stated["returns"], None if listed is None else ", ".join(listed))
-        #: What is stated, by the names of the constructors' options.
-        self.stated = {name: value for name, value in stated.items() if value is not None}
-
-
 class _Owner:
-    """An object that the native library holds as what it is, and doesn't convert."""
+    """Wraps an object that the native library keeps alive without converting it."""
 
     __slots__ = ("owned",)
 
@@ -280,5 +267,5 @@ class _Owner:
 
 
 def _extents(what: str, value: object) -> str:
-    """One extent or several as a launch's text has them."""
+    """One or more extents, written as in a launch's text."""
     return f"({', '.join(_check.extents(what, value))})"

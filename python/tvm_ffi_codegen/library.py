@@ -1,4 +1,4 @@
-"""Functions in this process, and libraries."""
+"""Compiles functions in this process, and makes libraries of functions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Cache:
             warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
-#: What checks each option of a link.
+#: The check for each option of a link.
 _LINK_OPTIONS: dict[str, Any] = {
     "files": _check.paths,
     "libraries": _check.texts,
@@ -87,8 +87,8 @@ def compile(
     process. Code and kernel are freed with the last reference to the function. An undefined symbol is an
     :class:`UndefinedSymbolError`.
 
-    ``symbols`` maps names that the objects refer to to addresses, as in :class:`Kernel`. They take precedence over the
-    symbols of the process.
+    ``symbols`` maps names in the objects to addresses, as in :class:`Kernel`. They take precedence over the symbols of
+    the process.
 
     With a ``cache`` the function is part of a cached library, so no other process has to compile it again. Its kernel
     must then be a :meth:`Kernel.symbol` or a launch, since addresses of this process are meaningless in others.
@@ -96,23 +96,28 @@ def compile(
     signature, kernel, doc = as_signature(signature), as_kernel("kernel", kernel), _check.optional_text("doc", doc)
     if symbols:
         if cache is not None:
-            raise ValueError("symbols: expected none with a cache, whose libraries are for every process: link what defines them")
+            raise ValueError(
+                "symbols: expected none with a cache, whose libraries are for every process: link what defines them"
+            )
         kernel = kernel._with_symbols(symbols)
     if cache is not None:
         library = Library(backend=backend, opt_level=opt_level).add(signature, kernel)
         function = library.load(objects=objects, cache=cache).get_function(signature.name)
     else:
         backend, opt_level = _check.optional_text("backend", backend), _check.optional_text("opt_level", opt_level)
-        function = _compile(signature._native, kernel._native, _check.several_data("objects", objects), backend, opt_level)
+        function = _compile(
+            signature._native, kernel._native, _check.several_data("objects", objects), backend, opt_level
+        )
     return CompiledFunction._of(function, signature, doc)
 
 
 class Library:
     """Functions to be written to an object or a shared library.
 
-    ``target`` is a triple, by default this machine's. ``cpu`` and ``features`` are the minimum CPU that the code has to
-    run on, by the backend's names. ``opt_level`` is ``none``, ``speed`` or ``full``. ``system_lib`` is the prefix of a
-    system library, which registers its functions at the start of the program that it is linked into.
+    ``target`` is a triple, by default this machine's. ``cpu`` and ``features`` describe the minimum CPU for the
+    code, in the backend's names. ``opt_level`` is ``none``, ``speed`` or ``full``. ``system_lib`` is the prefix of a
+    system library: link it into a program, and it registers its functions when the program starts.
+    ``carries_modules`` states that this program also contains modules of the system library.
     """
 
     def __init__(
@@ -154,8 +159,7 @@ class Library:
         return self
 
     def object(self) -> bytes:
-        """The functions as a relocatable object. Errors of all kernels are raised together as one :class:`KernelError`.
-        """
+        """The functions as a relocatable object. Raises the errors of all kernels as one :class:`KernelError`."""
         return bytes(_object(*self._stated()))
 
     def llvm_ir(self, *, optimized: bool = False) -> str:
@@ -167,14 +171,16 @@ class Library:
         return str(_llvm_ir(*self._stated(), optimized))
 
     def _stated(self) -> tuple[list[list[object]], str]:
-        """The functions, and the options."""
+        """The functions and options, as the native library takes them."""
         functions = [[signature._native, kernel._native, doc] for signature, kernel, doc in self._functions]
         return functions, encode({**self._options, "globals": self._globals})
 
     def archive(self, path: str | os.PathLike[str], *, objects: Mapping[str, bytes] | None = None) -> None:
-        """Writes the functions, with objects and archives by member name, as a static library."""
+        """Writes the functions as a static library. ``objects`` are further members by name: objects and archives."""
         given = _check.mapping("objects", objects, "bytes by the names of members")
-        members = [[_check.text("objects", name), _check.data(f"objects[{name!r}]", data)] for name, data in given.items()]
+        members = [
+            [_check.text("objects", name), _check.data(f"objects[{name!r}]", data)] for name, data in given.items()
+        ]
         path = _check.path("path", path)
         _archive(self._target, [[Path(path).with_suffix(".o").name, self.object()], *members], path)
 
@@ -234,7 +240,7 @@ class Library:
             try:
                 return tvm_ffi.load_module(path, keep_module_alive=keep_module_alive)
             except Exception:
-                # another process may have evicted it in between
+                # another process may have evicted the library in between
                 tries -= 1
                 if tries == 0 or os.path.exists(path):
                     raise
@@ -267,7 +273,7 @@ class Library:
                 return module
         folder = tempfile.mkdtemp(prefix="tvm-ffi-codegen-")
         try:
-            # No two libraries of a process may have one path: the system's loader would take the second for the first.
+            # Each library of a process needs its own path: the system's loader would take a second one for the first.
             path = os.path.join(folder, "library.so")
             self.link(path, objects=objects, **options)
             return tvm_ffi.load_module(path, keep_module_alive=keep_module_alive)

@@ -20,9 +20,9 @@ _install_cpu_allocator = function("install_cpu_allocator")
 
 
 def build_info() -> dict[str, Any]:
-    """What this build has: ``version``, ``build_id``, ``target``, ``backends`` and ``linkers``, the default ones first.
+    """Describes this build: ``version``, ``build_id``, ``target``, ``backends`` and ``linkers``, defaults first.
 
-    The build id is that of the sources: a key for what a compiler keeps of this package's code.
+    The build id is the version with a hash of the sources. Use it as a key if you store code that this package made.
     """
     return decode(_build())
 
@@ -48,10 +48,11 @@ def install_cpu_allocator() -> None:
 
 
 def inspect(binary: str | os.PathLike[str] | bytes) -> dict[str, Any]:
-    """The contents of an object or shared library of any format, by its path or as bytes. Nothing of it is run.
+    """The contents of an object or shared library of any format, from its path or bytes. No code of it runs.
 
-    The dictionary has ``format``, ``architecture``, ``linked``, ``functions`` (each with ``name``, ``signature``, ``metadata``, ``doc``),
-    ``modules``, ``needed_symbols`` and ``needed_libraries``, as ``tvm-ffi-codegen inspect --json`` writes them.
+    The dictionary has ``format``, ``architecture``, ``linked``, ``functions`` (each with ``name``, ``signature``,
+    ``metadata`` and ``doc``), ``modules``, ``needed_symbols`` and ``needed_libraries``, as ``tvm-ffi-codegen inspect
+    --json`` prints them.
     """
     if isinstance(binary, (bytes, bytearray, memoryview)):
         return decode(_inspect_bytes(bytes(binary), "the bytes"))
@@ -66,11 +67,11 @@ def explain(
     backend: str | None = None,
     opt_level: str | None = None,
 ) -> Explanation:
-    """The source of a function at a stage of its compilation: ``ir``, ``clif`` or ``llvm`` (the backend's own),
-    ``asm``, ``header``, ``launch``.
+    """The text of a function at a stage of its compilation: ``ir``, ``clif`` or ``llvm`` (the backend's own), ``asm``,
+    ``header``, ``launch``.
 
-    ``html`` is a page with all stages side by side, which notebooks show for each stage. Without a kernel the function
-    only checks its arguments.
+    The stage ``html`` is a page with all stages side by side; notebooks show this page for every stage. Without a
+    kernel the function only checks its arguments.
     """
     signature = as_signature(signature)
     kernel = Kernel.check_only() if kernel is None else as_kernel("kernel", kernel)
@@ -94,10 +95,12 @@ class Explanation(str):
         return explanation
 
     def to_html(self) -> str:
-        """The page with all stages side by side: one file, which loads nothing."""
+        """The page with all stages side by side: one file that loads no others."""
         return self._html()
 
     def _repr_html_(self) -> str:
-        # a document of its own, whose styles and script are not the notebook's
+        # a separate document, so its styles and script don't mix with the notebook's
         page = escape(self.to_html(), quote=True)
-        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 40rem; border: 0"></iframe>'
+        return (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 40rem; border: 0"></iframe>'
+        )

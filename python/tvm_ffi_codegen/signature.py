@@ -1,4 +1,4 @@
-"""Signatures: what a function takes and returns."""
+"""Signatures: the parameters, result and constraints of functions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _check
 from ._native import decode, encode, function
+from .prototype import Call, Prototype, prototype_of, symbol_kernel
 
 _signature = function("signature")
 _signature_json = function("signature_json")
@@ -15,7 +16,7 @@ _signature_json = function("signature_json")
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A line of the compiler's own source, shown at the end of the function's errors."""
+    """A line of the compiler's own source. The function's errors show it at their end."""
 
     file: str
     line: int
@@ -28,14 +29,14 @@ class Parameter:
 
     #: The name.
     name: str
-    #: The type, as the signature's text has it.
+    #: The type in the text form.
     type: str
-    #: The default as the text form has it (``None``, ``True``, ``1.5``, ``"text"``); None where there is no default.
+    #: The default in the text form (``None``, ``True``, ``1.5``, ``"text"``); None if the parameter has no default.
     default: str | None
-    #: Whether callers pass the parameter by its name alone.
+    #: True if callers pass the parameter by name only.
     keyword_only: bool = False
-    #: How the function uses the parameter's tensors: ``"in"``, ``"out"`` or ``"inout"``. None for a type without a
-    #: tensor, and in a signature that marks none with ``out=True`` or ``inout=True``.
+    #: How the function uses the parameter's tensors: ``"in"``, ``"out"`` or ``"inout"``. None if the type has
+    #: no tensor, or if no tensor of the signature is marked ``out=True`` or ``inout=True``.
     access: str | None = None
 
 
@@ -72,10 +73,11 @@ class Signature:
         where: Iterable[str] = (),
         locations: Mapping[str, SourceLocation] | None = None,
     ) -> Signature:
-        """A signature of its parts: types by the parameters' names, in order, as the text form has them.
+        """A signature from its parts. ``parameters`` maps the parameters' names to types in the text form, in order.
 
-        A dtype of NumPy, PyTorch, JAX or ``tvm_ffi`` stands for the scalar of its name. ``defaults`` are None, bools, numbers (NumPy's, too), strings,
-        dtypes and devices. A string is the text of a dtype or a device where the parameter's type is one. ``keyword_only`` is the first of the parameters that callers pass by their names alone.
+        A dtype of NumPy, PyTorch, JAX or ``tvm_ffi`` stands for the scalar of its name. ``defaults`` are None, bools,
+        numbers (including NumPy's), strings, dtypes and devices. A string names a dtype or device if the parameter has
+        that type. ``keyword_only`` is the first parameter that callers pass by name only.
         """
         name = _check.text("name", name)
         types = {
@@ -109,7 +111,7 @@ class Signature:
 
     @property
     def text(self) -> str:
-        """The text form, which reads back as the same signature."""
+        """The text form. Parsing it gives the same signature."""
         return self._parts()["text"]
 
     @property
@@ -149,12 +151,12 @@ class Signature:
 
     @property
     def returns(self) -> str | None:
-        """The type of the result, as the text form has it; None where the function returns nothing."""
+        """The result's type in the text form; None if the function returns nothing."""
         return self._parts()["returns"]
 
     @property
     def where(self) -> list[str]:
-        """The constraints, as the text form has them."""
+        """The constraints in the text form."""
         return self._parts()["where"]
 
     @property
@@ -167,12 +169,11 @@ class Signature:
         return self._parts()["structure"]
 
     def prototype(self, convention: str = "flat", *, returns: str | None = None) -> Prototype:
-        """The prototype that the C function of a kernel must have, if the kernel has the signature's name: see
+        """The prototype that a kernel's C function must have, if its name is the signature's. See
         :meth:`Kernel.prototype`.
         """
-        from .kernel import Kernel
-
-        return Kernel.symbol(self.name, convention=convention, returns=returns).prototype(self)
+        kernel = symbol_kernel(self.name, *Call(convention, returns).native)
+        return prototype_of(self._native, kernel)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _read, (self.text, self._locations)
@@ -196,7 +197,7 @@ class Signature:
         return f"Signature({self.text!r})"
 
 
-#: The escapes of texts in the text form.
+#: The escapes of strings in the text form.
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
@@ -210,38 +211,8 @@ def _read(text: str, locations: dict[str, SourceLocation]) -> Signature:
     return Signature(text, locations=locations)
 
 
-@dataclass(frozen=True)
-class CParameter:
-    """A parameter of a kernel's C function."""
-
-    #: The name in the prototype.
-    name: str
-    #: The type in C.
-    type: str
-    #: The value that is passed, in words: ``x.data``, or ``n, from x.shape[0]``.
-    source: str
-    #: Identifies the parameter, independently of its name in C: ``a.value``, ``x.data``, ``s.size``, ``->.data`` of the
-    #: result, ``n`` for a symbol of dimensions.
-    key: str
-
-
-@dataclass(frozen=True)
-class Prototype:
-    """The prototype of a kernel's C function."""
-
-    #: The prototype in C.
-    text: str
-    #: The parameters, in order.
-    parameters: tuple[CParameter, ...]
-    #: The C type that it returns; None is ``void``.
-    returns: str | None
-
-    def __str__(self) -> str:
-        return self.text
-
-
 def as_signature(signature: Signature | str) -> Signature:
-    """A signature, read from its text if it is one."""
+    """Accepts a signature or its text, and returns a signature."""
     if isinstance(signature, str):
         return Signature(signature)
     return _check.instance("signature", signature, Signature, "a Signature, or its text as a str")

@@ -20,16 +20,16 @@ from .signature import Signature
 
 __all__ = ["TorchOperator", "register"]
 
-#: Types of schemas by the kinds of types.
+#: Types in schemas by kind.
 _TYPES = {
     "tensor": "Tensor", "int": "SymInt", "float": "float", "bool": "bool", "str": "str",
     "dtype": "ScalarType", "device": "Device", "shape": "SymInt[]",
 }  # fmt: skip
-#: Kinds whose values may be in a list.
+#: Kinds that may be in a list.
 _LISTED = frozenset({"tensor", "int", "float", "bool", "str"})
-#: Kinds of devices by PyTorch's names.
+#: PyTorch's names of devices by kind.
 _DEVICES = {"cpu": "cpu", "cuda": "cuda", "rocm": "cuda"}
-#: The libraries of the operators, which are registered as long as their libraries live.
+#: Keeps the operators registered: each lives as long as its library.
 _libraries: list[torch.library.Library] = []
 
 
@@ -56,11 +56,11 @@ class TorchOperator:
 
     #: The name, with its namespace.
     name: str
-    #: ``ns::name``: the function as it is, which writes into tensors of the caller's.
+    #: ``ns::name``: the function as it is, which writes into the caller's tensors.
     mutating: torch._ops.OpOverload
-    #: ``ns::name.functional``: takes no outputs, allocates them, and returns what was written. None if absent.
+    #: ``ns::name.functional``: allocates the outputs, and returns the written tensors. None if there is none.
     functional: torch._ops.OpOverload | None
-    #: Why there is no functional operator.
+    #: The reason why there is no functional operator.
     why_not_functional: str | None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -78,9 +78,10 @@ def register(
 ) -> TorchOperator:
     """Registers a function as an operator ``namespace::name``, for as long as the process lives.
 
-    ``source`` is a function with its ``signature``, or a module whose metadata contains it. In a module, the function
-    is the one named ``function``, by default the operator's name. ``outputs`` are the tensors that the function writes
-    without reading, ``inouts`` those that it reads and writes. If neither is given, the signature's marks decide.
+    ``source`` is a function with its ``signature``, or a module with the signature in its metadata. In a module,
+    ``function`` names the function, by default the operator's name. ``outputs`` are the tensors that the function
+    writes without reading, ``inouts`` those that it reads and writes. If neither is given, the signature's marks
+    decide.
 
     The mutating operator has the function's parameters. If the function writes tensors, and the inputs determine its
     outputs, there is a functional operator. It omits ``outputs``, takes ``inouts`` as plain inputs, and returns the new
@@ -117,8 +118,8 @@ class _Form:
             if result["kind"] != "tensor":
                 path = "result" if of.result is result else f"result[{number}]"
                 raise TypeError(
-                    f"`{of.name}` returns {self.described(result)} (`{path}`), which a graph of PyTorch can't know before it runs: "
-                    "write it into a tensor"
+                    f"`{of.name}` returns {self.described(result)} (`{path}`), which a graph of PyTorch can't know "
+                    "before it runs: write it into a tensor"
                 )
 
     @property
@@ -140,9 +141,11 @@ class _Form:
         return type.get("name", type["kind"])
 
     def define(self, library: torch.library.Library, name: str) -> None:
-        """Registers the operator: its schema, what runs, and what is known without running."""
+        """Registers the operator: its schema, implementation and fake function."""
         base = name.partition("::")[2]
-        parameters = [_schema(self.of.name, of, number, self.is_written(of)) for number, of in enumerate(self.parameters)]
+        parameters = [
+            _schema(self.of.name, of, number, self.is_written(of)) for number, of in enumerate(self.parameters)
+        ]
         returns = self.returns()
         returned = returns[0] if len(returns) == 1 else f"({', '.join(returns)})"
         tags = [torch.Tag.pt2_compliant_tag]
@@ -157,7 +160,7 @@ class _Form:
         def fake(*args: Any, **kwargs: Any) -> Any:
             return self.fake(bind(args, kwargs))
 
-        # without a tensor among its arguments an operator is of no device's
+        # PyTorch takes the implementation for a device from the tensors among the arguments
         has_tensor = any(of.plain["kind"] == "tensor" and of.default is REQUIRED for of in self.parameters)
         for key in ("CPU", "CUDA") if has_tensor else ("CompositeExplicitAutograd",):
             library.impl(base, run, key)
@@ -167,7 +170,7 @@ class _Form:
         raise NotImplementedError
 
     def binder(self) -> Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]]:
-        """Reads the values of parameters by their names. PyTorch omits arguments that are equal to defaults."""
+        """Reads the parameters' values by name. PyTorch omits arguments that are equal to their defaults."""
         order = [of.name for of in self.parameters]
         defaults = {of.name: _default(of) for of in self.parameters if of.default is not REQUIRED}
         stand_for_none = [of.name for of in self.parameters if of.default is not REQUIRED and not _in_schema(of)]
@@ -185,7 +188,7 @@ class _Form:
         return self.of.dim_vars(numbers, values, lambda tensor: tensor.stride())
 
     def call(self, values: dict[str, Any]) -> list[Any]:
-        """Calls the function with all of its arguments, and returns its results."""
+        """Calls the function with all its arguments, and returns its results."""
         result = self.of.function(*[_passed(values[of.name]) for of in self.of.parameters])
         if not self.results:
             return []
@@ -217,7 +220,7 @@ class _Form:
 
 
 class _Mutating(_Form):
-    """The function as it is."""
+    """The operator that calls the function as it is."""
 
     def is_written(self, of: OperatorParameter) -> bool:
         return of.is_written
@@ -234,7 +237,7 @@ class _Mutating(_Form):
 
 
 class _Functional(_Form):
-    """The function with outputs that the operator allocates."""
+    """The operator that allocates the function's outputs."""
 
     @property
     def parameters(self) -> list[OperatorParameter]:
@@ -268,7 +271,7 @@ class _Functional(_Form):
 
 
 def _passed(value: Any) -> Any:
-    """An argument as the TVM FFI takes it, which doesn't know PyTorch's devices."""
+    """Converts PyTorch's devices, which the TVM FFI doesn't know."""
     return tvm_ffi.device(value.type, value.index or 0) if isinstance(value, torch.device) else value
 
 
@@ -286,7 +289,7 @@ def _touch(value: Any) -> None:
 
 
 def _schema(function: str, of: OperatorParameter, number: int, is_written: bool) -> str:
-    """A parameter of a schema."""
+    """A parameter in the syntax of schemas."""
     type = _type(function, of, of.plain)
     if is_written:
         type = type.replace("Tensor", f"Tensor(a{number}!)", 1)
@@ -295,7 +298,9 @@ def _schema(function: str, of: OperatorParameter, number: int, is_written: bool)
     if of.default is REQUIRED:
         return f"{type} {of.name}"
     if of.type["kind"] == "optional" and not _in_schema(of):
-        raise TypeError(f"the default of `{of.name}` of `{function}` has no form in PyTorch's schemas, where None stands for itself")
+        raise TypeError(
+            f"the default of `{of.name}` of `{function}` has no form in PyTorch's schemas, where None stands for itself"
+        )
     default = of.default if _in_schema(of) else None
     return f"{type} {of.name}={_text(default)}"
 
@@ -306,18 +311,18 @@ def _type(function: str, of: OperatorParameter, type: Mapping[str, Any]) -> str:
         return _TYPES[kind]
     if kind == "array" and group(type["of"][0]) in _LISTED:
         return f"{_TYPES[group(type['of'][0])]}[]"
-    raise TypeError(f"`{of.name}` of `{function}` is of a kind that PyTorch's schemas don't have: {_Form.described(type)}")
+    raise TypeError(
+        f"`{of.name}` of `{function}` is of a kind that PyTorch's schemas don't have: {_Form.described(type)}"
+    )
 
 
 def _in_schema(of: OperatorParameter) -> bool:
-    """Whether a schema can express a default. For the others the schema has None, and the operator fills in the value
-    when called.
-    """
+    """True if a schema can express the default. Otherwise the schema has None, and the operator fills in the value."""
     if of.default is None or isinstance(of.default, (bool, int)):
         return True
     if isinstance(of.default, float) or group(of.plain) == "float":
         return math.isfinite(float(of.default))
-    return group(of.plain) == "str" and of.default.isprintable() and not set(of.default) & set("\"\\")
+    return group(of.plain) == "str" and of.default.isprintable() and not set(of.default) & set('"\\')
 
 
 def _text(default: Any) -> str:
@@ -325,7 +330,7 @@ def _text(default: Any) -> str:
 
 
 def _default(of: OperatorParameter) -> Any:
-    """A default as a value."""
+    """A default as a PyTorch value."""
     kind = group(of.plain)
     if of.default is None:
         return None

@@ -16,33 +16,36 @@ from ._check import Extents
 from .kernel import Kernel
 from .signature import Signature, as_signature
 
-#: What stands for a parameter of Triton's: the name of a tensor, an expression of symbols and parameters, or a number.
+#: The value for a Triton parameter: a tensor's name, an expression of symbols and parameters, or a number.
 Binding = Union[str, int, float]
 
-#: Fields of the metadata that decide the launch.
+#: Metadata fields that decide the launch.
 _LAUNCH = {
-    "name", "target", "num_warps", "warp_size", "num_ctas", "cluster_dims", "shared", "launch_cooperative_grid", "launch_pdl",
-    "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align", "tensordesc_meta",
-    "instrumentation_mode",
+    "name", "target", "num_warps", "warp_size", "num_ctas", "cluster_dims", "shared", "launch_cooperative_grid",
+    "launch_pdl", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align",
+    "tensordesc_meta", "instrumentation_mode",
 }  # fmt: skip
-#: Fields that have done their work when the kernel was compiled.
+#: Metadata fields that only matter while Triton compiles the kernel.
 _COMPILED = {
     "allocated_smem", "allow_fp8e4nv", "allowed_dot_input_precisions", "arch", "backend_name", "clc", "debug",
-    "default_dot_input_precision", "deprecated_fp8_dot_operand_dtypes", "enable_fp_fusion", "enable_reflect_ftz", "extern_libs",
-    "fpsan_homomorphic_casts", "hash", "ids", "ir_override", "max_num_imprecise_acc_default", "maxnreg", "min_shared_mem",
-    "num_buffers_warp_spec", "num_consumer_groups", "num_stages", "ptx_options", "ptx_version", "reg_dec_producer",
-    "reg_inc_consumer", "sanitize_overflow", "sched4reg", "supported_fp8_dtypes", "tmem_size", "triton_version",
+    "default_dot_input_precision", "deprecated_fp8_dot_operand_dtypes", "enable_fp_fusion", "enable_reflect_ftz",
+    "extern_libs", "fpsan_homomorphic_casts", "hash", "ids", "ir_override", "max_num_imprecise_acc_default", "maxnreg",
+    "min_shared_mem", "num_buffers_warp_spec", "num_consumer_groups", "num_stages", "ptx_options", "ptx_version",
+    "reg_dec_producer", "reg_inc_consumer", "sanitize_overflow", "sched4reg", "supported_fp8_dtypes", "tmem_size",
+    "triton_version",
 }  # fmt: skip
 
-_INTEGERS = {f"{sign}{bits}": f"{name}{bits}" for sign, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}
+_INTEGERS = {
+    f"{sign}{bits}": f"{name}{bits}" for sign, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)
+}
 _BOOLS = ("i1", "u1")
 _FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64"}
-#: The dtypes of elements, by Triton's names for what a pointer leads to.
+#: The dtypes of elements, by Triton's names for the elements that a pointer points to.
 _ELEMENTS = {
     **_INTEGERS, **_FLOATS, "i1": "bool", "u1": "bool", "fp8e5": "float8_e5m2", "fp8e4nv": "float8_e4m3fn",
     "fp8e5b16": "float8_e5m2fnuz", "fp8e4b8": "float8_e4m3fnuz",
 }  # fmt: skip
-#: The bytes of a tensor map's swizzle by the driver's number for it.
+#: The swizzles of tensor maps in bytes, by the driver's numbers.
 _SWIZZLES = (0, 32, 64, 128)
 
 
@@ -53,17 +56,17 @@ def from_compiled(
     grid: Extents,
     bind: Mapping[str, Binding] | None = None,
 ) -> Kernel:
-    """The kernel that Triton has compiled for CUDA, launched by a signature.
+    """Makes a launch from a kernel that Triton compiled for CUDA.
 
-    ``compiled`` may be a list: one kernel, compiled for several architectures. Each device runs the cubin that fits it
-    best. The launches have to be the same, except that all use the largest shared memory.
+    ``compiled`` may be a list of one kernel compiled for several architectures. Each device runs the cubin that fits it
+    best. The launches must be the same except for their shared memory: all of them use the largest size.
 
     ``bind`` maps Triton's parameters to their values. A pointer or tensor descriptor is bound to a tensor of the
     signature. A scalar is bound to a number, or to an expression such as ``"n"`` or ``"2 * n"``. An unbound parameter
-    is the signature's parameter of the same name. ``grid`` has up to three extents, numbers or expressions.
+    is the signature's parameter or symbol of the same name. ``grid`` has up to three extents, numbers or expressions.
 
     The threads of a block, shared memory, clusters, attributes, scratch memory and constants come from the compiled
-    kernel. The signature has to state whatever Triton assumed at compile time: ``align=16`` for a pointer, and a
+    kernel. The signature must state everything that Triton assumed at compile time: ``align=16`` for a pointer, and a
     constraint such as ``n % 16 == 0`` for an integer that is a multiple of 16. Unknown metadata, or an assumption that
     the signature doesn't state, is a :class:`KernelError`.
     """
@@ -83,7 +86,7 @@ def from_compiled(
 
 
 def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, Binding]) -> dict[str, Any]:
-    """The parts of a compiled kernel's launch, as :meth:`Kernel.cuda` takes them."""
+    """The arguments of :meth:`Kernel.cuda` for a compiled kernel, except its images."""
     metadata = compiled.metadata._asdict() if hasattr(compiled.metadata, "_asdict") else dict(vars(compiled.metadata))
     unknown = sorted(set(metadata) - _LAUNCH - _COMPILED)
     if unknown:
@@ -91,7 +94,9 @@ def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, 
     if metadata["target"].backend != "cuda":
         raise KernelError(f"expected a kernel for CUDA, got one for {metadata['target'].backend}")
     if metadata.get("instrumentation_mode"):
-        raise KernelError(f"a kernel with instrumentation ({metadata['instrumentation_mode']}) has parameters that are not known")
+        raise KernelError(
+            f"a kernel with instrumentation ({metadata['instrumentation_mode']}) has parameters that are not known"
+        )
     args = _Arguments(signature, bind, list(metadata.get("tensordesc_meta") or [])).of(compiled)
     for purpose in ("global_scratch", "profile_scratch"):
         size, align = metadata[f"{purpose}_size"], max(1, metadata[f"{purpose}_align"])
@@ -106,7 +111,7 @@ def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, 
         "block": metadata["num_warps"] * metadata["warp_size"],
         "shared": metadata["shared"],
         "cluster": (ctas, 1, 1) if ctas > 1 else None,
-        # clusters of more than 8 blocks are none that every device has
+        # not every device supports clusters of more than 8 blocks
         "non_portable_cluster": ctas > 8,
         "cooperative": bool(metadata["launch_cooperative_grid"]),
         "programmatic_dependent_launch": bool(metadata["launch_pdl"]),
@@ -115,7 +120,7 @@ def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, 
 
 
 class _Arguments:
-    """The arguments of a launch, one Triton parameter after the other."""
+    """Converts Triton's parameters to a launch's arguments."""
 
     def __init__(self, signature: Signature, bind: dict[str, Binding], descriptors: list[Mapping[str, Any]]) -> None:
         self.signature = signature
@@ -130,7 +135,9 @@ class _Arguments:
         if stray:
             raise KernelError(f"bind: the kernel has no parameter `{stray[0]}` (it has {', '.join(names)})")
         constants = {path if isinstance(path, tuple) else (names.index(path),) for path in compiled.src.constants}
-        multiples = {path for path, attrs in compiled.src.attrs.items() if ["tt.divisibility", 16] in [list(of) for of in attrs]}
+        multiples = {
+            path for path, attrs in compiled.src.attrs.items() if ["tt.divisibility", 16] in [list(of) for of in attrs]
+        }
         args: list[str] = []
         for index, (name, kind) in enumerate(compiled.src.signature.items()):
             if kind == "constexpr" or (index,) in constants:
@@ -146,11 +153,12 @@ class _Arguments:
         value = self.bind.get(name, name)
         if kind.startswith("*"):
             tensor = self.tensor(name, value)
-            # `*k` is a pointer that the kernel reads through alone
+            # `*k` is a pointer that the kernel only reads through
             self.elements(name, kind.removeprefix("*").removeprefix("k"), tensor)
             if is_multiple and _align(self.tensors[tensor]) % 16 != 0:
                 raise KernelError(
-                    f"`{name}` was compiled for addresses that are multiples of 16: state `align=16` for `{tensor}` in the signature"
+                    f"`{name}` was compiled for addresses that are multiples of 16: state `align=16` for `{tensor}` in "
+                    "the signature"
                 )
             return [tensor]
         if kind.startswith("tensordesc"):
@@ -171,29 +179,34 @@ class _Arguments:
     def tensor(self, name: str, value: Binding) -> str:
         if value not in self.tensors:
             known = ", ".join(self.tensors) or "none"
-            raise KernelError(f"`{name}` is bound to `{value}`, which is no tensor of the signature; its tensors are {known}")
+            raise KernelError(
+                f"`{name}` is bound to `{value}`, which is no tensor of the signature; its tensors are {known}"
+            )
         return str(value)
 
     def elements(self, name: str, kind: str, tensor: str) -> None:
-        """Compares the elements that the kernel was compiled for with a tensor's."""
+        """Checks that a tensor has the elements that the kernel was compiled for."""
         compiled = _ELEMENTS.get(kind)
         if compiled is None:
             raise KernelError(f"`{name}` leads to elements of {kind}, which no dtype of a signature is")
         if self.types[tensor]["dtype"] != compiled:
             raise KernelError(
-                f"`{name}` was compiled for elements of {compiled} ({kind}), and `{tensor}` is {self.tensors[tensor]}: state {compiled} in the "
-                "signature, or compile the kernel for the tensor's dtype"
+                f"`{name}` was compiled for elements of {compiled} ({kind}), and `{tensor}` is {self.tensors[tensor]}: "
+                f"state {compiled} in the signature, or compile the kernel for the tensor's dtype"
             )
 
     def scalar(self, name: str, kind: str, value: Binding) -> None:
-        """Compares the kind of number that the kernel was compiled for with what stands for it. Integers and floats of another width are converted, and an
-        integer that doesn't fit is an error of the call."""
+        """Checks that a bound value is of the kind of number that the kernel was compiled for.
+
+        Integers and floats of another width are converted. An integer that doesn't fit is an error of the call.
+        """
         wants = "a float" if kind in _FLOATS else "a bool" if kind in _BOOLS else "an integer"
         if isinstance(value, str):
             type = self.types.get(value, {"kind": "other"})
-            # an expression, or a symbol, is an integer
+            # expressions and symbols are integers
             got = type["name"] if type["kind"] == "scalar" else "int64"
-            has = "a float" if got in _FLOATS.values() else "a bool" if type["kind"] == "bool" or got == "bool" else "an integer"
+            is_bool = type["kind"] == "bool" or got == "bool"
+            has = "a float" if got in _FLOATS.values() else "a bool" if is_bool else "an integer"
             shown = f"`{value}`, which is {has}"
             fits = has == wants or (wants == "an integer" and has == "a bool")
         else:
@@ -207,7 +220,7 @@ class _Arguments:
             raise KernelError(f"`{name}` was compiled for multiples of 16: state `where {constraint}` in the signature")
 
     def descriptor(self, name: str, kind: str, tensor: str) -> list[str]:
-        """A descriptor on the host: a tensor map, then the sizes and the strides."""
+        """A descriptor on the host: a tensor map, then the sizes, then the strides."""
         if not self.descriptors:
             raise KernelError(f"`{name}` is a tensor descriptor, of which the metadata tells nothing")
         known = dict(self.descriptors.pop(0))
@@ -219,7 +232,9 @@ class _Arguments:
             raise KernelError(f"`{name}` has a descriptor with fields that are not known: {', '.join(stray)}")
         sizes = _sizes(self.tensors[tensor])
         if sizes is None or len(sizes) != len(box):
-            raise KernelError(f"`{name}` is a descriptor of {len(box)} dimensions, and `{tensor}` is {self.tensors[tensor]}")
+            raise KernelError(
+                f"`{name}` is a descriptor of {len(box)} dimensions, and `{tensor}` is {self.tensors[tensor]}"
+            )
         extents = f"({', '.join(map(str, box))},)"
         tensor_map = f"tensor_map({tensor}, box={extents}, swizzle={_SWIZZLES[swizzle]}, l2_promotion=128)"
         strides = [f"int64({tensor}.strides[{dimension}])" for dimension in range(len(box))]
@@ -227,13 +242,13 @@ class _Arguments:
 
 
 def _align(tensor: str) -> int:
-    """The alignment that a tensor's type states; 1 where it states none."""
+    """The alignment in a tensor's type, or 1."""
     found = re.search(r"\balign=(\d+)", tensor)
     return int(found.group(1)) if found else 1
 
 
 def _sizes(tensor: str) -> list[str] | None:
-    """The sizes of a tensor's type, as texts; None for any rank."""
+    """The sizes in a tensor's type as strings; None for any rank."""
     inside = tensor[len("Tensor([") :]
     sizes, depth, start = [], 0, 0
     for at, character in enumerate(inside):
