@@ -91,7 +91,7 @@ KERNEL = tfc.Kernel.symbol("f")
         (lambda: tfc.Kernel.cuda(b"", "f", grid=[]), ValueError, "grid: expected one to three extents, got 0"),
         (lambda: tfc.Kernel.cuda(b"", "f", grid=lambda: 1), TypeError, "grid: expected numbers or expressions such as"),
         (lambda: tfc.Kernel.cuda(b"", "f", block=1.5), TypeError, "block: expected an int, or an expression as a str"),
-        (lambda: tfc.Kernel.cuda(b"", "f", shared_memory=[1]), TypeError, "shared: expected an int"),
+        (lambda: tfc.Kernel.cuda(b"", "f", shared_memory=[1]), TypeError, "shared_memory: expected an int"),
         (lambda: tfc.Kernel.cuda(b"", "f", priority="high"), TypeError, "priority: expected an int, got 'high'"),
         (lambda: tfc.Library(target="nowhere"), None, ""),
         (
