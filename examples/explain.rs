@@ -10,8 +10,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use tvm_ffi_codegen::Convention;
 use tvm_ffi_codegen::explain::{Stage, explain};
-use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Backend, Kernel, OptLevel, Signature};
 
 /// Prints the stages from a signature to machine code

@@ -94,9 +94,14 @@
 
 // Without a backend, the links to the engine don't resolve and `backend` has no items.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
+// The unstable API uses code that is unused without it.
+#![cfg_attr(not(feature = "unstable"), allow(dead_code, unused_imports))]
 
 pub mod artifact;
+#[cfg(feature = "unstable")]
 pub mod backend;
+#[cfg(not(feature = "unstable"))]
+mod backend;
 pub mod crates;
 mod diagnosis;
 pub mod diagnostic;
@@ -106,8 +111,14 @@ pub mod engine;
 #[cfg(feature = "_engine")]
 pub mod explain;
 pub mod image;
+#[cfg(feature = "unstable")]
 pub mod ir;
+#[cfg(not(feature = "unstable"))]
+mod ir;
+#[cfg(feature = "unstable")]
 pub mod lower;
+#[cfg(not(feature = "unstable"))]
+mod lower;
 mod names;
 mod object_names;
 mod object_symbols;
@@ -118,6 +129,7 @@ mod parallel;
 mod parallel_for;
 pub mod spec;
 
+pub use backend::CodegenError;
 #[cfg(feature = "_engine")]
 pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::Value;
 use tvm_ffi_codegen::artifact::{Binary, inspect};
-use tvm_ffi_codegen::lower::{ImageDescription, LaunchDescription};
+use tvm_ffi_codegen::artifact::{ImageDescription, LaunchDescription};
 
 use crate::error::{CliError, failure};
 use crate::io::print;

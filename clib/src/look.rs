@@ -1,8 +1,8 @@
 //! The build, the contents of binaries, and the stages of a compilation.
 
-use codegen::artifact::{Triple, build_id, inspect, inspect_bytes};
 #[cfg(feature = "_llvm")]
-use codegen::backend::CodegenError;
+use codegen::CodegenError;
+use codegen::artifact::{Triple, build_id, inspect, inspect_bytes};
 use codegen::explain::{Stage, explain};
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Bytes, Obj, Result};
@@ -37,7 +37,7 @@ fn tfc_build() -> String {
 fn tfc_llvm_version() -> Result<String> {
     #[cfg(feature = "_llvm")]
     {
-        let (major, minor, patch) = codegen::backend::llvm::version().map_err(CodegenError::from).map_err(failure)?;
+        let (major, minor, patch) = codegen::embed::llvm::version().map_err(CodegenError::from).map_err(failure)?;
         Ok(format!("{major}.{minor}.{patch}"))
     }
     #[cfg(not(feature = "_llvm"))]

@@ -32,6 +32,7 @@ pub use self::object::ObjectFile;
 #[cfg(feature = "_llvm")]
 pub use crate::backend::llvm::LlvmIr;
 pub use crate::diagnostic::UndefinedSymbol;
+pub use crate::lower::{ImageDescription, LaunchDescription};
 pub use archive::{ArchiveError, ArchiveInput, archive_bytes, write_archive};
 #[cfg(feature = "_engine")]
 pub use cache::{Artifact, Cache, CacheKey, CacheKeyBuilder, NotCacheable, build_id};

@@ -23,7 +23,7 @@ use crate::spec::Signature;
 mod declare;
 mod refusal;
 
-pub use crate::backend::llvm::load;
+pub use crate::backend::llvm::{load, version};
 pub use declare::{declare_kernel, kernel_type};
 
 /// The function that a wrapper in your module calls.

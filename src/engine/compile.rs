@@ -39,7 +39,7 @@ fn check_memory() -> Result<(), EngineError> {
 /// that a call returns don't refer to the code.
 ///
 /// Code that calls a function by its symbol gets the function of that name that this engine, or a clone, has compiled
-/// last. It keeps that function alive. CodeAddresses that you give are used for all other names. Code that calls functions of
+/// last. It keeps that function alive. Symbols that you give are used for all other names. Code that calls functions of
 /// imported modules, or caches global functions, belongs to a [module](runtime::Module) that the function keeps alive.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -160,6 +160,7 @@ impl Engine {
     }
 
     /// The underlying JIT, with the engine's symbols and the runtime helpers that wrappers import.
+    #[cfg(feature = "unstable")]
     pub fn jit(&self) -> &Jit {
         &self.jit
     }
@@ -334,7 +335,8 @@ impl Engine {
     /// Loads a lowered module.
     ///
     /// # Errors
-    /// CodeAddresses are missing, or the system has no memory.
+    /// Symbols are missing, or the system has no memory.
+    #[cfg(feature = "unstable")]
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
         let needs = Needs { capabilities: Capabilities::ALL, always_binds: false };
         self.load_needing(module, needs, Natives::default())

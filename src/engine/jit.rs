@@ -81,7 +81,7 @@ pub type JitBuilder = Builder<JitSettings>;
 /// The symbols and owners of one load, in addition to the [`Jit`]'s own.
 #[derive(Debug, Default)]
 pub struct LoadOptions<'a> {
-    /// CodeAddresses that take precedence over the [`Jit`]'s own.
+    /// Symbols that take precedence over the [`Jit`]'s own.
     pub symbols: &'a [(&'a str, *const u8)],
     /// Values that live as long as the code.
     pub keep_alive: Vec<KeepAlive>,
@@ -168,7 +168,7 @@ impl Jit {
     /// Compiles a module and loads it.
     ///
     /// # Errors
-    /// CodeAddresses are missing, or the system has no memory.
+    /// Symbols are missing, or the system has no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
         self.load_with(module, LoadOptions::default())
     }

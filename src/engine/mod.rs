@@ -56,15 +56,17 @@ pub use debug::Perf;
 pub use error::{EngineError, UndefinedKernel};
 #[cfg(feature = "_engine")]
 pub(crate) use helpers::helpers_of_process;
-#[cfg(feature = "_engine")]
+#[cfg(all(feature = "_engine", feature = "unstable"))]
 pub use jit::{Jit, JitBuilder, LoadOptions};
+#[cfg(all(feature = "_engine", not(feature = "unstable")))]
+pub(crate) use jit::{Jit, JitBuilder, LoadOptions};
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 pub(crate) use jit_module::{ModuleFunction, module as module_of_code};
 #[cfg(all(feature = "cranelift", target_os = "linux"))]
 pub use library_image::LibraryImage;
 #[cfg(feature = "_llvm")]
 pub(crate) use llvm_jit::load_object;
-#[cfg(all(feature = "_engine", feature = "interpreter"))]
+#[cfg(all(feature = "_engine", feature = "interpreter", feature = "unstable"))]
 pub use native_host::NativeHost;
 #[cfg(feature = "_engine")]
 pub use options::Builder;

@@ -23,7 +23,7 @@ pub(super) struct Natives {
     owners: Vec<KeepAlive>,
 }
 
-/// CodeAddresses and owners for the wrappers' code.
+/// Symbols and owners for the wrappers' code.
 #[derive(Default)]
 pub(super) struct LinkedNatives {
     pub(super) symbols: Vec<(String, *const u8)>,
@@ -52,7 +52,7 @@ impl Natives {
         }
     }
 
-    /// Loads the code. `imports` are the functions that the wrappers import. CodeAddresses in `known` take precedence over
+    /// Loads the code. `imports` are the functions that the wrappers import. Symbols in `known` take precedence over
     /// the JIT's.
     ///
     /// # Errors

@@ -130,7 +130,7 @@ impl LlvmTarget {
         library::load()?;
         initialize(&known).map_err(|reason| unsupported(&reason))?;
         let format = known.binary_format;
-        // LlvmTarget machines are created only when needed: creating one takes most of a millisecond, because LLVM builds
+        // Target machines are created only when needed: creating one takes most of a millisecond, because LLVM builds
         // its CPU tables.
         let found =
             InkwellTarget::from_triple(&TargetTriple::create(&triple)).map_err(|e| unsupported(&e.to_string()))?;

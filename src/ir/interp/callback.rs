@@ -1,4 +1,4 @@
-//! CallbackEntry points for native code: functions of the module that a host can call.
+//! Entry points for native code: functions of the module that a host can call.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! CallbackEntry points of a module: calls from outside, and callbacks from native code.
+//! Entry points of a module: calls from outside, and callbacks from native code.
 
 use std::any::Any;
 use std::cell::Cell;
