@@ -27,7 +27,7 @@
 //! | put it into an object file or a library, with modules of other kinds | [`artifact`] |
 //! | load libraries | [`runtime::Module`] |
 //! | use the crates whose types are in the API | [`crates`] |
-//! | look inside | [`explain`](mod@explain), [`ir`] |
+//! | look inside | [`explain`](mod@explain) |
 //! | pass errors on as structured values | [`diagnostic`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
@@ -65,23 +65,20 @@
 //!
 //! # Stability
 //!
-//! Versions follow [semantic versioning](https://semver.org). This covers this page's re-exports, [`spec`],
-//! [`artifact`], [`embed`], [`explain`](mod@explain), [`diagnostic`], [`runtime`] and the errors of backends. Of
-//! [`engine`] it covers the engine itself with its errors, [`Code`](engine::Code) and
-//! [`KeepAlive`](engine::KeepAlive). Enums and structs that may grow are `#[non_exhaustive]`: a `match` needs a
-//! wildcard arm, and you create a struct with its constructor.
+//! Versions follow [semantic versioning](https://semver.org), which covers everything on these pages. Enums and structs
+//! that may grow are `#[non_exhaustive]`: a `match` needs a wildcard arm, and you create a struct with its constructor.
 //!
-//! The following items for backends and experts are not covered by semver and may change in any release:
+//! The feature `unstable` adds items for backends and experts. They may change in any release:
 //!
 //! | item | use |
 //! | --- | --- |
-//! | [`ir`] | the IR itself, with the maps of the crate `cranelift-entity`. Its enums are exhaustive, so an incomplete backend doesn't compile |
-//! | [`lower`], but for what this page re-exports | [`Recipe`](lower::Recipe), the runtime helpers ([`helpers_module`](lower::helpers_module)), and their symbols: [`BIND_SYMBOL`](lower::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](lower::TAKE_RESULT_SYMBOL), [`REPORT_SYMBOL`](lower::REPORT_SYMBOL) |
-//! | [`backend`], but for [`Backend`], [`OptLevel`], `llvm::LlvmIr` and the backends' errors | each backend's compiler, options and results, with types of Cranelift and inkwell |
-//! | [`engine::Jit`] and what is made for it: `JitBuilder`, `LoadOptions`, `SymbolResolver`, `NativeHost`; [`Engine::jit`], [`Engine::load`] | machine code for IR from another source |
-//! | [`runtime::unstable`] | names of code in memory, the table of types, the format of the modules that a library carries |
-//! | texts of errors, `Debug` and `explain` | for people. A *wrapper's* messages are a part of the contract |
-//! | symbols that begin with `__tvm_ffi_codegen_`, and those that objects don't export | the wrappers' own |
+//! | `ir` | the IR itself, with the maps of the crate `cranelift-entity`. Its enums are exhaustive, so an incomplete backend doesn't compile |
+//! | `lower` | `Recipe`, and the runtime helpers with their symbols |
+//! | `backend` | each backend's compiler, options and results, with types of Cranelift and inkwell |
+//! | `engine::Jit` with its builder and options, `Engine::jit`, `Engine::load` | machine code for IR from another source |
+//!
+//! Semver covers neither texts of errors, `Debug` and `explain`, which are for people, nor symbols that begin with
+//! `__tvm_ffi_codegen_` or that objects don't export. A *wrapper's* messages are a part of the contract.
 //!
 //! Types of other crates appear in the covered API only if you need these crates anyway: `target-lexicon`
 //! ([`Triple`](artifact::Triple)) and, in [`embed`], Cranelift and inkwell for your own modules. [`crates`]

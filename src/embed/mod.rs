@@ -14,7 +14,6 @@
 //!
 //! - Functions of the C API and, in a module of this process, the runtime helpers: at most the functions of
 //!   [`runtime_symbols`], which returns their addresses in this process.
-//!   [`lower::C_FUNCTIONS`](crate::lower::C_FUNCTIONS) has the C API's prototypes.
 //! - Kernels given with [`Kernel::symbol`](crate::Kernel::symbol), under their names.
 //! - The C library's math functions, such as `expf`, if a [body](crate::Body) calls them, or rounds and the CPU has
 //!   no instruction for it. [`SymbolResolver`](crate::engine::SymbolResolver) finds them.

@@ -21,7 +21,7 @@ pub(super) struct Options {
     pub keep_alive: Vec<KeepAlive>,
 }
 
-/// The builder of an [`Engine`](super::Engine) or a [`Jit`](super::Jit); `S` has the settings specific to one of them.
+/// The builder of an [`Engine`](super::Engine) or a `Jit`; `S` has the settings specific to one of them.
 #[derive(Debug, Default)]
 #[must_use = "nothing is built before `build`"]
 pub struct Builder<S> {

@@ -197,7 +197,7 @@ pub enum LowerError {
         function: String,
         /// The kind of kernel: `a body` or `check-only`.
         kernel: &'static str,
-        /// The method of [`Kernel`](super::Kernel) that was called: `convention` or `returning`.
+        /// The method of [`Kernel`](super::Kernel) that was called: `convention` or `returns`.
         method: &'static str,
     },
     /// The kernel's C result and the signature's result don't match.

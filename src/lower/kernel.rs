@@ -250,11 +250,11 @@ impl Kernel {
     /// packed convention; otherwise the signature's value, or nothing. For a kernel that isn't native, creating the
     /// wrapper reports [`LowerError::NotNative`].
     pub fn returns(self, what: KernelReturn) -> Self {
-        self.state("returning", |call| call.returns = Some(what))
+        self.state("returns", |call| call.returns = Some(what))
     }
 
     /// States the calling convention of a native kernel. For a kernel that isn't native this is an error, as for
-    /// [`returning`](Self::returning).
+    /// [`returns`](Self::returns).
     pub fn convention(self, convention: Convention) -> Self {
         self.state("convention", |call| call.convention = convention)
     }
@@ -277,7 +277,7 @@ impl Kernel {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// For a kernel that isn't native this is an error, as for [`returning`](Self::returning). Errors in the parameters
+    /// For a kernel that isn't native this is an error, as for [`returns`](Self::returns). Errors in the parameters
     /// are reported together when the wrapper is created, as [`LowerError::Convention`].
     pub fn args(self, args: impl IntoIterator<Item = KernelArg>) -> Self {
         let args = args.into_iter().collect();

@@ -347,9 +347,13 @@ fn calls_on_upstream() -> Result {
 }
 
 fn doc() -> Result {
-    let sets: [&[&str]; 2] =
-        [&["doc", "--workspace", "--no-deps"], &["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--no-default-features"]];
-    all(sets.map(|set| cargo(set).env("RUSTDOCFLAGS", "-D warnings")))
+    let codegen = ["doc", "-p", "tvm-ffi-codegen", "--no-deps"];
+    let sets = [
+        vec!["doc", "--workspace", "--no-deps"],
+        [&codegen[..], &["--no-default-features"]].concat(),
+        [&codegen[..], &["--features", "unstable"]].concat(),
+    ];
+    all(sets.map(|set| cargo(&set).env("RUSTDOCFLAGS", "-D warnings")))
 }
 
 fn workflow() -> Result {

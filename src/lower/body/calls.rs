@@ -299,7 +299,7 @@ impl<'b> CallResult<'b> {
         self.owned
     }
 
-    /// The value as a moved argument or result: see [`Owned::moved`].
+    /// The value as a moved argument or result: see [`Owned::by_move`].
     pub fn by_move(self) -> CallArg<'b> {
         self.owned.by_move()
     }
