@@ -71,7 +71,7 @@ fn a_wrapper_that_takes_too_much_stack_says_for_what() {
     };
     assert_eq!(
         largest(many(1000, &|i| if i == 999 { ParamType::Shape(Some(vec!["s999".into()])) } else { chain(i) })),
-        ["dimensions that are expressions", "shapes", "symbols and device ids"]
+        ["dimensions that are expressions", "shapes", "dimension variables and device ids"]
     );
 }
 

@@ -99,7 +99,7 @@ fn errors_of_a_text_tell_their_part_and_its_bytes() {
 
 /// Places are separate from a signature: they affect neither its text form nor its equality.
 #[test]
-fn places_are_beside_a_signature() {
+fn locations_are_beside_a_signature() {
     let built = Signature::builder("f")
         .location("model.py", 3, "forward")
         .param("x", TensorType::new(["n"], F32))
@@ -289,7 +289,7 @@ fn a_state_is_that_of_a_global_function() {
 }
 
 #[test]
-fn every_symbol_is_determined() {
+fn every_dimension_variable_is_determined() {
     let of = |path: &str, name: &str| {
         format!(
             "{path}: nothing says the value of `{name}`: expected a dimension that is it alone, or that can be solved for it"
@@ -325,7 +325,7 @@ fn every_symbol_is_determined() {
             &["where[0]: `x` is a parameter, but not an integer, so it can't be used in a dimension"],
         ),
         ("f(n: int32) where n // 1 == 1 // 0", &["where[0]: 1 // 0 has no value in 64 bits"]),
-        ("f() where 1 < 2", &["where[0]: expected a symbol in `1 < 2`, which no call can change"]),
+        ("f() where 1 < 2", &["where[0]: expected a dimension variable in `1 < 2`, which no call can change"]),
         ("f() where a.b == 1", &["where[0]: expected a number or an identifier, got \"a.b\""]),
     ]);
 }

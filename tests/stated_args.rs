@@ -87,7 +87,7 @@ fn parts_that_a_tensor_lacks_are_errors() {
     assert_eq!(known, "void k(int32_t x_shape_1, int32_t y_ndim, uint64_t z_byte_offset);");
     for unknown in ["x.shape[2]", "y.shape[0]", "x.byte_offset", "n.ndim", "x.shape"] {
         let told = prototype(&format!("int32({unknown})")).unwrap_err().to_string();
-        assert!(told.contains(&format!("`{unknown}` is no symbol or integer parameter")), "{told}");
+        assert!(told.contains(&format!("`{unknown}` is no dimension variable or integer parameter")), "{told}");
     }
 }
 
@@ -101,7 +101,7 @@ fn errors_are_told_all_at_once() {
     let told = refusal(Kernel::symbol("k").args(all));
     for expected in [
         "has z among its args, which is no tensor or scalar parameter of the function",
-        "`q` is no symbol or integer parameter",
+        "`q` is no dimension variable or integer parameter",
         "has int32(h), and h is no number that becomes a int32",
         "has y among its args, which is no tensor parameter of the function",
         "has scratch memory among its args, which launches alone pass",

@@ -154,7 +154,7 @@ fn errors_of_launches_are_the_bodys() {
     for expected in [
         "the name `n` of a value is empty or has another meaning",
         "the name `m` of a value is empty or has another meaning",
-        "binds no such symbol",
+        "binds no such dimension variable",
         "has block[0] = 2048, expected 1 to 1024",
         "kernel `add` takes 4 parameters (of 8, 8, 8, 8 bytes), and 1 are passed (of 8)",
         "has partial among its args, which is no tensor or scalar parameter of the function",

@@ -231,7 +231,7 @@ fn what_the_cpu_does_not_have_is_refused() {
         (add_launch().cluster([2]), "states cluster, which launches on the CPU don't have"),
         (
             add_launch().cooperative().shared_memory(16),
-            "states cooperative, which launches on the CPU don't have; states shared, which launches on the CPU don't have",
+            "states cooperative, which launches on the CPU don't have; states shared_memory, which launches on the CPU don't have",
         ),
         (
             add_launch().block([2048]),
@@ -239,7 +239,7 @@ fn what_the_cpu_does_not_have_is_refused() {
         ),
         (
             add_launch().args([KernelArg::Int(dim("q"), ScalarType::Int32)]),
-            "has int32(q) = q, and `q` is no symbol or integer parameter of the function",
+            "has int32(q) = q, and `q` is no dimension variable or integer parameter of the function",
         ),
     ] {
         let text = format!("the launch of kernel `add` by function `add` {expected}");

@@ -33,7 +33,7 @@ fn mismatches_are_told_when_compiling() {
         ),
         (
             Launch::new("add").grid([dim("q")]).block([2048]),
-            "has grid[0] = q, and `q` is no symbol or integer parameter of the function; has block[0] = 2048, expected 1 to \
+            "has grid[0] = q, and `q` is no dimension variable or integer parameter of the function; has block[0] = 2048, expected 1 to \
              1024; has blocks of 2048 threads, expected at most 1024",
         ),
         (Launch::new("add").grid([1, 1, 1, 1]), "has a grid of 4 extents, expected 1 to 3"),
