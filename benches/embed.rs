@@ -41,7 +41,7 @@ fn signature(text: &str, name: &str) -> Result<Signature> {
 
 fn kernel() -> Kernel {
     extern "C" fn never_called() {}
-    Kernel::address(never_called as *const std::ffi::c_void)
+    Kernel::address(never_called as *const u8)
 }
 
 /// The median of this many runs in microseconds, after some warm-up runs.

@@ -62,7 +62,7 @@ extern "C" fn kernel(_: *const f32, _: *const f32, _: i64) {}
 
 fn latency() -> Result<(), Box<dyn Error>> {
     println!("signature to callable function, median and least of 200, in microseconds:");
-    let native = Kernel::address(kernel as *const std::ffi::c_void);
+    let native = Kernel::address(kernel as *const u8);
     for &backend in Backend::ALL {
         for level in [OptLevel::None, OptLevel::Speed, OptLevel::Full] {
             let engine = Engine::builder().backend(backend).opt_level(level).build()?;
@@ -136,7 +136,7 @@ fn against_clang() -> Result<(), Box<dyn Error>> {
     let loaded = unsafe { libloading::Library::new(&library)? };
     std::fs::remove_file(&library)?;
     // SAFETY: nothing is read through the symbol.
-    let address = unsafe { *loaded.get::<*const std::ffi::c_void>(b"axpb")? };
+    let address = unsafe { *loaded.get::<*const u8>(b"axpb")? };
 
     let signature = axpb()?;
     // Several copies of each, in alternation: the address of code and the state of the branch predictor can be worth a

@@ -6,8 +6,9 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 use tvm_ffi_codegen::artifact::{EmitError, LibraryBuilder, Triple};
 use tvm_ffi_codegen::diagnostic::{Diagnostic, DiagnosticKind};
+use tvm_ffi_codegen::embed::cranelift::KernelSource;
 use tvm_ffi_codegen::embed::cranelift::{Wrappers, finish_functions, host_isa, jit_builder, jit_module};
-use tvm_ffi_codegen::embed::{self, EmbedError, KernelSource};
+use tvm_ffi_codegen::embed::{self, EmbedError};
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{Purpose, Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::spec::Launch;
@@ -45,7 +46,7 @@ fn all_errors_of_all_functions_come_at_once() {
 
     let mut module = jit_module(host_isa().unwrap()).unwrap();
     let targets = pairs().map(|(signature, kernel)| (signature, KernelSource::from(kernel.clone())));
-    let error = embed::add_wrappers(&mut module, targets).unwrap_err();
+    let error = embed::cranelift::add_wrappers(&mut module, targets).unwrap_err();
     let EmbedError::Functions(errors) = &error else { panic!("{error}") };
     messages.push(expect(errors, Diagnostic::of(&error)));
 

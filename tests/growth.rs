@@ -19,7 +19,7 @@ extern "C" fn never_called() {}
 
 #[test]
 fn code_and_data_grow_with_the_number_of_tensors() {
-    let kernel = Kernel::address(never_called as *const std::ffi::c_void);
+    let kernel = Kernel::address(never_called as *const u8);
     for &backend in Backend::ALL {
         let engine = Engine::builder().backend(backend).build().unwrap();
         for shared in [true, false] {

@@ -130,7 +130,7 @@ fn an_error_in_a_module_of_the_callers_ends_in_its_location() {
     builder.symbols(embed::runtime_symbols());
     let mut module = JITModule::new(builder);
     let (inner, kernel) = (inner(), kernel());
-    let ids = embed::add_wrappers(&mut module, [(&inner, kernel.into())]).unwrap();
+    let ids = embed::cranelift::add_wrappers(&mut module, [(&inner, kernel.into())]).unwrap();
     module.finalize_definitions().unwrap();
     let address = module.get_finalized_function(ids[0]);
     // SAFETY: that is the type of every wrapper, and the module's memory is never given back.

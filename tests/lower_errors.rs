@@ -8,7 +8,8 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::backend::CodegenError;
-use tvm_ffi_codegen::embed::{self, EmbedError, KernelSource};
+use tvm_ffi_codegen::embed::cranelift::KernelSource;
+use tvm_ffi_codegen::embed::{self, EmbedError};
 use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
@@ -216,9 +217,9 @@ fn only_native_kernels_are_told_how_they_are_called() {
         (Kernel::body(|_| {}).convention(Convention::Packed), "a body", "convention"),
         // although bodies are called by that convention
         (Kernel::body(|_| {}).convention(Convention::Flat), "a body", "convention"),
-        (Kernel::body(|_| {}).returns(KernelReturn::Status), "a body", "returning"),
+        (Kernel::body(|_| {}).returns(KernelReturn::Status), "a body", "returns"),
         (Kernel::check_only().convention(Convention::DlTensor), "check-only", "convention"),
-        (Kernel::check_only().returns(KernelReturn::Nothing), "check-only", "returning"),
+        (Kernel::check_only().returns(KernelReturn::Nothing), "check-only", "returns"),
     ];
     let engine = Engine::new().unwrap();
     for (kernel, is, called) in cases {
@@ -355,7 +356,7 @@ fn a_kernel_in_the_callers_module_is_called_through_its_wrapper() {
     let mut module = own_module();
     let twice = define_twice(&mut module);
     let signature = sig("twice(a: int64) -> int64");
-    let id = embed::add_wrapper(&mut module, &signature, twice).unwrap();
+    let id = embed::cranelift::add_wrapper(&mut module, &signature, twice).unwrap();
     module.finalize_definitions().unwrap();
     let address = module.get_finalized_function(id);
     // SAFETY: wrappers are of this type; the module lives to the end of the test.
@@ -383,7 +384,7 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
     let before = names(&module);
 
     let other = sig("other(a: int32) -> int64");
-    let error = embed::add_wrapper(&mut module, &other, twice).unwrap_err();
+    let error = embed::cranelift::add_wrapper(&mut module, &other, twice).unwrap_err();
     assert!(
         matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::Prototype { .. }])),
         "{error}"
@@ -394,12 +395,12 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
         b.arg("nobody");
     });
     let targets = [(&good, KernelSource::from(twice)), (&other, KernelSource::from(body))];
-    let error = embed::add_wrappers(&mut module, targets).unwrap_err();
+    let error = embed::cranelift::add_wrappers(&mut module, targets).unwrap_err();
     assert!(matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::Body { .. }])), "{error}");
     assert_eq!(names(&module), before);
 
     let twice_over = [(&good, KernelSource::from(twice)), (&good, KernelSource::from(twice))];
-    let error = embed::add_wrappers(&mut module, twice_over).unwrap_err();
+    let error = embed::cranelift::add_wrappers(&mut module, twice_over).unwrap_err();
     assert!(
         matches!(&error, EmbedError::Functions(all) if matches!(all[..], [LowerError::DuplicateName { .. }])),
         "{error}"
@@ -407,9 +408,9 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
     assert_eq!(names(&module), before);
 
     // the module is still usable, and a name that is taken is rejected
-    embed::add_wrapper(&mut module, &good, twice).unwrap();
+    embed::cranelift::add_wrapper(&mut module, &good, twice).unwrap();
     let after = names(&module);
-    let error = embed::add_wrapper(&mut module, &good, twice).unwrap_err();
+    let error = embed::cranelift::add_wrapper(&mut module, &good, twice).unwrap_err();
     assert!(matches!(error, EmbedError::Codegen(CodegenError::Cranelift(_))), "{error}");
     assert_eq!(names(&module), after);
     module.finalize_definitions().unwrap();

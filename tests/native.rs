@@ -52,11 +52,11 @@ macro_rules! prefixes {
         extern "C" fn kernel($($done: $ty),*) {
             receive([$($done.word()),*]);
         }
-        kernel as *const c_void
+        kernel as *const u8
     }};
 }
 
-fn kernels() -> Vec<*const c_void> {
+fn kernels() -> Vec<*const u8> {
     let mut list = Vec::new();
     prefixes! {
         list; [];

@@ -128,9 +128,9 @@ fn locations_are_beside_a_signature() {
     assert_eq!(placed.location(Part::Param(0)), None);
     let problem = "the file or function is empty, or has a quote, a line's end or a NUL in it";
     let refused = plain.with_location(Part::Param(1), SourceLocation::new("a\n.py", 1, "f")).unwrap_err();
-    assert_eq!(errors(refused), [format!("y.place: {problem}")]);
+    assert_eq!(errors(refused), [format!("y.location: {problem}")]);
     let refused = Signature::builder("f").location("a.py", 1, "").build().unwrap_err();
-    assert_eq!(errors(refused), [format!("place: {problem}")]);
+    assert_eq!(errors(refused), [format!("location: {problem}")]);
 }
 
 #[test]

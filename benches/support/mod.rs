@@ -47,7 +47,7 @@ pub fn tensors_signature(count: usize, shared: bool) -> std::result::Result<Sign
 /// A kernel that is never called.
 pub fn native_kernel() -> Kernel {
     extern "C" fn never_called() {}
-    Kernel::address(never_called as *const std::ffi::c_void)
+    Kernel::address(never_called as *const u8)
 }
 
 /// The heading of a table with a column for each count.

@@ -1,6 +1,5 @@
 //! Kernels.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
 use codegen::artifact::{ArchiveInput, Triple, archive_bytes};
@@ -51,7 +50,7 @@ struct Given {
 impl Given {
     fn add_to(&self, kernel: Kernel) -> Kernel {
         let give = |kernel: Kernel, (name, address): &(String, usize)| {
-            kernel.with_symbol(name, std::ptr::with_exposed_provenance::<c_void>(*address))
+            kernel.with_symbol(name, std::ptr::with_exposed_provenance::<u8>(*address))
         };
         let kernel = self.symbols.iter().fold(kernel, give);
         self.owners.iter().fold(kernel, |kernel, owner| kernel.keep_alive(Arc::new(owner.clone())))
@@ -240,7 +239,7 @@ fn tfc_kernel_address(
 ) -> Result<Obj<KernelObject>> {
     let call = Call::of(convention, returns, args)?;
     let kernel =
-        Kernel::address(std::ptr::with_exposed_provenance::<c_void>(address_of(address)?)).keep_alive(Arc::new(owner));
+        Kernel::address(std::ptr::with_exposed_provenance::<u8>(address_of(address)?)).keep_alive(Arc::new(owner));
     KernelObject::make(Form::Ready(call.stated(kernel)), call)
 }
 

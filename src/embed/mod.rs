@@ -50,8 +50,6 @@ pub mod llvm;
 mod refusal;
 mod symbols;
 
-#[cfg(feature = "cranelift")]
-pub use cranelift::{KernelSource, add_wrapper, add_wrappers};
 pub use error::EmbedError;
 #[cfg(feature = "_engine")]
 pub use finish::functions_at;

@@ -24,7 +24,7 @@ use tvm_ffi_runtime::capi;
 /// builder.symbols(embed::runtime_symbols());
 /// let mut module = JITModule::new(builder);
 /// let check: Signature = "check(x: Map[str, int64])".parse()?;
-/// let id = embed::add_wrapper(&mut module, &check, Kernel::check_only())?;
+/// let id = embed::cranelift::add_wrapper(&mut module, &check, Kernel::check_only())?;
 /// module.finalize_definitions()?;
 /// assert!(!module.get_finalized_function(id).is_null());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

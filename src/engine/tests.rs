@@ -84,7 +84,7 @@ fn the_jit_of_an_engine_has_its_helpers(backend: Backend) {
     // checks by `bind`, and a result by `take_result`
     let signature: crate::Signature = "f(xs: Array[int64]) -> Array[Any]".parse().unwrap();
     extern "C" fn nothing() {}
-    let kernel = crate::Kernel::address(nothing as *const std::ffi::c_void);
+    let kernel = crate::Kernel::address(nothing as *const u8);
     let module = verify(lower(&signature, &kernel, RuntimeHelpers::Import).unwrap()).unwrap();
     assert!(module.imports().any(|(_, import)| import.name == crate::lower::TAKE_RESULT_SYMBOL));
     let code = engine.jit().load_with(&module, LoadOptions::default()).unwrap();

@@ -1,7 +1,6 @@
 //! The kernel of a wrapper: its code, how it is called, its convention and its C result.
 
 use std::any::Any;
-use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
@@ -147,7 +146,7 @@ impl Kernel {
     /// takes precedence over the symbols of the [`Engine`](crate::Engine), but not over the code's own definitions.
     /// Pass the owner of the memory at the address to [`keep_alive`](Self::keep_alive). Kernels that are compiled
     /// together share these symbols, so it is an error if two kernels give one name different addresses.
-    pub fn with_symbol(mut self, name: impl Into<String>, address: *const c_void) -> Self {
+    pub fn with_symbol(mut self, name: impl Into<String>, address: *const u8) -> Self {
         self.given.push((name.into(), address as u64));
         self
     }
@@ -159,7 +158,7 @@ impl Kernel {
 
     /// A C function at an address of this process. The wrapper can run only in this process. Pass the owner of the code
     /// at the address to [`keep_alive`](Self::keep_alive).
-    pub fn address(address: *const c_void) -> Self {
+    pub fn address(address: *const u8) -> Self {
         Self::native(NativeTarget::Address(address as u64))
     }
 

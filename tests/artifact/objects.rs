@@ -167,7 +167,7 @@ extern "C" fn nothing() {}
 #[test]
 fn all_errors_come_at_once() {
     let check = Kernel::check_only();
-    let address = Kernel::address(nothing as *const std::ffi::c_void);
+    let address = Kernel::address(nothing as *const u8);
     let mut library = LibraryBuilder::new().system_library("9 lives");
     for name in ["_library_bin", "_library_ctx", "_metadata_f", "_doc_f", "codegen_bind", "f"] {
         library = library.function(&sig(&format!("{name}()")), &check);

@@ -28,7 +28,7 @@ fn a_module_of_cranelift_has_bodies_that_call() {
     let [calls, twice, lost] = ["calls(n: int64) -> int64", "twice(n: int64) -> int64", "lost()"].map(sig);
     let doubling = Kernel::body(|b| b.ret(b.arg("n") * 2));
     let wrappers = [(&calls, Kernel::body(body)), (&twice, doubling), (&lost, Kernel::body(missing))];
-    let ids = embed::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap();
+    let ids = embed::cranelift::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap();
     module.finalize_definitions().unwrap();
     let call = |index: usize, args: &[TVMFFIAny]| {
         let address = module.get_finalized_function(ids[index]);
@@ -53,7 +53,8 @@ fn a_call_that_the_callee_refuses_is_an_error() {
     let (calls, twice) = (sig("calls(n: int64)"), sig("twice(s: str)"));
     let calling = Kernel::body(|b| b.call_symbol("twice", (b.arg("n"),)).run());
     let wrappers = [(&calls, calling), (&twice, Kernel::check_only())];
-    let refused = embed::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap_err();
+    let refused =
+        embed::cranelift::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap_err();
     let text = "the body of function `calls` has errors:\n  call of `twice`: `twice(s: str)` takes str for s, got int";
     assert_eq!(refused.to_string(), text);
 }

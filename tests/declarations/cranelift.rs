@@ -123,8 +123,8 @@ fn a_kernel_that_was_declared_runs() {
         let mut module = own_module();
         let kernel = Kernel::symbol("scale_kernel");
         let id = define_scale(&mut module, &kernel);
-        let target = if bound { embed::KernelSource::from(id) } else { kernel.into() };
-        let wrapper = embed::add_wrapper(&mut module, &scale(), target).unwrap();
+        let target = if bound { embed::cranelift::KernelSource::from(id) } else { kernel.into() };
+        let wrapper = embed::cranelift::add_wrapper(&mut module, &scale(), target).unwrap();
         module.finalize_definitions().unwrap();
         let address = module.get_finalized_function(wrapper);
         // SAFETY: wrappers are of this type.

@@ -31,9 +31,11 @@ fn cranelift(signature: &Signature, returns: Option<KernelReturn>, change: impl 
     let mut declared = embed::cranelift::kernel_signature(module.isa(), signature, &kernel).unwrap();
     change(&mut declared);
     let id = module.declare_function("k", Linkage::Import, &declared).unwrap();
-    let linked = embed::add_wrapper(&mut module, signature, kernel).unwrap_err().to_string();
+    let linked = embed::cranelift::add_wrapper(&mut module, signature, kernel).unwrap_err().to_string();
     // for a function passed by its id, the message is the same
-    let bound = embed::add_wrapper(&mut module, signature, embed::KernelSource::Function(id, returns)).unwrap_err();
+    let bound =
+        embed::cranelift::add_wrapper(&mut module, signature, embed::cranelift::KernelSource::Function(id, returns))
+            .unwrap_err();
     assert_eq!(bound.to_string(), linked);
     linked
 }
@@ -89,7 +91,7 @@ fn a_cranelift_module_refuses() {
     let mut declared = embed::cranelift::kernel_signature(module.isa(), &store(), &Kernel::symbol("k")).unwrap();
     declared.params[1] = AbiParam::new(types::I8);
     module.declare_function("k", Linkage::Import, &declared).unwrap();
-    embed::add_wrapper(&mut module, &store(), Kernel::symbol("k")).unwrap();
+    embed::cranelift::add_wrapper(&mut module, &store(), Kernel::symbol("k")).unwrap();
 }
 
 /// A kernel that returns a status in addition to its result is taken for one that returns the value, and vice versa.
@@ -117,11 +119,11 @@ fn names_that_mean_something_else_are_refused() {
     let mut module = own_module();
     module.declare_data("k", Linkage::Import, false, false).unwrap();
     let refused = |module: &mut _, signature: &Signature| {
-        embed::add_wrapper(module, signature, Kernel::symbol("k")).unwrap_err().to_string()
+        embed::cranelift::add_wrapper(module, signature, Kernel::symbol("k")).unwrap_err().to_string()
     };
     assert_eq!(refused(&mut module, &store()), "`k` is data in the module, but a function is needed");
     let mut module = own_module();
-    embed::add_wrapper(&mut module, &store(), Kernel::symbol("k")).unwrap();
+    embed::cranelift::add_wrapper(&mut module, &store(), Kernel::symbol("k")).unwrap();
     assert_eq!(
         refused(&mut module, &store()),
         "`__tvm_ffi_store` is already defined in the module, or declared as defined there; declare it with `Linkage::Import` if only \
@@ -132,7 +134,7 @@ fn names_that_mean_something_else_are_refused() {
     let declared = embed::cranelift::kernel_signature(module.isa(), &store(), &Kernel::symbol("k")).unwrap();
     let id = other.declare_function("k", Linkage::Import, &declared).unwrap();
     assert_eq!(
-        embed::add_wrapper(&mut module, &store(), id).unwrap_err().to_string(),
+        embed::cranelift::add_wrapper(&mut module, &store(), id).unwrap_err().to_string(),
         "`kernel of store` is bound to a function id that the module doesn't know; ids belong to one module"
     );
 }

@@ -92,7 +92,7 @@ fn each_block_is_called_once_with_its_place() {
     for engine in engines() {
         BLOCKS.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         let launch = Launch::new("count").grid([dim("k"), dim("n"), dim("m")]).args([]);
-        let kernel = Kernel::launch_on_cpu(launch, Kernel::address(count_block as *const c_void));
+        let kernel = Kernel::launch_on_cpu(launch, Kernel::address(count_block as *const u8));
         // SAFETY: the function has the launch's parameters, none.
         let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
         function.call((&Tensor::from_vec(vec![0_i8; 24], &[2, 3, 4]).unwrap(),)).unwrap();
@@ -121,7 +121,7 @@ fn blocks_run_on_the_processors() {
     for engine in engines() {
         *THREADS.lock().unwrap() = None;
         let launch = Launch::new("note").grid([40]).args([]);
-        let kernel = Kernel::launch_on_cpu(launch, Kernel::address(note_thread as *const c_void));
+        let kernel = Kernel::launch_on_cpu(launch, Kernel::address(note_thread as *const u8));
         // SAFETY: the function has the launch's parameters, none.
         let function = unsafe { engine.compile(&sig("note(x: Tensor([1], int8))"), &kernel) }.unwrap();
         function.call((&Tensor::from_vec(vec![0_i8], &[1]).unwrap(),)).unwrap();
@@ -167,7 +167,7 @@ fn parameters_are_those_of_devices() {
     let text = "affine(x: Tensor([n], float32), out: Tensor([n], float32), shift: float64, k: int64) @ launch affine grid=n args=[x, \
                 struct(size=24, align=8, 0: float32(2.0), 4: int32(n), 8: shift, 16: out), scratch(4, align=64), null, int16(k)]";
     let LaunchedSignature { signature, launch } = text.parse().unwrap();
-    let kernel = Kernel::launch_on_cpu(launch, Kernel::address(affine as *const c_void));
+    let kernel = Kernel::launch_on_cpu(launch, Kernel::address(affine as *const u8));
     for engine in engines() {
         // SAFETY: the function has the launch's parameters.
         let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
@@ -208,7 +208,7 @@ fn parameters_of_16_bits_are_rounded() {
     let text = "halves(out: Tensor([4], uint16), h: float16, d: float64) @ launch halves grid=1 \
                 args=[out, h, bfloat16(1.5), cast(d, float16), cast(h, float32)]";
     let LaunchedSignature { signature, launch } = text.parse().unwrap();
-    let kernel = Kernel::launch_on_cpu(launch, Kernel::address(halves as *const c_void));
+    let kernel = Kernel::launch_on_cpu(launch, Kernel::address(halves as *const u8));
     for engine in engines() {
         // SAFETY: the function has the launch's parameters.
         let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
@@ -253,7 +253,7 @@ fn what_the_cpu_does_not_have_is_refused() {
     assert!(refusal(&on_gpu, add_launch(), add()).contains("needs a tensor parameter that is on a CPU device"));
     assert!(refusal(ADD, add_launch(), Kernel::symbol("")).contains("symbol"));
     // an address is only valid in this process
-    let kernel = Kernel::launch_on_cpu(Launch::new("count").args([]), Kernel::address(count_block as *const c_void));
+    let kernel = Kernel::launch_on_cpu(Launch::new("count").args([]), Kernel::address(count_block as *const u8));
     let error =
         LibraryBuilder::new().function(&sig("f(x: Tensor([1], int8))"), &kernel).emit().unwrap_err().to_string();
     assert!(error.contains("address"), "{error}");

@@ -38,7 +38,7 @@ unsafe extern "C" fn nothing(_x: u32, _y: u32, _z: u32, _grid_x: u32, _grid_y: u
 
 fn of_blocks() -> Kernel {
     let launch = Launch::new("blocks").grid([dim("n")]).args([]);
-    Kernel::launch_on_cpu(launch, Kernel::address(nothing as *const c_void))
+    Kernel::launch_on_cpu(launch, Kernel::address(nothing as *const u8))
 }
 
 /// Launches `count` blocks that do nothing.
@@ -274,7 +274,7 @@ unsafe extern "C" fn outer(_x: u32, _y: u32, _z: u32, _grid_x: u32, _grid_y: u32
 fn blocks_launch() {
     let launch = |name: &str, function: unsafe extern "C" fn(u32, u32, u32, u32, u32, u32)| {
         let launch = Launch::new(name).grid([dim("n")]).args([]);
-        let kernel = Kernel::launch_on_cpu(launch, Kernel::address(function as *const c_void));
+        let kernel = Kernel::launch_on_cpu(launch, Kernel::address(function as *const u8));
         (sig(&format!("{name}(x: Tensor([n], int8))")), kernel)
     };
     let launches = [launch("outer", outer), launch("inner", inner)];
@@ -407,7 +407,7 @@ fn blocks_of_three_dimensions_are_done_once_each() {
         unsafe { *x.add(((bz * gy + by) * gx + bx) as usize) += 1 };
     }
     for engine in engines() {
-        let kernel = Kernel::launch_on_cpu(launch.clone(), Kernel::address(mark as *const c_void));
+        let kernel = Kernel::launch_on_cpu(launch.clone(), Kernel::address(mark as *const u8));
         // SAFETY: the function has the launch's parameters.
         let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
         for shape in [[1, 1, 1], [2, 1, 1], [1, 1, 2], [3, 5, 7], [40, 30, 20]] {

@@ -169,7 +169,7 @@ fn files_and_modules_of_the_callers_take_no_code() {
                     `f`, and give the object to the linker";
     assert_eq!(error, expected);
     let mut module = JITModule::new(JITBuilder::new(cranelift_module::default_libcall_names()).unwrap());
-    let error = embed::add_wrapper(&mut module, &sig("f()"), kernel.clone()).unwrap_err().to_string();
+    let error = embed::cranelift::add_wrapper(&mut module, &sig("f()"), kernel.clone()).unwrap_err().to_string();
     assert_eq!(error, expected);
     #[cfg(feature = "_llvm")]
     {

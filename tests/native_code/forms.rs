@@ -1,7 +1,6 @@
 //! One kernel in every form that a compiler may have, on every backend.
 
 use std::backtrace::Backtrace;
-use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Triple, write_archive};
@@ -211,7 +210,7 @@ extern "C" fn seven_times(n: i64) -> i64 {
 #[test]
 fn an_address_needs_no_code() {
     for engine in engines() {
-        let kernel = Kernel::address(seven_times as *const c_void).keep_alive(Arc::new("an owner"));
+        let kernel = Kernel::address(seven_times as *const u8).keep_alive(Arc::new("an owner"));
         assert_eq!(int(&compile(&engine, "f(n: int64) -> int64", &kernel).unwrap(), &[6]), 42);
     }
 }

@@ -1,6 +1,6 @@
 //! Symbols and objects that are passed with a kernel, and that its code refers to.
 
-use std::ffi::{c_long, c_void};
+use std::ffi::c_long;
 use std::sync::Arc;
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
@@ -29,17 +29,16 @@ fn kernel() -> Kernel {
 #[test]
 fn addresses_stand_for_symbols_of_a_kernels_code() {
     for engine in engines() {
-        let given =
-            kernel().with_symbol("twice", twice as *const c_void).with_symbol("table", (&raw const TABLE).cast());
+        let given = kernel().with_symbol("twice", twice as *const u8).with_symbol("table", (&raw const TABLE).cast());
         assert_eq!(int(&compile(&engine, SIGNATURE, &given).unwrap(), &[1]), 42);
         // another compilation can define other symbols
         let other = given.clone().with_symbol("unused", std::ptr::null());
         assert_eq!(int(&compile(&engine, SIGNATURE, &other).unwrap(), &[2]), 44);
         let threefold =
-            kernel().with_symbol("twice", thrice as *const c_void).with_symbol("table", (&raw const TABLE).cast());
+            kernel().with_symbol("twice", thrice as *const u8).with_symbol("table", (&raw const TABLE).cast());
         assert_eq!(int(&compile(&engine, SIGNATURE, &threefold).unwrap(), &[2]), 46);
         // the kernel's own symbol, without an object
-        let itself = Kernel::symbol("nowhere").with_symbol("nowhere", thrice as *const c_void);
+        let itself = Kernel::symbol("nowhere").with_symbol("nowhere", thrice as *const u8);
         assert_eq!(int(&compile(&engine, SIGNATURE, &itself).unwrap(), &[5]), 15);
         // the code's own definitions take precedence
         let defined = Kernel::object(object("long g(void) { return 1; } long f(long n) { return n + g(); }"), "f");
@@ -51,7 +50,7 @@ fn addresses_stand_for_symbols_of_a_kernels_code() {
 #[test]
 fn symbols_that_are_still_missing_are_named() {
     for engine in engines() {
-        let error = compile(&engine, SIGNATURE, &kernel().with_symbol("twice", twice as *const c_void)).unwrap_err();
+        let error = compile(&engine, SIGNATURE, &kernel().with_symbol("twice", twice as *const u8)).unwrap_err();
         let EngineError::Unresolved { names, .. } = &error else { panic!("{error}") };
         assert_eq!(names, &["table"]);
     }
@@ -83,7 +82,7 @@ fn objects_beside_a_kernels_are_linked_with_it() {
 
 #[test]
 fn files_take_no_addresses() {
-    let given = Kernel::symbol("f").with_symbol("twice", twice as *const c_void).keep_alive(Arc::new(3));
+    let given = Kernel::symbol("f").with_symbol("twice", twice as *const u8).keep_alive(Arc::new(3));
     let error = LibraryBuilder::new().function(&sig(SIGNATURE), &given).emit().unwrap_err().to_string();
     assert_eq!(
         error,

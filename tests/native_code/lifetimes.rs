@@ -1,6 +1,5 @@
 //! Kernel and wrapper have the same lifetime.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -75,9 +74,9 @@ fn owners_go_with_the_last_function_of_their_compilation() {
     for engine in engines() {
         gone.store(0, Ordering::SeqCst);
         let owned = |kernel: Kernel| kernel.keep_alive(Arc::new(Owner(Arc::clone(&gone))));
-        let plain = compile(&engine, "f()", &Kernel::address(nothing as *const c_void)).unwrap();
+        let plain = compile(&engine, "f()", &Kernel::address(nothing as *const u8)).unwrap();
         let kernels = [
-            owned(Kernel::address(nothing as *const c_void)),
+            owned(Kernel::address(nothing as *const u8)),
             owned(Kernel::object(object("void nothing(void) {}"), "nothing")),
             owned(Kernel::body(|_| {})),
             owned(Kernel::check_only()),

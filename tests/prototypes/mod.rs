@@ -4,7 +4,6 @@
 mod kinds;
 mod table;
 
-use std::ffi::c_void;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -194,7 +193,7 @@ impl Library {
 
     fn kernel(&self, kernel: &Kernels) -> Kernel {
         // SAFETY: nothing is read through the symbol.
-        let address = unsafe { *self.loaded.get::<*const c_void>(kernel.symbol.as_bytes()).unwrap() };
+        let address = unsafe { *self.loaded.get::<*const u8>(kernel.symbol.as_bytes()).unwrap() };
         Kernel::address(address).convention(kernel.convention).returns(kernel.returns)
     }
 

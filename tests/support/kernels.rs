@@ -280,7 +280,7 @@ pub const NATIVE: &[NativeKernel] = &[
     ("native_fill_memref", || by_convention::fill_memref as *const u8),
 ];
 
-pub fn native(name: &str) -> Option<*const c_void> {
+pub fn native(name: &str) -> Option<*const u8> {
     NATIVE.iter().find(|(known, _)| *known == name).map(|(_, address)| address().cast())
 }
 

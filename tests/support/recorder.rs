@@ -49,7 +49,7 @@ pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
         }
     };
     let address = code.function(SYMBOL).ok_or("the recorder was not defined")?;
-    let kernel = Kernel::address(address.cast::<c_void>());
+    let kernel = Kernel::address(address.cast::<u8>());
     // the signature determines the result, except for the choice between nothing and a status
     Ok(if returns == KernelReturn::Status { kernel.returns(returns) } else { kernel })
 }

@@ -41,7 +41,7 @@ pub fn kernel_signature(
 /// let id = embed::cranelift::declare_kernel(&mut module, Linkage::Local, &signature, &kernel)?;
 /// // its body comes from the compiler, which finds each value by `kernel.parameters(&signature)`
 /// assert_eq!(module.declarations().get_function_decl(id).signature.params.len(), 3);
-/// embed::add_wrapper(&mut module, &signature, kernel)?;
+/// embed::cranelift::add_wrapper(&mut module, &signature, kernel)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
