@@ -12,7 +12,7 @@ use crate::lower::{
     self, Body, Capabilities, HelperSet, Kernel, LaunchDescription, LowerError, Lowered, LoweredFunction, Purpose,
     Recipe, RecipeFunction, RuntimeHelpers,
 };
-use crate::spec::Signature;
+use crate::spec::{ParamType, Signature};
 
 /// Wrappers for your module, and everything else that the module gets. `T` is the backend's kind of target:
 /// [`cranelift::Wrappers`](super::cranelift::Wrappers) or `llvm::Wrappers`.
@@ -161,18 +161,26 @@ impl<T> Wrappers<T> {
     }
 
     /// Adds a function.
-    pub fn function(self, signature: &Signature, target: impl Into<T>) -> Self {
-        self.add(signature, target.into(), None)
+    pub fn function(mut self, signature: &Signature, target: impl Into<T>) -> Self {
+        self.push(signature, target.into(), None);
+        self
     }
 
     /// Adds a function with a doc for hosts to show.
-    pub fn documented(self, signature: &Signature, target: impl Into<T>, doc: impl Into<String>) -> Self {
-        self.add(signature, target.into(), Some(doc.into()))
+    pub fn documented(mut self, signature: &Signature, target: impl Into<T>, doc: impl Into<String>) -> Self {
+        self.push(signature, target.into(), Some(doc.into()));
+        self
     }
 
-    fn add(mut self, signature: &Signature, target: T, doc: Option<String>) -> Self {
+    pub(super) fn push(&mut self, signature: &Signature, target: T, doc: Option<String>) {
         self.functions.push(Wanted { signature: signature.clone(), target, doc, is_c: false });
-        self
+    }
+
+    pub(super) fn push_c(&mut self, signature: &Signature, body: Kernel)
+    where
+        T: From<Kernel>,
+    {
+        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), doc: None, is_c: true });
     }
 
     /// Adds a [body](Kernel::body) as a C function with the signature's name, for kernels of the module. A kernel
@@ -189,13 +197,17 @@ impl<T> Wrappers<T> {
     /// The kernel must return a nonzero status to its own caller. A kernel that is generated earlier declares the
     /// function as an import ([`cranelift::declare_kernel`](super::cranelift::declare_kernel),
     /// `llvm::declare_kernel`). In a [system library](Self::system) the function's symbol begins with the library's
-    /// prefix ([`c_symbol`](Self::c_symbol)), so several libraries can be linked into a program. The body may pass
-    /// scalars, strings and bytes on to functions that it calls, but not tensors.
+    /// prefix ([`c_symbol`](Self::c_symbol)), so several libraries can be linked into a program.
+    ///
+    /// The body may pass scalars, strings, bytes, objects and values of type `Any` on to functions that it calls. A C
+    /// argument for a tensor is only an address of elements. To pass a tensor on, give the C function a parameter of
+    /// type `Any`, a `const TVMFFIAny*`; a kernel gets it for an argument of its own with [`Kernel::with_arguments`].
+    /// The callee receives the argument as the kernel's caller passed it.
     pub fn c_function(mut self, signature: &Signature, body: Kernel) -> Self
     where
         T: From<Kernel>,
     {
-        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), doc: None, is_c: true });
+        self.push_c(signature, body);
         self
     }
 
@@ -212,9 +224,7 @@ impl<T> Wrappers<T> {
     where
         T: From<Kernel>,
     {
-        let (kind, message) = (kind.into(), message.into());
-        let body = move |b: &Body<'_>| b.raise_with(&kind, &message, b.params().collect::<Vec<_>>());
-        self.c_function(signature, Kernel::body(body))
+        self.c_function(signature, raise(kind, message))
     }
 
     /// Adds a [C function](Self::c_function) that calls a global function with its arguments. It checks that the
@@ -224,16 +234,7 @@ impl<T> Wrappers<T> {
     where
         T: From<Kernel>,
     {
-        let (global, result) = (global.into(), signature.ret().cloned());
-        let body = move |b: &Body<'_>| {
-            let call = b.call_global(&global, b.params().collect::<Vec<_>>());
-            match &result {
-                None => call.run(),
-                Some(ty) if ty.as_scalar().is_some() => b.ret(call.returns(ty.clone()).value()),
-                Some(ty) => b.ret_value(call.returns(ty.clone())),
-            }
-        };
-        self.c_function(signature, Kernel::body(body))
+        self.c_function(signature, call(global, signature.ret().cloned()))
     }
 
     /// Whether the module gets a copy of the runtime helpers.
@@ -298,6 +299,25 @@ impl<T> Wrappers<T> {
         let wanted = self.functions.iter().filter(|wanted| !wanted.is_c);
         Added { functions: wanted.zip(functions).map(wrapper).collect(), destructors, callers }
     }
+}
+
+/// The body of a C function that raises an error, whose message prints the parameters.
+pub(super) fn raise(kind: impl Into<String>, message: impl Into<String>) -> Kernel {
+    let (kind, message) = (kind.into(), message.into());
+    Kernel::body(move |b: &Body<'_>| b.raise_with(&kind, &message, b.params().collect::<Vec<_>>()))
+}
+
+/// The body of a C function that calls a global function with the parameters, and returns its result.
+pub(super) fn call(global: impl Into<String>, result: Option<ParamType>) -> Kernel {
+    let global = global.into();
+    Kernel::body(move |b: &Body<'_>| {
+        let call = b.call_global(&global, b.params().collect::<Vec<_>>());
+        match &result {
+            None => call.run(),
+            Some(ty) if ty.as_scalar().is_some() => b.ret(call.returns(ty.clone()).value()),
+            Some(ty) => b.ret_value(call.returns(ty.clone())),
+        }
+    })
 }
 
 /// The name under which the IR imports a function of the caller's module. It isn't visible outside.
