@@ -2,12 +2,15 @@
 //! FFI.
 
 use std::borrow::Cow;
-use tvm_ffi_codegen::embed::cranelift::{self, Wrappers};
 
-use tvm_ffi_codegen::lower::{Recipe, RecipeFunction};
-use tvm_ffi_codegen::runtime::{Error, Function, registry};
-use tvm_ffi_codegen::spec::{Part, SourceLocation};
-use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
+use cranelift_codegen::ir::InstBuilder;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_module::{FuncId, Module};
+use tvm_ffi_codegen::embed::cranelift::{self, Native, Wrappers};
+use tvm_ffi_codegen::lower::{Recipe, RecipeFunction, lower};
+use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Error, Function, Map, ObjectRef, Tensor, registry};
+use tvm_ffi_codegen::spec::{self, Part, SourceLocation};
+use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, ParamType, Signature};
 
 /// The signature of a C function: that of the function whose kernel it is, under another name.
 fn c(name: &str, rest: &str, line: u32) -> Signature {
@@ -28,9 +31,9 @@ fn kernels_raise_and_call() {
     let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
     let types = ["(s: str, b: bool, x: int8) -> float64", "(x: bool) -> bool", "(s: str, x: int64)"];
     let functions = Wrappers::in_process()
-        .calling(&c("c_scale", types[0], 3), "c_functions.scale")
-        .calling(&c("c_flip", types[1], 4), "c_functions.flip")
-        .raising(&c("c_refuse", types[2], 5), "my.Error", "no {} of {}")
+        .c_call(&c("c_scale", types[0], 3), "c_functions.scale")
+        .c_call(&c("c_flip", types[1], 4), "c_functions.flip")
+        .c_raise(&c("c_refuse", types[2], 5), "my.Error", "no {} of {}")
         .add_to(&mut module)
         .unwrap();
     assert_eq!(functions.functions().count(), 0, "they are no functions of the library");
@@ -56,13 +59,168 @@ fn kernels_raise_and_call() {
     assert!(error.backtrace().contains("File \"k.dsl\", line 5, in f"), "{}", error.backtrace());
 }
 
-/// The message names the function in the source where the C function is placed, because users don't know the C
-/// function.
+/// A kernel of its own with the prototype of the C function, which it calls.
+fn forwarding(module: &mut impl Module, native: &mut Native<'_>, callee: FuncId) {
+    let mut context = module.make_context();
+    context.func.signature = module.declarations().get_function_decl(native.function()).signature.clone();
+    let callee = module.declare_func_in_func(callee, &mut context.func);
+    let mut frontend = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut context.func, &mut frontend);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    b.seal_all_blocks();
+    let values = b.block_params(entry).to_vec();
+    let last = |part: &str| native.parameters().iter().position(|param| param.key() == part).map(|at| values[at]);
+    let passed = native.parameters().iter().filter(|param| param.key().ends_with(".argument"));
+    let mut args: Vec<_> = passed.map(|param| values[param.position]).collect();
+    args.extend(last("->.value"));
+    let call = b.ins().call(callee, &args);
+    let status = b.inst_results(call)[0];
+    b.ins().return_(&[status]);
+    b.finalize(module.target_config());
+    module.define_function(native.function(), &mut context).unwrap();
+}
+
+fn keep(x: Any, k: i64) -> Any {
+    if k == 7 { x } else { k.into() }
+}
+
+/// Kernels pass arguments on as they came, of each type: the callee gets the caller's own objects.
+#[test]
+fn kernels_pass_arguments_on() {
+    const TYPES: [&str; 10] = [
+        "Tensor([n], float32)",
+        "Tensor([n], float32, strides=[s])",
+        "Optional[Tensor([n], float32)]",
+        "Array[float64]",
+        "Map[str, Any]",
+        "Tuple[int64, Tensor([n], float32)]",
+        "str",
+        "Optional[int64]",
+        "Function",
+        "float64",
+    ];
+    registry::set_global("c_functions.keep", Function::from_typed(keep), true).unwrap();
+    let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
+    let mut library = Wrappers::in_process();
+    for (i, ty) in TYPES.iter().enumerate() {
+        let signature = format!("f{i}(before: int64, x: {ty}, k: int64 = 7) -> Any").parse().unwrap();
+        let passed_on = ["x", "k"].map(str::to_owned);
+        let mut native = library.native(&mut module, &signature, &passed_on).unwrap();
+        let types = [ParamType::Any, ParamType::Any];
+        let callee = native.call(&mut module, None, "c_functions.keep", types, Some(ParamType::Any)).unwrap();
+        forwarding(&mut module, &mut native, callee);
+    }
+    let added = library.add_to(&mut module).unwrap();
+    // SAFETY: the kernels only pass arguments on.
+    let functions = unsafe { cranelift::finish_functions(module, [added], ()).unwrap() };
+
+    let x = Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+    let map = Map::from_iter([("a", 1)]);
+    let long = "a text that is an object of its own";
+    let args: [Any; 10] = [
+        x.clone().into(),
+        x.clone().into(),
+        x.clone().into(),
+        Array::<f64>::from_iter([1.0, 2.0]).into(),
+        map.into(),
+        Array::<Any>::from_iter([Any::from(3), x.clone().into()]).into(),
+        long.into(),
+        5.into(),
+        functions[0].clone().into(),
+        1.5.into(),
+    ];
+    let owners = |any: &Any| any.cast::<ObjectRef>().ok().map(|object| object.strong_count() - 1);
+    for (function, arg) in functions.iter().zip(&args) {
+        let before = owners(arg);
+        let kept = function.call((1, arg)).unwrap();
+        match (arg.cast::<ObjectRef>(), kept.cast::<ObjectRef>()) {
+            (Ok(arg), Ok(kept)) => assert!(arg.ptr_eq(&kept), "{arg:?}"),
+            _ => assert_eq!(format!("{arg:?}"), format!("{kept:?}")),
+        }
+        assert_eq!(owners(arg), before.map(|count| count + 1), "{arg:?}");
+        drop(kept);
+        assert_eq!(owners(arg), before);
+    }
+    for function in [2, 7] {
+        assert_eq!(functions[function].call((1, AnyView::none())).unwrap().type_key(), "None");
+    }
+    // the default of `k` is passed where a call leaves it out, and otherwise the caller's own value
+    assert_eq!(functions[0].call((1, &args[0], 8)).unwrap().cast::<i64>().unwrap(), 8);
+    // the checks take an int for a float, and the callee gets the int
+    assert_eq!(functions[9].call((1, 2)).unwrap().type_key(), "int");
+
+    // A moved argument counts as its object. The callee can't take it from the kernel, which still uses it.
+    let moves = Kernel::body(|b| {
+        let owned = b.variable();
+        owned.set(b.param(1));
+        b.ret_value(b.call(b.param(0), (1, owned.get().by_move())).returns(ParamType::Any));
+    });
+    let signature = "moves(f: Function, x: Any) -> Any".parse().unwrap();
+    // SAFETY: the body reads no memory.
+    let moves = unsafe { Engine::new().unwrap().compile(&signature, &moves).unwrap() };
+    for number in [0, 1, 2] {
+        let before = owners(&args[0]);
+        let kept = moves.call((&functions[number], &args[0])).unwrap();
+        assert_eq!(kept.type_key(), "ffi.Tensor");
+        drop(kept);
+        assert_eq!(owners(&args[0]), before);
+    }
+}
+
+#[test]
+fn names_that_are_no_arguments_are_refused() {
+    let prototype = |kernel: Kernel, text: &str| kernel.with_arguments(["x"]).c_prototype(&text.parse().unwrap());
+    let plain = || Kernel::symbol("k");
+    let stated = plain().args([spec::KernelArg::Param("y".to_owned())]).convention(Convention::Flat);
+    assert_eq!(prototype(stated, "f(x: str, y: int64)").unwrap(), "void k(int64_t y, const TVMFFIAny* x_argument);");
+    let descriptors = plain().convention(Convention::DlTensor);
+    assert_eq!(
+        prototype(descriptors, "f(x: Tensor([n], int8), x_argument: bool)").unwrap(),
+        "void k(DLTensor* x, uint8_t x_argument, const TVMFFIAny* x_argument_);"
+    );
+    for (kernel, text, problem) in [
+        (plain(), "f(y: int64)", "flat: it takes the caller's argument `x`, which a call doesn't pass"),
+        (
+            plain(),
+            "f(t: Tensor([n], int8, device=\"cuda\"), x: EnvStream)",
+            "flat: it takes the caller's argument `x`, which",
+        ),
+        (plain().convention(Convention::Packed), "f(x: int64)", "packed: it passes all of the caller's arguments"),
+        (Kernel::check_only(), "f(x: int64)", "`with_arguments` is for native kernels"),
+    ] {
+        let error = kernel.with_arguments(["x"]);
+        let error = lower(&text.parse().unwrap(), &error, Default::default()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+/// What the types of a C function can't be is told of them, and nothing is added to the library.
+#[test]
+fn errors_of_declared_c_functions() {
+    let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
+    let mut library = Wrappers::in_process();
+    let signature = "f(x: Tensor([n], float32))".parse().unwrap();
+    let unknown = library.native(&mut module, &signature, &["y".to_owned()]).unwrap_err().to_string();
+    assert!(unknown.contains("takes the caller's argument `y`"), "{unknown}");
+    let mut native = library.native(&mut module, &signature, &[]).unwrap();
+    let error = native.raise(&mut module, None, "E", "{}", [ParamType::tuple([])]).map(drop);
+    assert!(error.is_ok(), "{error:?}");
+    let error = native.call(&mut module, None, "g", ["Array[EnvStream]".parse().unwrap()], None).unwrap_err();
+    assert!(error.to_string().contains("EnvStream"), "{error}");
+    let tensor = "Tensor([n], float32)".parse().unwrap();
+    native.call(&mut module, None, "g", [tensor], None).unwrap();
+    let error = library.add_to(&mut module).unwrap_err().to_string();
+    assert!(error.contains("`x0` is passed as a C argument"), "{error}");
+}
+
+/// A reader knows the function that a C function is placed in, and not the C function.
 #[test]
 fn an_unregistered_global_is_told_of_the_function_in_the_source() {
     let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
     let added = Wrappers::in_process()
-        .calling(&c("f_26_26", "(x: int64) -> int64", 26), "c_functions.none")
+        .c_call(&c("f_26_26", "(x: int64) -> int64", 26), "c_functions.none")
         .add_to(&mut module)
         .unwrap();
     let kernel = Kernel::symbol("f_26_26").returns(KernelReturn::Status);
@@ -111,8 +269,8 @@ fn system_library(prefix: &str) -> Vec<u8> {
     let signature = |text: &str| -> Signature { text.parse().unwrap() };
     let (rate, refuse) = (signature("mix_rate(x: int64) -> float64"), signature("refuse(s: str)"));
     let library = Wrappers::system(prefix)
-        .calling(&rate, "c_functions.rate")
-        .raising(&refuse, "my.Error", "no {}")
+        .c_call(&rate, "c_functions.rate")
+        .c_raise(&refuse, "my.Error", "no {}")
         .c_function(&signature("plain(n: int64) -> int64"), Kernel::body(|b| b.ret(b.arg("n") + 1)));
     assert_eq!(library.c_symbol(&rate), format!("{prefix}mix_rate"));
     // declared as a compiler would, for a kernel that calls it

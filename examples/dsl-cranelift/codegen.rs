@@ -2,7 +2,9 @@
 //!
 //! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside
 //! which has failed. A parameter has a key: `n` for a symbol, `a.value` for a scalar, `x.data` for a tensor, `s.data`
-//! and `s.size` for a text. A scalar is written to `->.value`, and a tensor that is returned is `->.data`.
+//! and `s.size` for a text or a list. `a.given` is whether an optional scalar is there, and `x.argument` a parameter as
+//! it came. An item of a tuple is `p[0]`. The result is written to `->.value`; tensors that are returned are `->.data`,
+//! or `->[0].data`.
 
 use std::collections::HashMap;
 
@@ -28,6 +30,18 @@ pub fn object_module() -> Result<ObjectModule, Box<dyn std::error::Error>> {
     Ok(ObjectModule::new(ObjectBuilder::new(isa, "kernels", default_libcall_names())?))
 }
 
+/// The key of the place for a result.
+const RESULT: &str = "->.value";
+
+/// How a list has its elements in memory.
+#[derive(Clone, Copy)]
+pub struct Cells {
+    /// The distance between elements, in bytes.
+    pub size: usize,
+    /// The offset of an element's value, in bytes.
+    pub value: usize,
+}
+
 /// Defines a kernel that is declared. `params` are the keys of its function's parameters, `outside` the functions that
 /// it calls.
 pub fn define(
@@ -36,6 +50,7 @@ pub fn define(
     id: FuncId,
     params: impl Iterator<Item = String>,
     outside: &[FuncId],
+    cells: Cells,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut context = Context::new();
     context.func.signature = module.declarations().get_function_decl(id).signature.clone();
@@ -46,12 +61,12 @@ pub fn define(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     b.seal_block(entry);
-    let names = params.map(|key| key.trim_end_matches(".value").to_owned());
+    let names = params.map(|key| if key == RESULT { key } else { key.trim_end_matches(".value").to_owned() });
     let values = names.zip(b.block_params(entry).iter().copied()).collect();
     let exit = b.create_block();
     b.append_block_param(exit, types::I32);
     let pointer = module.target_config().pointer_type();
-    let mut emitter = Emitter { b, pointer, values, outside, exit };
+    let mut emitter = Emitter { b, pointer, values, outside, exit, cells };
     emitter.statements(&kernel.body);
     let done = emitter.b.ins().iconst(types::I32, 0);
     emitter.leave(done);
@@ -72,6 +87,7 @@ struct Emitter<'a> {
     outside: Vec<FuncRef>,
     /// Returns the status that it gets.
     exit: Block,
+    cells: Cells,
 }
 
 fn type_of(scalar: Scalar) -> Type {
@@ -126,10 +142,14 @@ impl Emitter<'_> {
             }
             Statement::Return(value) => {
                 let value = self.expr(value);
-                let result = self.values["->"];
+                let result = self.values[RESULT];
                 self.b.ins().store(MemFlagsData::trusted(), value, result, 0);
                 let done = self.b.ins().iconst(types::I32, 0);
                 self.leave(done);
+            }
+            Statement::ReturnCall { outside, args } => {
+                let status = self.call(*outside, args, Some(self.values[RESULT]));
+                self.leave(status);
             }
         }
     }
@@ -208,6 +228,7 @@ impl Emitter<'_> {
             match arg {
                 Argument::Scalar(expr) => values.push(self.expr(expr)),
                 Argument::Text(name) => values.extend(self.text(name)),
+                Argument::Whole(name) => values.push(self.values[&format!("{name}.argument")]),
             }
         }
         values.extend(result);
@@ -218,7 +239,10 @@ impl Emitter<'_> {
     /// The address of a tensor's elements.
     fn tensor(&self, name: &str) -> Value {
         // no parameter is called so
-        let key = if name == "result" { "->.data".to_owned() } else { format!("{name}.data") };
+        let key = match name.strip_prefix("result") {
+            Some(item) if item.is_empty() || item.starts_with('[') => format!("->{item}.data"),
+            _ => format!("{name}.data"),
+        };
         self.values[&key]
     }
 
@@ -258,9 +282,14 @@ impl Emitter<'_> {
         }
         let data = self.tensor(&access.tensor);
         let Some(offset) = offset else { return data };
-        let bytes = self.b.ins().imul_imm_s(offset, i64::from(type_of(access.of.element).bytes()));
+        let (size, first) = match access.is_list {
+            true => (self.cells.size as i64, self.cells.value as i64),
+            false => (i64::from(type_of(access.of.element).bytes()), 0),
+        };
+        let bytes = self.b.ins().imul_imm_s(offset, size);
         let bytes = if self.pointer == types::I64 { bytes } else { self.b.ins().ireduce(self.pointer, bytes) };
-        self.b.ins().iadd(data, bytes)
+        let address = self.b.ins().iadd(data, bytes);
+        self.b.ins().iadd_imm_s(address, first)
     }
 
     fn expr(&mut self, expr: &Expr) -> Value {
@@ -329,10 +358,12 @@ impl Emitter<'_> {
                 let address = self.address(access);
                 self.b.ins().load(type_of(expr.ty), MemFlagsData::trusted(), address, 0)
             }
-            ExprKind::Given(tensor) => {
-                let data = self.tensor(tensor);
-                self.b.ins().icmp_imm_s(IntCC::NotEqual, data, 0)
+            ExprKind::Given(name) => {
+                let given = self.values.get(&format!("{name}.given")).copied();
+                let given = given.unwrap_or_else(|| self.tensor(name));
+                self.b.ins().icmp_imm_s(IntCC::NotEqual, given, 0)
             }
+            ExprKind::Length(list) => self.values[&format!("{list}.size")],
             ExprKind::TextIs(name, text) => self.text_is(name, text),
             ExprKind::Call { outside, args } => {
                 let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);

@@ -4,45 +4,57 @@
 // -- both modes --
 
 use super::{codegen, dsl::program::*, host::Result};
-use cranelift_module::{FuncId, Linkage, Module};
+use cranelift_module::{FuncId, Module};
+use std::mem::{offset_of, size_of};
 use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Wrappers};
-use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
+use tvm_ffi_codegen::runtime::{self, abi::TVMFFIAny};
+use tvm_ffi_codegen::{KernelParam, ParamType, Signature, artifact, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
 fn add(module: &mut impl Module, program: &Program, mut library: Wrappers) -> Result<Added<FuncId>> {
-    let native = |head: &Head| tvm_ffi_codegen::Kernel::symbol(&head.name).returns(KernelReturn::Status);
     for kernel in &program.kernels {
+        let location = |line| spec::SourceLocation::new(&program.file, line, &kernel.head.name);
+        let signature = signature(&kernel.head)?.with_location(spec::Part::Signature, location(kernel.head.line))?;
+        let mut native = library.native(module, &signature.with_doc(&kernel.doc), &kernel.passed_on)?;
         let mut outside = Vec::new();
-        for Outside { head, effect } in &kernel.outside {
-            let signature = signature(program, kernel, head)?;
-            outside.push(cranelift::declare_kernel(module, Linkage::Import, &signature, &native(head))?);
-            library = match effect {
-                Effect::Raise { kind, message } => library.raising(&signature, kind, message),
-                Effect::Call { function } => library.calling(&signature, function),
-            };
+        for Outside { params, result, effect, line } in &kernel.outside {
+            let params = params.iter().map(param_type).collect::<Result<Vec<_>>>()?;
+            outside.push(match effect {
+                Effect::Raise { kind, message } => native.raise(module, location(*line), kind, message, params)?,
+                Effect::Call { function } => {
+                    let result = result.as_ref().map(param_type).transpose()?;
+                    native.call(module, location(*line), function, params, result)?
+                }
+            });
         }
-        let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
-        let id = cranelift::declare_kernel(module, Linkage::Local, &signature, &native)?;
-        codegen::define(module, kernel, id, native.parameters(&signature)?.iter().map(|p| p.key()), &outside)?;
-        library = library.function(&signature.with_doc(&kernel.doc), native);
+        let keys = native.parameters().iter().map(KernelParam::key);
+        codegen::define(module, kernel, native.function(), keys, &outside, CELLS)?;
     }
     Ok(library.add_to(module)?)
 }
 
-fn signature(program: &Program, kernel: &Kernel, head: &Head) -> Result<Signature> {
-    let params: Vec<_> = head.params.iter().map(|param| format!("{}: {}", param.name, type_text(&param.ty))).collect();
-    let result = head.result.as_ref().map_or("None".to_owned(), type_text);
+/// The elements of a list are values of any type, with a payload each.
+const CELLS: codegen::Cells = codegen::Cells { size: size_of::<TVMFFIAny>(), value: offset_of!(TVMFFIAny, v) };
+
+fn signature(head: &Head) -> Result<Signature> {
+    let params: Vec<_> = head.params.iter().map(|param| format!("{}: {}", param.name, text(&param.ty))).collect();
+    let result = head.result.as_ref().map_or("None".to_owned(), text);
     let limits = if head.constraints.is_empty() { String::new() } else { format!("where {}", list(&head.constraints)) };
-    let signature: Signature = format!("{}({}) -> {result} {limits}", head.name, params.join(", ")).parse()?;
-    Ok(signature
-        .with_location(spec::Part::Signature, spec::SourceLocation::new(&program.file, head.line, &kernel.head.name))?)
+    Ok(format!("{}({}) -> {result} {limits}", head.name, params.join(", ")).parse()?)
 }
 
-fn type_text(ty: &Type) -> String {
+fn param_type(ty: &Type) -> Result<ParamType> {
+    Ok(text(ty).parse()?)
+}
+
+fn text(ty: &Type) -> String {
     match ty {
         Type::Scalar(scalar) => scalar.name().to_owned(),
         Type::Str => "str".to_owned(),
-        Type::Optional(tensor) => format!("Optional[{}]", type_text(&Type::Tensor(tensor.clone()))),
+        Type::Whole => "Any".to_owned(),
+        Type::List(element) => format!("Array[{}]", element.name()),
+        Type::Tuple(items) => format!("Tuple[{}]", items.iter().map(text).collect::<Vec<_>>().join(", ")),
+        Type::Optional(inner) => format!("Optional[{}]", text(inner)),
         Type::Tensor(Tensor { element, shape, strides }) => {
             let strides: String = strides.iter().map(|strides| format!(", strides=[{}]", list(strides))).collect();
             format!("Tensor([{}], {}{strides})", list(shape), element.name())
@@ -60,8 +72,7 @@ fn list<T: ToString>(items: &[T]) -> String {
 pub fn compile(program: &Program) -> Result<runtime::Module> {
     let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
     let added = add(&mut module, program, Wrappers::in_process())?;
-    // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the
-    // signatures.
+    // SAFETY: the front end keeps each access within its tensor or list, and the library has declared each function.
     Ok(unsafe { cranelift::finish(module, [added], ())? })
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside
 //! which has failed. A parameter has a key: `n` for a symbol, `a.value` for a scalar, `x.data` for a tensor, `s.data`
-//! and `s.size` for a text. A scalar is written to `->.value`, and a tensor that is returned is `->.data`.
+//! and `s.size` for a text or a list. `a.given` is whether an optional scalar is there, and `x.argument` a parameter as
+//! it came. An item of a tuple is `p[0]`. The result is written to `->.value`; tensors that are returned are `->.data`,
+//! or `->[0].data`.
 
 use std::collections::HashMap;
 
@@ -59,6 +61,18 @@ impl<'ctx> Unit<'ctx> {
     }
 }
 
+/// The key of the place for a result.
+const RESULT: &str = "->.value";
+
+/// How a list has its elements in memory.
+#[derive(Clone, Copy)]
+pub struct Cells {
+    /// The distance between elements, in bytes.
+    pub size: usize,
+    /// The offset of an element's value, in bytes.
+    pub value: usize,
+}
+
 /// Defines a kernel that is declared. `params` are the keys of its function's parameters, `outside` the functions that
 /// it calls.
 pub fn define<'ctx>(
@@ -67,21 +81,24 @@ pub fn define<'ctx>(
     function: FunctionValue<'ctx>,
     params: impl Iterator<Item = String>,
     outside: &[FunctionValue<'ctx>],
+    cells: Cells,
 ) -> Result<()> {
     let context = module.get_context();
     let b = context.create_builder();
     b.position_at_end(context.append_basic_block(function, "entry"));
-    let mut emitter = Emitter { b, context, module, function, values: HashMap::new(), outside, slots: Vec::new() };
+    let (values, slots) = (HashMap::new(), Vec::new());
+    let mut emitter = Emitter { b, context, module, function, values, outside, slots, cells };
     for (key, value) in params.zip(function.get_param_iter()) {
-        let name = key.trim_end_matches(".value").to_owned();
+        let name = if key == RESULT { key } else { key.trim_end_matches(".value").to_owned() };
         let is_bool = value.is_int_value() && value.into_int_value().get_type().get_bit_width() == 8;
         let value = if is_bool { emitter.is_not_zero(value.into_int_value())?.into() } else { value };
         emitter.values.insert(name, value);
     }
     for outside in &kernel.outside {
-        emitter.slots.push(match outside.head.result {
+        emitter.slots.push(match outside.result {
             Some(Type::Scalar(result)) => Some(emitter.b.build_alloca(emitter.stored_as(result), "")?),
-            _ => None,
+            Some(_) => Some(emitter.values[RESULT].into_pointer_value()),
+            None => None,
         });
     }
     emitter.statements(&kernel.body)?;
@@ -98,8 +115,9 @@ struct Emitter<'a, 'ctx> {
     /// `i1`.
     values: HashMap<String, BasicValueEnum<'ctx>>,
     outside: &'a [FunctionValue<'ctx>],
-    /// The places for the results of functions outside.
+    /// The places for the results of functions outside. A result that is no scalar is the kernel's own.
     slots: Vec<Option<PointerValue<'ctx>>>,
+    cells: Cells,
 }
 
 /// A value, if there is one.
@@ -183,9 +201,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
             }
             Statement::Return(value) => {
                 let result = self.expr(value)?;
-                let place = self.values["->"].into_pointer_value();
+                let place = self.values[RESULT].into_pointer_value();
                 self.b.build_store(place, self.to_stored(result, value.ty)?)?;
                 self.leave(self.status(0))?;
+            }
+            Statement::ReturnCall { outside, args } => {
+                let status = self.call(*outside, args)?;
+                self.leave(status)?;
             }
         }
         Ok(())
@@ -260,6 +282,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     values.push(self.to_stored(value, expr.ty)?);
                 }
                 Argument::Text(name) => values.extend(self.text(name)),
+                Argument::Whole(name) => values.push(self.values[&format!("{name}.argument")]),
             }
         }
         values.extend(self.slots[outside].map(|slot| slot.as_basic_value_enum()));
@@ -275,7 +298,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
     /// The address of a tensor's elements.
     fn tensor(&self, name: &str) -> PointerValue<'ctx> {
         // no parameter is called so
-        let key = if name == "result" { "->.data".to_owned() } else { format!("{name}.data") };
+        let key = match name.strip_prefix("result") {
+            Some(item) if item.is_empty() || item.starts_with('[') => format!("->{item}.data"),
+            _ => format!("{name}.data"),
+        };
         self.values[&key].into_pointer_value()
     }
 
@@ -315,7 +341,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
         let data = self.tensor(&access.tensor);
         let Some(offset) = offset else { return Ok(data) };
-        let element = self.stored_as(access.of.element);
+        let (element, offset) = match access.is_list {
+            true => {
+                let bytes = self.b.build_int_mul(offset, self.int(self.cells.size as i64), "")?;
+                (self.context.i8_type().into(), self.b.build_int_add(bytes, self.int(self.cells.value as i64), "")?)
+            }
+            false => (self.stored_as(access.of.element), offset),
+        };
         // SAFETY: the front end has let the index be checked, or knows that it is within the tensor.
         unsafe { self.b.build_in_bounds_gep(element, data, &[offset], "") }
     }
@@ -385,7 +417,11 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 let address = self.address(access)?;
                 self.load(expr.ty, address)?
             }
-            ExprKind::Given(tensor) => self.b.build_is_not_null(self.tensor(tensor), "")?.into(),
+            ExprKind::Given(name) => match self.values.get(&format!("{name}.given")) {
+                Some(given) => *given,
+                None => self.b.build_is_not_null(self.tensor(name), "")?.into(),
+            },
+            ExprKind::Length(list) => self.values[&format!("{list}.size")],
             ExprKind::TextIs(name, text) => self.text_is(name, text)?,
             ExprKind::Call { outside, args } => {
                 let status = self.call(*outside, args)?;

@@ -17,7 +17,7 @@ pub fn check(file: &str, items: &[Item]) -> Result<Program> {
     for item in items {
         let name = match item {
             Item::Extern { name, params, result } => {
-                externs.insert(name.text.as_str(), (params.as_slice(), *result));
+                externs.insert(name.text.as_str(), (params.as_slice(), result));
                 name
             }
             Item::Kernel(kernel) => &kernel.name,
@@ -27,18 +27,20 @@ pub fn check(file: &str, items: &[Item]) -> Result<Program> {
         }
     }
     let kernels = items.iter().filter_map(|item| match item {
-        Item::Kernel(kernel) => Some(Checker::new(&kernel.name.text, &externs).kernel(kernel)),
+        Item::Kernel(kernel) => Some(Checker::new(&externs).kernel(kernel)),
         Item::Extern { .. } => None,
     });
     Ok(Program { file: file.to_owned(), kernels: kernels.collect::<Result<_>>()? })
 }
 
 /// The parameters and results of functions of the host.
-type Externs<'a> = HashMap<&'a str, (&'a [syntax::Type], Scalar)>;
+type Externs<'a> = HashMap<&'a str, (&'a [syntax::Type], &'a syntax::Type)>;
 
 /// A name's meaning.
 enum Meaning {
     Scalar(Scalar),
+    /// A scalar that may be missing.
+    Optional(Scalar),
     /// The index of a loop up to this.
     Index(Expr),
     Text,
@@ -46,49 +48,49 @@ enum Meaning {
         tensor: Tensor,
         optional: bool,
     },
+    List(Scalar),
+    /// The items have meanings of their own.
+    Tuple,
 }
 
 struct Checker<'a> {
-    kernel: &'a str,
     externs: &'a Externs<'a>,
     names: HashMap<String, Meaning>,
-    /// Optional tensors that are there, at this point of the text.
+    /// Optional parameters that are there, at this point of the text.
     given: HashSet<String>,
     outside: Vec<Outside>,
-    result: Option<Scalar>,
+    passed_on: Vec<String>,
+    result: Returned,
+}
+
+/// The value of a `return`.
+#[derive(Clone, Copy)]
+enum Returned {
+    /// There is none.
+    Nothing,
+    Scalar(Scalar),
+    Str,
 }
 
 impl<'a> Checker<'a> {
-    fn new(kernel: &'a str, externs: &'a Externs<'a>) -> Self {
-        Checker { kernel, externs, names: HashMap::new(), given: HashSet::new(), outside: Vec::new(), result: None }
+    fn new(externs: &'a Externs<'a>) -> Self {
+        let (names, given) = (HashMap::new(), HashSet::new());
+        Checker { externs, names, given, outside: Vec::new(), passed_on: Vec::new(), result: Returned::Nothing }
     }
 
     fn kernel(mut self, kernel: &syntax::Kernel) -> Result<Kernel> {
         let types = kernel.params.iter().map(|(_, ty)| ty).chain(&kernel.result);
         // Parameters come first, since a size may be one.
         for (name, ty) in &kernel.params {
-            if let Base::Scalar(scalar) = ty.base {
-                self.declare(name, Meaning::Scalar(scalar))?;
+            if let (Base::Scalar(scalar), false) = (&ty.base, ty.optional) {
+                self.declare(name, Meaning::Scalar(*scalar))?;
             }
         }
-        for ty in types.clone() {
-            if let Base::Tensor { shape, strides, .. } = &ty.base {
-                shape.iter().chain(strides.iter().flatten()).for_each(|size| self.symbols(size));
-            }
-        }
+        types.for_each(|ty| self.symbols_of(ty));
         let mut params = Vec::new();
         for (name, ty) in &kernel.params {
             let checked = self.ty(ty)?;
-            match &checked {
-                Type::Scalar(_) => {}
-                Type::Str => self.declare(name, Meaning::Text)?,
-                Type::Tensor(tensor) => {
-                    self.declare(name, Meaning::Tensor { tensor: tensor.clone(), optional: false })?;
-                }
-                Type::Optional(tensor) => {
-                    self.declare(name, Meaning::Tensor { tensor: tensor.clone(), optional: true })?;
-                }
-            }
+            self.parameter(name, &checked)?;
             params.push(Param { name: name.text.clone(), ty: checked });
         }
         let result = kernel.result.as_ref().map(|ty| self.ty(ty)).transpose()?;
@@ -97,22 +99,62 @@ impl<'a> Checker<'a> {
         }
         match &result {
             None => {}
-            Some(Type::Scalar(scalar)) => self.result = Some(*scalar),
-            Some(Type::Tensor(tensor)) if tensor.strides.is_none() => {
-                let meaning = Meaning::Tensor { tensor: tensor.clone(), optional: false };
-                self.names.insert(RESULT.to_owned(), meaning);
+            Some(Type::Scalar(scalar)) => self.result = Returned::Scalar(*scalar),
+            Some(Type::Str) => self.result = Returned::Str,
+            Some(Type::Tuple(items)) if !items.is_empty() => {
+                for (number, item) in items.iter().enumerate() {
+                    self.returned(format!("{RESULT}[{number}]"), item, kernel)?;
+                }
             }
-            _ => return Err((kernel.name.place, "expected a scalar or a contiguous tensor as result".to_owned())),
+            Some(ty) => self.returned(RESULT.to_owned(), ty, kernel)?,
         }
         let constraints = kernel.constraints.iter().map(|constraint| self.constraint(constraint));
         let constraints = constraints.collect::<Result<_>>()?;
         let (body, ends) = self.block(&kernel.body)?;
-        if self.result.is_some() && !ends {
+        if !matches!(self.result, Returned::Nothing) && !ends {
             return Err((kernel.end, "expected a `return`".to_owned()));
         }
         let (name, line) = (kernel.name.text.clone(), kernel.name.place.line);
         let head = Head { name, line, params, result, constraints };
-        Ok(Kernel { head, doc: kernel.doc.clone(), outside: self.outside, body })
+        let (doc, outside, passed_on) = (kernel.doc.clone(), self.outside, self.passed_on);
+        Ok(Kernel { head, doc, outside, passed_on, body })
+    }
+
+    /// A parameter, or an item of a tuple. Scalars of parameters have their meaning already.
+    fn parameter(&mut self, name: &Name, ty: &Type) -> Result<()> {
+        match ty {
+            Type::Scalar(_) | Type::Whole => Ok(()),
+            Type::Str => self.declare(name, Meaning::Text),
+            Type::List(element) => self.declare(name, Meaning::List(*element)),
+            Type::Tensor(tensor) => self.declare(name, Meaning::Tensor { tensor: tensor.clone(), optional: false }),
+            Type::Optional(inner) => match &**inner {
+                Type::Tensor(tensor) => self.declare(name, Meaning::Tensor { tensor: tensor.clone(), optional: true }),
+                Type::Scalar(scalar) => self.declare(name, Meaning::Optional(*scalar)),
+                _ => Ok(()),
+            },
+            Type::Tuple(items) => {
+                self.declare(name, Meaning::Tuple)?;
+                for (number, item) in items.iter().enumerate() {
+                    let item_name = Name { text: format!("{}[{number}]", name.text), place: name.place };
+                    if let Type::Scalar(scalar) = item {
+                        self.declare(&item_name, Meaning::Scalar(*scalar))?;
+                    }
+                    self.parameter(&item_name, item)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A tensor that is returned.
+    fn returned(&mut self, name: String, ty: &Type, kernel: &syntax::Kernel) -> Result<()> {
+        match ty {
+            Type::Tensor(tensor) if tensor.strides.is_none() => {
+                self.names.insert(name, Meaning::Tensor { tensor: tensor.clone(), optional: false });
+                Ok(())
+            }
+            _ => Err((kernel.name.place, "expected a scalar, a text or contiguous tensors as result".to_owned())),
+        }
     }
 
     /// Each name has one meaning in a kernel, but for indices of loops and `let`s in blocks beside each other.
@@ -123,6 +165,16 @@ impl<'a> Checker<'a> {
         match self.names.insert(name.text.clone(), meaning) {
             None => Ok(()),
             Some(_) => Err((name.place, format!("`{}` has a meaning already", name.text))),
+        }
+    }
+
+    fn symbols_of(&mut self, ty: &syntax::Type) {
+        match &ty.base {
+            Base::Tensor { shape, strides, .. } => {
+                shape.iter().chain(strides.iter().flatten()).for_each(|size| self.symbols(size));
+            }
+            Base::Tuple(items) => items.iter().for_each(|item| self.symbols_of(item)),
+            Base::Str | Base::Scalar(_) | Base::List(_) => {}
         }
     }
 
@@ -141,6 +193,19 @@ impl<'a> Checker<'a> {
         match (&ty.base, ty.optional) {
             (Base::Str, false) => Ok(Type::Str),
             (Base::Scalar(scalar), false) => Ok(Type::Scalar(*scalar)),
+            (Base::Scalar(scalar), true) => Ok(Type::Optional(Type::Scalar(*scalar).into())),
+            (Base::List(element), false) => match element {
+                Scalar::Int64 | Scalar::Float64 => Ok(Type::List(*element)),
+                _ => Err((ty.place, "the elements of a list are of type int64 or float64".to_owned())),
+            },
+            (Base::Tuple(items), false) => {
+                let is_part =
+                    |item: &&syntax::Type| !item.optional && matches!(item.base, Base::Scalar(_) | Base::Tensor { .. });
+                match items.iter().find(|item| !is_part(item)) {
+                    Some(item) => Err((item.place, "the items of a tuple are scalars and tensors".to_owned())),
+                    None => Ok(Type::Tuple(items.iter().map(|item| self.ty(item)).collect::<Result<_>>()?)),
+                }
+            }
             (Base::Tensor { element, shape, strides }, optional) => {
                 let mut sizes =
                     |sizes: &[syntax::Expr]| sizes.iter().map(|size| self.size(size)).collect::<Result<_>>();
@@ -149,10 +214,10 @@ impl<'a> Checker<'a> {
                 if strides.as_ref().is_some_and(|strides| strides.len() != shape.len()) {
                     return Err((ty.place, format!("expected {} strides", shape.len())));
                 }
-                let tensor = Tensor { element: *element, shape, strides };
-                Ok(if optional { Type::Optional(tensor) } else { Type::Tensor(tensor) })
+                let tensor = Type::Tensor(Tensor { element: *element, shape, strides });
+                Ok(if optional { Type::Optional(tensor.into()) } else { tensor })
             }
-            (_, true) => Err((ty.place, "only a tensor may be optional".to_owned())),
+            (_, true) => Err((ty.place, "only a scalar or a tensor may be optional".to_owned())),
         }
     }
 
@@ -234,21 +299,23 @@ impl<'a> Checker<'a> {
                 (Statement::Raise { outside: self.calls(params, None, effect, place), args }, true)
             }
             StatementKind::Return(value) => {
-                let Some(result) = self.result else {
-                    return Err((place, "the kernel returns no scalar".to_owned()));
+                let statement = match (self.result, &value.kind) {
+                    (Returned::Scalar(result), _) => Statement::Return(self.expr(value, result)?),
+                    (Returned::Str, syntax::ExprKind::Call { function, args }) => {
+                        let (outside, args) = self.call(function, args, value.place, Type::Str)?;
+                        Statement::ReturnCall { outside, args }
+                    }
+                    (Returned::Str, _) => return Err((place, "expected a call that returns a text".to_owned())),
+                    (Returned::Nothing, _) => return Err((place, "the kernel has no value to return".to_owned())),
                 };
-                (Statement::Return(self.expr(value, result)?), true)
+                (statement, true)
             }
         })
     }
 
     /// The number of a function that the kernel calls.
-    fn calls(&mut self, params: Vec<Type>, result: Option<Scalar>, effect: Effect, place: Place) -> usize {
-        let (name, line) = (format!("{}.{}", self.kernel, self.outside.len()), place.line);
-        let param = |(number, ty)| Param { name: format!("x{number}"), ty };
-        let params = params.into_iter().enumerate().map(param).collect();
-        let head = Head { name, line, params, result: result.map(Type::Scalar), constraints: Vec::new() };
-        self.outside.push(Outside { head, effect });
+    fn calls(&mut self, params: Vec<Type>, result: Option<Type>, effect: Effect, place: Place) -> usize {
+        self.outside.push(Outside { params, result, effect, line: place.line });
         self.outside.len() - 1
     }
 
@@ -267,27 +334,31 @@ impl<'a> Checker<'a> {
         Ok(args.collect::<Result<Vec<_>>>()?.into_iter().unzip())
     }
 
-    /// The checks under a condition, which may say that a tensor is there.
+    /// The checks under a condition, which may say that a parameter is there.
     fn where_given<T>(&mut self, condition: &Expr, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let given = match &condition.kind {
-            ExprKind::Given(tensor) if self.given.insert(tensor.clone()) => Some(tensor),
+            ExprKind::Given(name) if self.given.insert(name.clone()) => Some(name),
             _ => None,
         };
         let result = inner(self);
-        if let Some(tensor) = given {
-            self.given.remove(tensor);
+        if let Some(name) = given {
+            self.given.remove(name);
         }
         result
     }
 
     fn access(&mut self, name: &str, index: &[syntax::Expr], place: Place) -> Result<Access> {
-        let Some(Meaning::Tensor { tensor, optional }) = self.names.get(name) else {
-            return Err((place, format!("there is no tensor `{name}`")));
+        let (tensor, is_list) = match self.names.get(name) {
+            Some(Meaning::Tensor { optional: true, .. }) if !self.given.contains(name) => {
+                return Err((place, missing(name)));
+            }
+            Some(Meaning::Tensor { tensor, .. }) => (tensor.clone(), false),
+            Some(Meaning::List(element)) => {
+                let length = Expr { kind: ExprKind::Length(name.to_owned()), ty: Scalar::Int64 };
+                (Tensor { element: *element, shape: vec![length], strides: None }, true)
+            }
+            _ => return Err((place, format!("there is no tensor `{name}`"))),
         };
-        if *optional && !self.given.contains(name) {
-            return Err((place, format!("`{name}` may be missing; ask `if given({name})` before")));
-        }
-        let tensor = tensor.clone();
         if tensor.shape.len() != index.len() {
             return Err((place, format!("`{name}` has {} dimensions, found {}", tensor.shape.len(), index.len())));
         }
@@ -306,7 +377,7 @@ impl<'a> Checker<'a> {
             });
             Ok(Index { value, checked })
         });
-        Ok(Access { tensor: name.to_owned(), index: index.collect::<Result<_>>()?, of: tensor })
+        Ok(Access { tensor: name.to_owned(), index: index.collect::<Result<_>>()?, of: tensor, is_list })
     }
 
     /// An expression of this type.
@@ -332,7 +403,9 @@ impl<'a> Checker<'a> {
             syntax::ExprKind::Name(name) => match self.names.get(name) {
                 Some(Meaning::Scalar(ty)) => (ExprKind::Name(name.clone()), *ty),
                 Some(Meaning::Index(_)) => (ExprKind::Name(name.clone()), Scalar::Int64),
-                Some(Meaning::Text | Meaning::Tensor { .. }) => {
+                Some(Meaning::Optional(ty)) if self.given.contains(name) => (ExprKind::Name(name.clone()), *ty),
+                Some(Meaning::Optional(_)) => return Err((place, missing(name))),
+                Some(Meaning::Text | Meaning::Tensor { .. } | Meaning::List(_) | Meaning::Tuple) => {
                     return Err((place, format!("`{name}` is no number")));
                 }
                 None => return Err((place, format!("there is no `{name}`"))),
@@ -391,7 +464,7 @@ impl<'a> Checker<'a> {
                 let ty = access.of.element;
                 (ExprKind::Load(access), ty)
             }
-            syntax::ExprKind::Call { function, args } => return self.call(function, args, place),
+            syntax::ExprKind::Call { function, args } => return self.value_of_call(function, args, place),
         };
         Ok(Expr { kind, ty })
     }
@@ -431,42 +504,97 @@ impl<'a> Checker<'a> {
         Ok(ExprKind::Compare(comparison, left.into(), right.into()))
     }
 
-    /// A function: a conversion, `given`, or one of the host.
-    fn call(&mut self, function: &str, args: &[syntax::Expr], place: Place) -> Result<Expr> {
-        if let ("given", [syntax::Expr { kind: syntax::ExprKind::Name(name), .. }]) = (function, args) {
-            return match self.names.get(name) {
-                Some(Meaning::Tensor { optional: true, .. }) => {
-                    Ok(Expr { kind: ExprKind::Given(name.clone()), ty: Scalar::Bool })
+    /// A function: a conversion, `given`, `len`, or one of the host.
+    fn value_of_call(&mut self, function: &str, args: &[syntax::Expr], place: Place) -> Result<Expr> {
+        if let [syntax::Expr { kind: syntax::ExprKind::Name(name), .. }] = args {
+            match (function, self.names.get(name)) {
+                ("given", Some(Meaning::Tensor { optional: true, .. } | Meaning::Optional(_))) => {
+                    return Ok(Expr { kind: ExprKind::Given(name.clone()), ty: Scalar::Bool });
                 }
-                _ => Err((place, format!("there is no optional tensor `{name}`"))),
-            };
+                ("given", _) => return Err((place, format!("there is no optional parameter `{name}`"))),
+                ("len", Some(Meaning::List(_))) => {
+                    return Ok(Expr { kind: ExprKind::Length(name.clone()), ty: Scalar::Int64 });
+                }
+                ("len", _) => return Err((place, format!("there is no list `{name}`"))),
+                _ => {}
+            }
         }
         let float = Scalar::ALL.into_iter().find(|scalar| scalar.is_float() && scalar.name() == function);
         if let (Some(ty), [arg]) = (float, args) {
             return Ok(Expr { kind: ExprKind::Convert(self.number(arg, None)?.into()), ty });
         }
-        let Some((params, result)) = self.externs.get(function).copied() else {
+        let result = match self.externs.get(function) {
+            Some((_, syntax::Type { base: Base::Scalar(result), optional: false, .. })) => *result,
+            Some(_) => return Err((place, format!("`{function}` returns no scalar"))),
+            None => return Err((place, format!("there is no function `{function}` of {} arguments", args.len()))),
+        };
+        let (outside, args) = self.call(function, args, place, Type::Scalar(result))?;
+        Ok(Expr { kind: ExprKind::Call { outside, args }, ty: result })
+    }
+
+    /// The number of a function of the host, and its arguments.
+    fn call(
+        &mut self,
+        function: &str,
+        args: &[syntax::Expr],
+        place: Place,
+        result: Type,
+    ) -> Result<(usize, Vec<Argument>)> {
+        let Some((params, returned)) = self.externs.get(function).copied() else {
             return Err((place, format!("there is no function `{function}` of {} arguments", args.len())));
         };
+        if matches!(result, Type::Str) != matches!(returned.base, Base::Str) {
+            return Err((place, format!("`{function}` returns no text")));
+        }
         if params.len() != args.len() {
             return Err((place, format!("expected {} arguments, found {}", params.len(), args.len())));
         }
-        let mut checked = Vec::new();
-        let mut types = Vec::new();
+        let (mut checked, mut types) = (Vec::new(), Vec::new());
         for (param, arg) in params.iter().zip(args) {
-            match (&param.base, &arg.kind) {
-                (Base::Scalar(scalar), _) => checked.push(Argument::Scalar(self.expr(arg, *scalar)?)),
-                (Base::Str, syntax::ExprKind::Name(name)) if matches!(self.names.get(name), Some(Meaning::Text)) => {
-                    checked.push(Argument::Text(name.clone()));
+            let (arg, ty) = match (&param.base, &arg.kind) {
+                (Base::Scalar(scalar), _) => (Argument::Scalar(self.expr(arg, *scalar)?), Type::Scalar(*scalar)),
+                (base, syntax::ExprKind::Name(name)) if self.names.get(name).is_some_and(|m| is_of(m, base)) => {
+                    match base {
+                        Base::Str => (Argument::Text(name.clone()), Type::Str),
+                        _ => (self.whole(name, arg.place)?, Type::Whole),
+                    }
                 }
-                _ => return Err((arg.place, "expected a scalar, or a parameter of type str".to_owned())),
-            }
-            types.push(self.ty(param)?);
+                _ => return Err((arg.place, "expected a scalar, or a parameter of the stated type".to_owned())),
+            };
+            checked.push(arg);
+            types.push(ty);
         }
         let effect = Effect::Call { function: function.to_owned() };
-        let kind = ExprKind::Call { outside: self.calls(types, Some(result), effect, place), args: checked };
-        Ok(Expr { kind, ty: result })
+        Ok((self.calls(types, Some(result), effect, place), checked))
     }
+
+    /// A parameter that is passed on as it came.
+    fn whole(&mut self, name: &str, place: Place) -> Result<Argument> {
+        if name == RESULT || name.contains('[') {
+            return Err((place, format!("`{name}` is no parameter, so it can't be passed on")));
+        }
+        if !self.passed_on.iter().any(|known| known == name) {
+            self.passed_on.push(name.to_owned());
+        }
+        Ok(Argument::Whole(name.to_owned()))
+    }
+}
+
+/// Whether a function of the host takes what a name means.
+fn is_of(meaning: &Meaning, base: &Base) -> bool {
+    match (meaning, base) {
+        (Meaning::Text, Base::Str) | (Meaning::Tuple, Base::Tuple(_)) => true,
+        (Meaning::List(of), Base::List(element)) => of == element,
+        (Meaning::Tensor { tensor, .. }, Base::Tensor { element, shape, .. }) => {
+            tensor.element == *element && tensor.shape.len() == shape.len()
+        }
+        _ => false,
+    }
+}
+
+/// The problem with an optional parameter that is used before a check.
+fn missing(name: &str) -> String {
+    format!("`{name}` may be missing; ask `if given({name})` before")
 }
 
 fn is_literal(expr: &syntax::Expr) -> bool {

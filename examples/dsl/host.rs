@@ -3,13 +3,15 @@
 
 use std::error::Error;
 
-use tvm_ffi_codegen::runtime::{self, AnyView, CallArgs, Function, Module, Tensor, TensorView, registry};
+use tvm_ffi_codegen::runtime::{self, AnyView, Array, CallArgs, Function, Module, Tensor, TensorView, registry};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 /// Calls each kernel of the module.
 pub fn run(module: &Module) -> Result {
     registry::set_global("host.rate", Function::from_typed(rate), true)?;
+    registry::set_global("host.norm", Function::from_typed(norm), true)?;
+    registry::set_global("host.label", Function::from_typed(|what: String, n: i64| format!("{n} {what}")), true)?;
     let functions = Functions(module);
     let checks = [
         ("curve, saxpy, clamp", elementwise as fn(&Functions<'_>) -> Result<bool>),
@@ -19,9 +21,14 @@ pub fn run(module: &Module) -> Result {
         ("outer, gather: new tensors", returned),
         ("blocks, first_negative", blocks),
         ("reduce, exchange", modes),
+        ("scale, split: lists, optional numbers, pairs", parts),
+        ("normalise, label: calls of the host", calls),
     ];
     for (what, check) in checks {
-        println!("  {what}: {}", if check(&functions)? { "as in plain Rust" } else { "wrong" });
+        match check(&functions)? {
+            true => println!("  {what}: as in plain Rust"),
+            false => return Err(format!("{what}: not as in plain Rust").into()),
+        }
     }
     refused(&functions)
 }
@@ -32,6 +39,13 @@ fn rate(currency: String) -> runtime::Result<f64> {
         "EUR" => Ok(0.5),
         _ => Err(runtime::Error::new("KeyError", &currency)),
     }
+}
+
+/// The host's function, which the kernel `normalise` calls with its own arguments. A tensor that it gets as an object
+/// may be kept.
+fn norm(x: Tensor, weights: Array<f64>) -> runtime::Result<f64> {
+    let squares = x.to_vec::<f32>()?.into_iter().zip(weights.to_vec()).map(|(x, weight)| weight * f64::from(x * x));
+    Ok(squares.sum::<f64>().sqrt())
 }
 
 struct Functions<'a>(&'a Module);
@@ -140,6 +154,28 @@ fn modes(f: &Functions<'_>) -> Result<bool> {
     Ok((sum, mean, max, exchanged) == (9.0, 3.0, 6.0, 4.5))
 }
 
+fn parts(f: &Functions<'_>) -> Result<bool> {
+    let x = numbers(6);
+    let (tensor, factors) = (floats(&x, &[6])?, Array::<f64>::from_iter([2.0, 0.5]));
+    let first = f.call("scale", (&tensor, &factors, AnyView::none()))?.cast::<Tensor>()?;
+    let second = f.call("scale", (&tensor, &factors, 1))?.cast::<Tensor>()?;
+    let by = |factor: f32| x.iter().map(|x| x * factor).collect::<Vec<_>>();
+    let scaled = first.to_vec::<f32>()? == by(2.0) && second.to_vec::<f32>()? == by(0.5);
+    let range = Array::<f64>::from_iter([-0.5, 0.5]);
+    let split = f.call("split", (&tensor, &range))?.cast::<Array>()?;
+    let of = |i: usize| split.as_slice()[i].cast::<Tensor>()?.to_vec::<f32>();
+    let within: Vec<f32> = x.iter().map(|x| x.clamp(-0.5, 0.5)).collect();
+    let missing: Vec<f32> = x.iter().zip(&within).map(|(x, within)| x - within).collect();
+    Ok(scaled && of(0)? == within && of(1)? == missing)
+}
+
+fn calls(f: &Functions<'_>) -> Result<bool> {
+    let (x, ones) = (floats(&[3.0, 4.0], &[2])?, Array::<f64>::from_iter([1.0, 1.0]));
+    let normal = f.call("normalise", (&x, &ones))?.cast::<Tensor>()?;
+    let label = f.call("label", (&Array::<i64>::from_iter([1, 2, 3]), "things"))?.cast::<String>()?;
+    Ok(normal.to_vec::<f32>()? == [0.6, 0.8] && label == "3 things")
+}
+
 /// Calls that the wrapper refuses, then calls that the kernel refuses.
 fn refused(f: &Functions<'_>) -> Result {
     let (x, y) = (floats(&numbers(6), &[6])?, floats(&numbers(5), &[5])?);
@@ -149,5 +185,8 @@ fn refused(f: &Functions<'_>) -> Result {
     let doubles = Tensor::from_slice(&[1.0], &[1])?;
     f.fails("reduce", (&doubles, "median"))?;
     f.fails("gather", (&x, &Tensor::from_slice(&[1i64, 6], &[2])?))?;
-    f.fails("exchange", (&doubles, "XYZ"))
+    f.fails("exchange", (&doubles, "XYZ"))?;
+    let none = Array::<f64>::from_iter([]);
+    f.fails("scale", (&x, &none, AnyView::none()))?;
+    f.fails("normalise", (&x, &none))
 }

@@ -79,3 +79,34 @@ kernel exchange(prices: float64[n], currency: str) -> float64 {
     let rate = host.rate(currency);
     return rate * sum(i in n: prices[i]);
 }
+
+## x, scaled by the factor with this number, or by the first.
+kernel scale(x: float32[n], factors: [float64], number: int64?) -> float32[n] {
+    let factor = factors[if given(number) then number else 0];
+    for i in n { result[i] = x[i] * float32(factor); }
+}
+
+## x within a range, and what is missing to x.
+kernel split(x: float32[n], range: (float32, float32)) -> (float32[n], float32[n]) {
+    for i in n {
+        result.0[i] = max(range.0, min(x[i], range.1));
+        result.1[i] = x[i] - result.0[i];
+    }
+}
+
+extern host.norm(float32[n], [float64]) -> float64;
+
+## x, divided by its norm, which the host computes.
+kernel normalise(x: float32[n], weights: [float64]) -> float32[n] {
+    let norm = host.norm(x, weights);
+    if norm == 0.0 { raise ValueError("no direction of {} elements", n); }
+    for i in n { result[i] = x[i] / float32(norm); }
+}
+
+extern host.label(str, int64) -> str;
+
+## What the host calls a number of things.
+kernel label(x: [int64], what: str) -> str {
+    if len(x) == 0 { raise ValueError("no {}", what); }
+    return host.label(what, len(x));
+}

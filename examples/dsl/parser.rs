@@ -81,11 +81,17 @@ impl Parser {
         Ok(Name { text, place })
     }
 
-    /// A name with any number of points.
+    /// A name with any number of points. After a point, a number is the place of an item of a tuple, in brackets in
+    /// the result: `p[0]`.
     fn dotted(&mut self) -> Result<Name> {
         let mut name = self.name()?;
         while self.takes(".") {
-            name.text = format!("{}.{}", name.text, self.name()?.text);
+            if let TokenKind::Int(item) = self.peek() {
+                name.text = format!("{}[{item}]", name.text);
+                self.advance();
+            } else {
+                name.text = format!("{}.{}", name.text, self.name()?.text);
+            }
         }
         Ok(name)
     }
@@ -136,7 +142,7 @@ impl Parser {
         let name = self.dotted()?;
         let params = self.list("(", ")", Self::ty)?;
         self.expect("->")?;
-        let result = self.scalar()?;
+        let result = self.ty()?;
         self.expect(";")?;
         Ok(Item::Extern { name, params, result })
     }
@@ -176,6 +182,12 @@ impl Parser {
         let place = self.place();
         let base = if self.takes("str") {
             Base::Str
+        } else if self.takes("[") {
+            let element = self.scalar()?;
+            self.expect("]")?;
+            Base::List(element)
+        } else if self.is("(") {
+            self.deeper(|parser| Ok(Base::Tuple(parser.list("(", ")", Self::ty)?)))?
         } else {
             let element = self.scalar()?;
             if self.is("[") {
@@ -202,7 +214,7 @@ impl Parser {
 
     fn statement(&mut self) -> Result<Statement> {
         let place = self.place();
-        let name = self.name()?;
+        let name = self.dotted()?;
         let kind = match name.text.as_str() {
             "for" => return self.loops(place),
             "if" => self.conditional()?,

@@ -15,13 +15,15 @@ pub struct Kernel {
     /// Functions that the kernel calls, and that aren't its own. Expressions and statements name them by their numbers
     /// here.
     pub outside: Vec<Outside>,
+    /// The parameters that it passes on as they came.
+    pub passed_on: Vec<String>,
     pub body: Vec<Statement>,
 }
 
 /// The part of a function that callers have to know.
 pub struct Head {
     pub name: String,
-    /// The line of the name; of a function outside, the line that calls it.
+    /// The line of the name.
     pub line: u32,
     pub params: Vec<Param>,
     pub result: Option<Type>,
@@ -38,8 +40,13 @@ pub enum Type {
     Scalar(Scalar),
     Str,
     Tensor(Tensor),
-    /// A tensor, or none.
-    Optional(Tensor),
+    List(Scalar),
+    /// Scalars and tensors, or several returned tensors.
+    Tuple(Vec<Type>),
+    /// A scalar or a tensor, or none.
+    Optional(Box<Type>),
+    /// A parameter of the kernel as it came, of a type without parts. Only functions outside have such a parameter.
+    Whole,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,9 +75,12 @@ pub struct Constraint {
 /// A function that a kernel calls, `int32_t f(params..., T* result)`. A status that isn't 0 ends the kernel with this
 /// status.
 pub struct Outside {
-    /// Its name is no other function's.
-    pub head: Head,
+    pub params: Vec<Type>,
+    /// A scalar, or a text.
+    pub result: Option<Type>,
     pub effect: Effect,
+    /// The line of the call.
+    pub line: u32,
 }
 
 pub enum Effect {
@@ -105,6 +115,11 @@ pub enum Statement {
         args: Vec<Argument>,
     },
     Return(Expr),
+    /// Returns what a function outside returns, which is no scalar.
+    ReturnCall {
+        outside: usize,
+        args: Vec<Argument>,
+    },
 }
 
 #[derive(Clone)]
@@ -143,8 +158,10 @@ pub enum ExprKind {
     /// A conversion to the expression's type.
     Convert(Box<Expr>),
     Load(Access),
-    /// Whether an optional tensor is there.
+    /// Whether an optional parameter is there.
     Given(String),
+    /// The number of elements of a list.
+    Length(String),
     /// Whether a text is this one.
     TextIs(String, String),
     Call {
@@ -153,12 +170,13 @@ pub enum ExprKind {
     },
 }
 
-/// An element of a tensor.
+/// An element of a tensor, or of a list.
 #[derive(Clone)]
 pub struct Access {
     pub tensor: String,
-    /// The tensor's type.
+    /// The tensor's type; for a list, that of a tensor with its elements.
     pub of: Tensor,
+    pub is_list: bool,
     pub index: Vec<Index>,
 }
 
@@ -176,6 +194,8 @@ pub enum Argument {
     Scalar(Expr),
     /// A parameter of type `str`.
     Text(String),
+    /// A parameter as it came.
+    Whole(String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -284,6 +304,7 @@ impl fmt::Display for Expr {
         match &self.kind {
             ExprKind::Int(value) => write!(f, "{value}"),
             ExprKind::Name(name) => f.write_str(name),
+            ExprKind::Length(list) => write!(f, "len({list})"),
             ExprKind::Binary(operator, left, right) => write!(f, "({left} {} {right})", operator.sign()),
             _ => f.write_str("..."),
         }

@@ -28,8 +28,14 @@ def rate(currency):
     return {"EUR": 0.5}[currency]
 
 
+def norm(x, weights):
+    return float(np.sqrt((np.array(weights) * np.from_dlpack(x) ** 2).sum()))
+
+
 tvm_ffi.load_module(sys.argv[2]).use_malloc()
 tvm_ffi.register_global_func("host.rate", rate)
+tvm_ffi.register_global_func("host.norm", norm)
+tvm_ffi.register_global_func("host.label", lambda what, count: f"{count} {what}")
 kernels = tvm_ffi.load_module(sys.argv[1])
 
 metadata = tvm_ffi.get_global_func("ffi.ModuleGetFunctionMetadata")
@@ -68,6 +74,11 @@ results = {
     "gather": (made(kernels.gather(x, np.array([7, 0]))), x[[7, 0]]),
     "first_negative": (kernels.first_negative(x - x[3:4] - 1), 0),
     "exchange": (kernels.exchange(doubles, "EUR"), doubles.sum() / 2),
+    "scale": (made(kernels.scale(x, [2.0, 3.0], None)), 2 * x),
+    "scale, a number": (made(kernels.scale(x, [2.0, 3.0], 1)), 3 * x),
+    "split": ([made(part) for part in kernels.split(x, (0.25, 0.5))], [np.clip(x, 0.25, 0.5), x - np.clip(x, 0.25, 0.5)]),
+    "normalise": (made(kernels.normalise(x, [1.0] * 8)), x / np.linalg.norm(x)),
+    "label": (kernels.label([1, 2, 3], "things") == "3 things", True),
 }
 wrong = [name for name, (result, expected) in results.items() if not np.allclose(result, expected)]
 print(f"{len(results)} results, not as NumPy computes them: {wrong}")
@@ -77,3 +88,5 @@ fails(kernels.blocks, x[:6], y[:1])
 fails(kernels.reduce, doubles, "median")
 fails(kernels.gather, x, np.array([1, 8]))
 fails(kernels.exchange, doubles, "XYZ")
+fails(kernels.scale, x, [], None)
+fails(kernels.normalise, np.zeros(8, "float32"), [1.0] * 8)

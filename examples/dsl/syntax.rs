@@ -13,7 +13,7 @@ pub struct Place {
 pub type Result<T> = std::result::Result<T, (Place, String)>;
 
 pub enum Item {
-    Extern { name: Name, params: Vec<Type>, result: Scalar },
+    Extern { name: Name, params: Vec<Type>, result: Type },
     Kernel(Kernel),
 }
 
@@ -46,6 +46,8 @@ pub enum Base {
     Str,
     Scalar(Scalar),
     Tensor { element: Scalar, shape: Vec<Expr>, strides: Option<Vec<Expr>> },
+    List(Scalar),
+    Tuple(Vec<Type>),
 }
 
 pub struct Statement {

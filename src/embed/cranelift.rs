@@ -5,7 +5,7 @@ mod finish;
 mod refusal;
 mod targets;
 
-use cranelift_module::{FuncId, FuncOrDataId, Module};
+use cranelift_module::{FuncId, FuncOrDataId, Linkage, Module};
 
 pub use self::declare::{declare_kernel, kernel_signature};
 #[cfg(not(feature = "external-runtime"))]
@@ -14,10 +14,11 @@ pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
 use self::targets::ModuleTarget as Machine;
 use super::error::{EmbedError, undefined};
 use super::library::{self, Added, LoweredWrappers};
+use super::native;
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
 use crate::backend::{CodegenError, local_symbol, name_of_local};
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, LoweredFunction};
-use crate::spec::Signature;
+use crate::spec::{ParamType, Signature, SourceLocation};
 
 /// The function that a wrapper in your module calls.
 #[derive(Clone, Debug)]
@@ -44,6 +45,9 @@ impl From<Kernel> for KernelSource {
 
 /// Wrappers for a `cranelift_module::Module`, and everything else that the module gets.
 pub type Wrappers = super::Wrappers<KernelSource>;
+
+/// A kernel that a [`Wrappers`] has declared in a `cranelift_module::Module`.
+pub type Native<'l> = super::Native<'l, KernelSource, FuncId>;
 
 /// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
 /// runtime helpers that it uses; see [`Wrappers`] for other options.
@@ -77,6 +81,63 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
 }
 
 impl Wrappers {
+    /// Adds a function and declares its kernel in your module: a function with the signature's name that isn't visible
+    /// outside. It has convention `flat` and returns a status. The kernel also gets the caller's own arguments for the
+    /// parameters in `passed_on` ([`Kernel::with_arguments`]), to pass them on. Define it with your code generator.
+    ///
+    /// ```
+    /// use cranelift_codegen::Context;
+    /// use cranelift_codegen::ir::InstBuilder;
+    /// use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+    /// use cranelift_module::Module;
+    /// use tvm_ffi_codegen::embed::cranelift::{self, Wrappers};
+    /// use tvm_ffi_codegen::ScalarType::Int64;
+    ///
+    /// let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
+    /// let mut library = Wrappers::in_process();
+    /// let signature = "refuse(n: int64)".parse()?;
+    /// let mut kernel = library.native(&mut module, &signature, &[])?;
+    /// assert_eq!(kernel.parameters()[0].key(), "n.value");
+    /// let raise = kernel.raise(&mut module, None, "ValueError", "got {}", [Int64.into()])?;
+    ///
+    /// // int32_t refuse(int64_t n) { return raise(n); }
+    /// let id = kernel.function();
+    /// let mut context = Context::new();
+    /// context.func.signature = module.declarations().get_function_decl(id).signature.clone();
+    /// let raise = module.declare_func_in_func(raise, &mut context.func);
+    /// let mut frontend = FunctionBuilderContext::new();
+    /// let mut b = FunctionBuilder::new(&mut context.func, &mut frontend);
+    /// let entry = b.create_block();
+    /// b.append_block_params_for_function_params(entry);
+    /// b.switch_to_block(entry);
+    /// b.seal_block(entry);
+    /// let n = b.block_params(entry)[0];
+    /// let call = b.ins().call(raise, &[n]);
+    /// let status = b.inst_results(call)[0];
+    /// b.ins().return_(&[status]);
+    /// b.finalize(module.target_config());
+    /// module.define_function(id, &mut context)?;
+    ///
+    /// let added = library.add_to(&mut module)?;
+    /// // SAFETY: the kernel reads no memory.
+    /// let functions = unsafe { cranelift::finish_functions(module, [added], ())? };
+    /// assert_eq!(functions[0].call((3,)).unwrap_err().to_string(), "ValueError: got 3");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The signature has no argument of a name in `passed_on`, or the module has the name with another signature.
+    pub fn native<M: Module + ?Sized>(
+        &mut self,
+        module: &mut M,
+        signature: &Signature,
+        passed_on: &[String],
+    ) -> Result<Native<'_>, EmbedError> {
+        let kernel = native::kernel(signature, passed_on);
+        let function = declare_kernel(module, Linkage::Local, signature, &kernel)?;
+        Ok(Native::new(self, (signature, kernel), function)?)
+    }
+
     /// Adds the wrappers and everything that belongs to them to your module.
     ///
     /// # Errors
@@ -117,6 +178,45 @@ impl Wrappers {
         };
         let functions = functions.into_iter().map(with_id).collect::<Result<Vec<_>, EmbedError>>()?;
         Ok(self.added(functions, callers, if self.is_finished() { placed.destructors } else { Vec::new() }))
+    }
+}
+
+impl Native<'_> {
+    /// Declares a C function that raises an error. It takes the values that the message prints, one for each `{}`.
+    ///
+    /// # Errors
+    /// A type isn't valid, or the module has the C function's name already. [`Library::add_to`] reports a message with
+    /// another number of values.
+    pub fn raise<M: Module + ?Sized>(
+        &mut self,
+        module: &mut M,
+        location: impl Into<Option<SourceLocation>>,
+        kind: &str,
+        message: &str,
+        values: impl IntoIterator<Item = ParamType>,
+    ) -> Result<FuncId, EmbedError> {
+        let declare =
+            |signature: &Signature, kernel: &Kernel| declare_kernel(module, Linkage::Import, signature, kernel);
+        self.add_raise(location.into(), (kind, message), values, declare)
+    }
+
+    /// Declares a C function that calls a global function, and checks that the result has the stated type. The address
+    /// for the result is the last parameter. An argument of the kernel that is passed on has the type `Any`.
+    ///
+    /// # Errors
+    /// A type isn't valid, or the module has the C function's name already. [`Library::add_to`] reports types that
+    /// can't be passed.
+    pub fn call<M: Module + ?Sized>(
+        &mut self,
+        module: &mut M,
+        location: impl Into<Option<SourceLocation>>,
+        global: &str,
+        args: impl IntoIterator<Item = ParamType>,
+        result: Option<ParamType>,
+    ) -> Result<FuncId, EmbedError> {
+        let declare =
+            |signature: &Signature, kernel: &Kernel| declare_kernel(module, Linkage::Import, signature, kernel);
+        self.add_call(location.into(), global, (args, result), declare)
     }
 }
 

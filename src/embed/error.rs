@@ -3,6 +3,7 @@
 use crate::backend::CodegenError;
 use crate::diagnostic::{Diagnose, Diagnostic, UndefinedSymbol};
 use crate::lower::{LowerError, diagnostic_of};
+use crate::spec::SignatureError;
 
 /// The error of adding a wrapper.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum EmbedError {
     /// in the order of the functions.
     #[error("{}", crate::lower::lines(.0))]
     Functions(Vec<LowerError>),
+    /// The types of a C function aren't those of a signature.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
     /// The module refers to symbols that have no address; all known ones are listed.
     #[error(
         "undefined symbol{s}: {list}; {advice}",
@@ -67,6 +71,7 @@ impl Diagnose for EmbedError {
             }
             EmbedError::Functions(errors) => diagnostic_of(errors, self),
             EmbedError::Undefined { symbols, .. } => Diagnostic::undefined(self, symbols.iter().cloned()),
+            EmbedError::Signature(error) => error.diagnostic(),
             EmbedError::Codegen(error) => error.diagnostic(),
             EmbedError::Load(error) => error.diagnostic(),
         }

@@ -12,7 +12,7 @@ use crate::lower::{
     self, Body, Capabilities, HelperSet, Kernel, LaunchDescription, LowerError, Lowered, LoweredFunction, Purpose,
     Recipe, RecipeFunction, RuntimeHelpers,
 };
-use crate::spec::Signature;
+use crate::spec::{ParamType, Signature};
 
 /// Wrappers for your module, and everything else that the module gets. `T` is the backend's kind of target:
 /// [`cranelift::Wrappers`](super::cranelift::Wrappers) or `llvm::Wrappers`.
@@ -159,8 +159,19 @@ impl<T> Wrappers<T> {
 
     /// Adds a function. Hosts show the signature's [documentation](Signature::doc).
     pub fn function(mut self, signature: &Signature, target: impl Into<T>) -> Self {
-        self.functions.push(Wanted { signature: signature.clone(), target: target.into(), is_c: false });
+        self.push(signature, target.into());
         self
+    }
+
+    pub(super) fn push(&mut self, signature: &Signature, target: T) {
+        self.functions.push(Wanted { signature: signature.clone(), target, is_c: false });
+    }
+
+    pub(super) fn push_c(&mut self, signature: &Signature, body: Kernel)
+    where
+        T: From<Kernel>,
+    {
+        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), is_c: true });
     }
 
     /// Adds a [body](Kernel::body) as a C function with the signature's name, for kernels of the module. A kernel
@@ -177,13 +188,17 @@ impl<T> Wrappers<T> {
     /// The kernel must return a nonzero status to its own caller. A kernel that is generated earlier declares the
     /// function as an import ([`cranelift::declare_kernel`](super::cranelift::declare_kernel),
     /// `llvm::declare_kernel`). In a [system library](Self::system) the function's symbol begins with the library's
-    /// prefix ([`c_symbol`](Self::c_symbol)), so several libraries can be linked into a program. The body may pass
-    /// scalars, strings and bytes on to functions that it calls, but not tensors.
+    /// prefix ([`c_symbol`](Self::c_symbol)), so several libraries can be linked into a program.
+    ///
+    /// The body may pass scalars, strings, bytes, objects and values of type `Any` on to functions that it calls. A C
+    /// argument for a tensor is only an address of elements. To pass a tensor on, give the C function a parameter of
+    /// type `Any`, a `const TVMFFIAny*`; a kernel gets it for an argument of its own with [`Kernel::with_arguments`].
+    /// The callee receives the argument as the kernel's caller passed it.
     pub fn c_function(mut self, signature: &Signature, body: Kernel) -> Self
     where
         T: From<Kernel>,
     {
-        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), is_c: true });
+        self.push_c(signature, body);
         self
     }
 
@@ -196,32 +211,21 @@ impl<T> Wrappers<T> {
     /// Adds a [C function](Self::c_function) that raises an error. Each `{}` in the message stands for a parameter,
     /// in order, as for [`Body::raise_with`](crate::Body::raise_with). The last line of the error's backtrace is the
     /// signature's place, if it has one.
-    pub fn raising(self, signature: &Signature, kind: impl Into<String>, message: impl Into<String>) -> Self
+    pub fn c_raise(self, signature: &Signature, kind: impl Into<String>, message: impl Into<String>) -> Self
     where
         T: From<Kernel>,
     {
-        let (kind, message) = (kind.into(), message.into());
-        let body = move |b: &Body<'_>| b.raise_with(&kind, &message, b.params().collect::<Vec<_>>());
-        self.c_function(signature, Kernel::body(body))
+        self.c_function(signature, raise(kind, message))
     }
 
     /// Adds a [C function](Self::c_function) that calls a global function with its arguments. It checks that the
     /// result has the signature's type, and returns it. The signature's place, if it has one, is added to the
     /// backtrace of a callee's error.
-    pub fn calling(self, signature: &Signature, global: impl Into<String>) -> Self
+    pub fn c_call(self, signature: &Signature, global: impl Into<String>) -> Self
     where
         T: From<Kernel>,
     {
-        let (global, result) = (global.into(), signature.ret().cloned());
-        let body = move |b: &Body<'_>| {
-            let call = b.call_global(&global, b.params().collect::<Vec<_>>());
-            match &result {
-                None => call.run(),
-                Some(ty) if ty.as_scalar().is_some() => b.ret(call.returns(ty.clone()).value()),
-                Some(ty) => b.ret_value(call.returns(ty.clone())),
-            }
-        };
-        self.c_function(signature, Kernel::body(body))
+        self.c_function(signature, call(global, signature.ret().cloned()))
     }
 
     /// Whether the module gets a copy of the runtime helpers.
@@ -284,6 +288,25 @@ impl<T> Wrappers<T> {
         let wanted = self.functions.iter().filter(|wanted| !wanted.is_c);
         Added { functions: wanted.zip(functions).map(wrapper).collect(), destructors, callers }
     }
+}
+
+/// The body of a C function that raises an error, whose message prints the parameters.
+pub(super) fn raise(kind: impl Into<String>, message: impl Into<String>) -> Kernel {
+    let (kind, message) = (kind.into(), message.into());
+    Kernel::body(move |b: &Body<'_>| b.raise_with(&kind, &message, b.params().collect::<Vec<_>>()))
+}
+
+/// The body of a C function that calls a global function with the parameters, and returns its result.
+pub(super) fn call(global: impl Into<String>, result: Option<ParamType>) -> Kernel {
+    let global = global.into();
+    Kernel::body(move |b: &Body<'_>| {
+        let call = b.call_global(&global, b.params().collect::<Vec<_>>());
+        match &result {
+            None => call.run(),
+            Some(ty) if ty.as_scalar().is_some() => b.ret(call.returns(ty.clone()).value()),
+            Some(ty) => b.ret_value(call.returns(ty.clone())),
+        }
+    })
 }
 
 /// The name under which the IR imports a function of the caller's module. It isn't visible outside.

@@ -4,7 +4,7 @@ mod finish;
 
 use std::collections::HashMap;
 
-use inkwell::module::Module;
+use inkwell::module::{Linkage, Module};
 use inkwell::values::FunctionValue;
 
 use target_lexicon::Triple;
@@ -14,11 +14,12 @@ pub use self::finish::finish;
 pub use self::finish::finish_functions;
 use super::error::{EmbedError, undefined};
 use super::library::{self, Added, LoweredWrappers};
+use super::native;
 use crate::backend::llvm::Destructors;
 use crate::backend::{CodegenError, llvm, local_symbol, name_of_local, verified};
 use crate::ir::VerifiedModule;
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, local_helpers_module};
-use crate::spec::Signature;
+use crate::spec::{ParamType, Signature, SourceLocation};
 
 mod declare;
 mod refusal;
@@ -53,6 +54,9 @@ impl From<Kernel> for KernelSource<'_> {
 /// Wrappers for an `inkwell::module::Module`, and everything else that the module gets.
 pub type Wrappers<'ctx> = super::Wrappers<KernelSource<'ctx>>;
 
+/// A kernel that a [`Wrappers`] has declared in an `inkwell::module::Module`.
+pub type Native<'l, 'ctx> = super::Native<'l, KernelSource<'ctx>, FunctionValue<'ctx>>;
+
 /// Adds a wrapper to your module as an exported function [`Signature::symbol`]. The first wrapper also adds the
 /// runtime helpers that it uses; see [`Wrappers`] for other options.
 ///
@@ -86,6 +90,23 @@ pub fn add_wrappers<'ctx, 'a>(
 }
 
 impl<'ctx> Wrappers<'ctx> {
+    /// Adds a function and declares its kernel in your module: a function with the signature's name that isn't visible
+    /// outside. It has convention `flat` and returns a status. The kernel also gets the caller's own arguments for the
+    /// parameters in `passed_on` ([`Kernel::with_arguments`]), to pass them on. Define it with your code generator.
+    ///
+    /// # Errors
+    /// The signature has no argument of a name in `passed_on`, or the module has the name already.
+    pub fn native(
+        &mut self,
+        module: &Module<'ctx>,
+        signature: &Signature,
+        passed_on: &[String],
+    ) -> Result<Native<'_, 'ctx>, EmbedError> {
+        let kernel = native::kernel(signature, passed_on);
+        let function = declare_kernel(module, Some(Linkage::Internal), signature, &kernel)?;
+        Ok(Native::new(self, (signature, kernel), function)?)
+    }
+
     /// Adds the wrappers and everything that belongs to them to your module. [`Added`] refers to them with their
     /// symbols.
     ///
@@ -124,6 +145,43 @@ impl<'ctx> Wrappers<'ctx> {
         };
         let destructors = llvm::add_to(&ir, module, &bindings, destructors).map_err(CodegenError::from)?;
         Ok(self.added(functions.into_iter().map(|function| (function.symbol.clone(), function)), callers, destructors))
+    }
+}
+
+impl<'ctx> Native<'_, 'ctx> {
+    /// Declares a C function that raises an error. It takes the values that the message prints, one for each `{}`.
+    ///
+    /// # Errors
+    /// A type isn't valid, or the module has the C function's name already. [`Library::add_to`] reports a message with
+    /// another number of values.
+    pub fn raise(
+        &mut self,
+        module: &Module<'ctx>,
+        location: impl Into<Option<SourceLocation>>,
+        kind: &str,
+        message: &str,
+        values: impl IntoIterator<Item = ParamType>,
+    ) -> Result<FunctionValue<'ctx>, EmbedError> {
+        let declare = |signature: &Signature, kernel: &Kernel| declare_kernel(module, None, signature, kernel);
+        self.add_raise(location.into(), (kind, message), values, declare)
+    }
+
+    /// Declares a C function that calls a global function, and checks that the result has the stated type. The address
+    /// for the result is the last parameter. An argument of the kernel that is passed on has the type `Any`.
+    ///
+    /// # Errors
+    /// A type isn't valid, or the module has the C function's name already. [`Library::add_to`] reports types that
+    /// can't be passed.
+    pub fn call(
+        &mut self,
+        module: &Module<'ctx>,
+        location: impl Into<Option<SourceLocation>>,
+        global: &str,
+        args: impl IntoIterator<Item = ParamType>,
+        result: Option<ParamType>,
+    ) -> Result<FunctionValue<'ctx>, EmbedError> {
+        let declare = |signature: &Signature, kernel: &Kernel| declare_kernel(module, None, signature, kernel);
+        self.add_call(location.into(), global, (args, result), declare)
     }
 }
 

@@ -10,6 +10,10 @@
 //! - A [`Wrappers`] for a module that becomes [an object file](Wrappers::new) adds metadata, docs, the library's
 //!   context and, for a [system library](Wrappers::system), its registration.
 //!
+//! A compiler of kernels declares each of them with `Wrappers::native`. One call takes the signature, adds the wrapper,
+//! and returns the function to define in the module, a [`Native`]. That also declares the functions that the kernel's
+//! code calls to raise errors and to call TVM FFI functions.
+//!
 //! # Symbols that the module has to resolve
 //!
 //! - Functions of the C API and, in a module of this process, the runtime helpers: at most the functions of
@@ -47,6 +51,8 @@ mod finish;
 mod library;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
+#[cfg(feature = "_engine")]
+mod native;
 mod refusal;
 mod symbols;
 
@@ -57,4 +63,6 @@ pub use finish::functions_at;
 pub use finish::module_at;
 #[cfg(feature = "_engine")]
 pub use library::{Added, Wrappers};
+#[cfg(feature = "_engine")]
+pub use native::Native;
 pub use symbols::runtime_symbols;

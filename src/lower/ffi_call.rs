@@ -1,7 +1,8 @@
 //! Calls of TVM FFI functions from generated code: pack arguments, call, own the result. The users of this module
 //! decide how to handle a nonzero code.
 
-use super::abi::{ANY_SIZE, store_index, store_none};
+use super::abi::fields::before_zeros;
+use super::abi::{ANY_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, store_index, store_none};
 use super::capi;
 use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -32,6 +33,31 @@ pub(super) fn index_slot(b: &mut FunctionBuilder<'_>) -> Value {
     let slot = b.stack_addr(slot);
     store_index(b, slot, TypeIndex::NONE);
     slot
+}
+
+/// The address of a copy of an argument, for a callee. If the caller has passed an rvalue reference to an object, the
+/// copy holds the object itself, since no callee may take it. `args` is the address of the caller's arguments.
+pub(super) fn copy_of_argument(b: &mut FunctionBuilder<'_>, args: Value, number: usize) -> Value {
+    let slot = b.slot(ANY_SIZE as u32, 8);
+    let any = b.ptr_add_imm(args, number as i64 * i64::from(ANY_SIZE));
+    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let refers = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
+    // branch-free: if the value is no reference, its own words are read again
+    let place = b.ptr_add_imm(any, i64::from(PAYLOAD));
+    let payload = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+    let place = b.select(refers, payload, place);
+    let payload = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
+    let header = b.ptr_add_imm(payload, i64::from(OBJECT_TYPE_INDEX));
+    let own = b.ptr_add_imm(any, i64::from(TYPE_INDEX));
+    let header = b.select(refers, header, own);
+    let index = b.load(Type::I32, header, 0, MemFlags::ALIGNED);
+    let plain = b.load(Type::I64, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let word = before_zeros(b, index);
+    let word = b.select(refers, word, plain);
+    let copy = b.stack_addr(slot);
+    b.store(word, copy, TYPE_INDEX, MemFlags::ALIGNED);
+    b.store(payload, copy, PAYLOAD, MemFlags::ALIGNED);
+    copy
 }
 
 /// Calls a function object with the packed arguments at `args`; returns the code. The caller then owns the value in

@@ -70,6 +70,8 @@ pub(super) struct CallSpec {
     returns: Option<KernelReturn>,
     /// The C parameters, if they are stated.
     args: Option<Arc<[KernelArg]>>,
+    /// The signature's parameters whose arguments are passed as they came, too.
+    arguments: Vec<String>,
 }
 
 impl Kernel {
@@ -206,7 +208,8 @@ impl Kernel {
         let is_plain = match &function.code {
             KernelCode::Native { call, .. } => {
                 let returns_nothing = matches!(call.returns, None | Some(KernelReturn::Nothing));
-                call.convention == Convention::Flat && returns_nothing && call.args.is_none()
+                let is_flat = call.convention == Convention::Flat && call.args.is_none() && call.arguments.is_empty();
+                is_flat && returns_nothing
             }
             _ => false,
         };
@@ -281,6 +284,42 @@ impl Kernel {
     pub fn args(self, args: impl IntoIterator<Item = KernelArg>) -> Self {
         let args = args.into_iter().collect();
         self.state("args", |call| call.args = Some(args))
+    }
+
+    /// Also passes arguments to a native kernel as they came, so the kernel can pass them on to TVM FFI functions. For
+    /// each of these parameters of the signature, the kernel gets a `const TVMFFIAny*` after all other C parameters.
+    /// The value at that address is the caller's own argument: borrowed, and valid during the call. If the call
+    /// leaves the argument out, it is the default.
+    ///
+    /// A kernel passes such an address to a C function whose parameter has the type `Any`, such as one that
+    #[cfg_attr(feature = "_engine", doc = "[`embed::Wrappers::c_call`](crate::embed::Wrappers::c_call) makes:")]
+    #[cfg_attr(not(feature = "_engine"), doc = "`embed::Wrappers::c_call` makes:")]
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Kernel, Signature};
+    ///
+    /// let signature: Signature = "show(x: Tensor([n], float32), k: int64)".parse()?;
+    /// let kernel = Kernel::symbol("show").with_arguments(["x"]);
+    /// assert_eq!(
+    ///     kernel.c_prototype(&signature)?,
+    ///     "void show(float* x, int64_t k, int64_t n, const TVMFFIAny* x_argument);"
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// For a kernel that isn't native this is an error, as for [`returning`](Self::returning). Names that the signature
+    /// doesn't pass are a [`LowerError::Convention`], and so is the convention `packed`, which passes all arguments.
+    pub fn with_arguments(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        self.state("with_arguments", |call| call.arguments = names)
+    }
+
+    /// The signature's parameters whose arguments are passed as they came, too.
+    pub(super) fn arguments(&self) -> &[String] {
+        match &self.code {
+            KernelCode::Native { call, .. } => &call.arguments,
+            KernelCode::CheckOnly | KernelCode::Body(_) => &[],
+        }
     }
 
     /// The C parameters, if they are stated.
@@ -452,6 +491,10 @@ impl Kernel {
 
     /// Why the convention can't pass a part of the signature.
     fn convention_problem(&self, signature: &Signature) -> Option<String> {
+        let is_unknown = |name: &&String| !signature.passed().any(|param| param.name == **name);
+        if let Some(unknown) = self.arguments().iter().find(is_unknown) {
+            return Some(format!("it takes the caller's argument `{unknown}`, which a call doesn't pass"));
+        }
         if let Some(args) = self.stated_args() {
             let problems = match self.stated_convention() {
                 Convention::Flat => args::problems(args, signature),
@@ -475,6 +518,9 @@ impl Kernel {
                 signature.params().iter().for_each(|param| passed_tensors(&param.ty, &mut look));
                 signature.returned_tensors().into_iter().filter(|tensor| tensor.is_opaque()).for_each(look);
                 problem
+            }
+            Convention::Packed if !self.arguments().is_empty() => {
+                Some("it passes all of the caller's arguments already".to_owned())
             }
             Convention::Packed => (!signature.returned_tensors().is_empty())
                 .then(|| "a tensor that the wrapper allocates has no place among the arguments".to_owned()),
@@ -561,22 +607,26 @@ impl Kernel {
     /// The prototype of a native kernel.
     pub(super) fn func_sig(&self, signature: &Signature) -> FuncSig {
         let returns = self.return_kind(signature).unwrap_or(KernelReturn::Nothing);
-        match self.stated_args() {
+        let mut sig = match self.stated_args() {
             None => params::func_sig(signature, self.stated_convention(), returns),
             Some(args) => {
                 let params = args::c_params(args, signature, returns).iter().map(|param| param.c_type.abi()).collect();
                 FuncSig { params, ret: params::c_result(signature, returns).map(CType::abi) }
             }
-        }
+        };
+        sig.params.extend(self.arguments().iter().map(|_| params::ARGUMENT.abi()));
+        sig
     }
 
     /// The C parameters of a native kernel.
     pub(super) fn c_params(&self, signature: &Signature) -> Vec<KernelParam> {
         let returns = self.return_kind(signature).unwrap_or(KernelReturn::Nothing);
-        match self.stated_args() {
+        let mut all = match self.stated_args() {
             None => params::params(signature, self.stated_convention(), returns),
             Some(args) => args::c_params(args, signature, returns),
-        }
+        };
+        params::add_arguments(&mut all, self.arguments());
+        all
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::function::{BodyLowerer, Extra};
 use crate::ir::{IntCC, MemFlags, Type, Value};
-use crate::lower::abi::fields::before_zeros;
-use crate::lower::abi::{ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX};
+use crate::lower::abi::{ANY_SIZE, CELL_DATA, PAYLOAD, TYPE_INDEX};
 use crate::lower::ffi_call;
 use crate::spec::ParamType;
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -40,7 +39,7 @@ impl BodyLowerer<'_> {
         };
         if self.is_c {
             return Err(format!(
-                "`{path}` is passed as a C argument, so it can't be passed on as an argument of TVM FFI"
+                "`{path}` is passed as a C argument, so it can't be passed on as an argument of TVM FFI; give it the type `Any`, and let the kernel pass the caller's own argument (`Kernel::with_arguments`)"
             ));
         }
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);
@@ -48,35 +47,13 @@ impl BodyLowerer<'_> {
         self.item(argument, items, &ty)
     }
 
-    /// The address of a copy of an argument, made at function entry. If the caller has passed an rvalue reference to an
-    /// object, the copy holds the object itself, since no callee of the body may take it.
+    /// The address of a copy of an argument, made at function entry.
     fn argument(&mut self, index: usize) -> Value {
         if let Some((_, known)) = self.arguments.iter().find(|(known, _)| *known == index) {
             return *known;
         }
         let base = self.extra(Extra::Originals);
-        let slot = self.b.slot(ANY_SIZE as u32, 8);
-        let copy = self.b.at_entry(|b| {
-            let any = b.ptr_add_imm(base, index as i64 * i64::from(ANY_SIZE));
-            let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
-            let refers = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
-            // branch-free: if the value is no reference, its own words are read again
-            let place = b.ptr_add_imm(any, i64::from(PAYLOAD));
-            let payload = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-            let place = b.select(refers, payload, place);
-            let payload = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-            let header = b.ptr_add_imm(payload, i64::from(OBJECT_TYPE_INDEX));
-            let own = b.ptr_add_imm(any, i64::from(TYPE_INDEX));
-            let header = b.select(refers, header, own);
-            let index = b.load(Type::I32, header, 0, MemFlags::ALIGNED);
-            let plain = b.load(Type::I64, any, TYPE_INDEX, MemFlags::ALIGNED);
-            let word = before_zeros(b, index);
-            let word = b.select(refers, word, plain);
-            let copy = b.stack_addr(slot);
-            b.store(word, copy, TYPE_INDEX, MemFlags::ALIGNED);
-            b.store(payload, copy, PAYLOAD, MemFlags::ALIGNED);
-            copy
-        });
+        let copy = self.b.at_entry(|b| ffi_call::copy_of_argument(b, base, index));
         self.arguments.push((index, copy));
         copy
     }

@@ -326,7 +326,18 @@ fn c_argument(l: &mut BodyLowerer<'_>, args: &Args, path: &str, ty: &ParamType) 
             Some(any)
         }
         ParamType::Any => value(path),
-        ParamType::Function | ParamType::Module | ParamType::Object(_) => {
+        ParamType::Tensor(_) => {
+            let descriptor = value(path)?;
+            let any = l.any_slot();
+            store_any(&mut l.b, any, TypeIndex::DL_TENSOR_PTR, descriptor);
+            Some(any)
+        }
+        ParamType::Function
+        | ParamType::Module
+        | ParamType::Object(_)
+        | ParamType::List(_)
+        | ParamType::Map(..)
+        | ParamType::Dict(..) => {
             let object = value(path)?;
             let any = l.any_slot();
             let index = l.b.load(Type::I32, object, OBJECT_TYPE_INDEX, MemFlags::ALIGNED);

@@ -26,6 +26,7 @@ impl KernelParam {
     /// | `x.value`, `x.data`, `s.size`, `x.shape[0]` | a [part](ParamPart) of an argument; `pair[1].data` in a tuple |
     /// | `->.value`, `->.data` | a part of the result; `->[1].data` in a tuple |
     /// | `n` | a dimension variable |
+    /// | `x.argument` | the caller's own argument ([`Kernel::with_arguments`](crate::Kernel::with_arguments)) |
     /// | `#2` | a stated parameter ([`Kernel::args`](crate::Kernel::args)), by its position |
     /// | `#handle`, `#args`, `#num_args` | the parameters of convention `packed` |
     ///
@@ -148,6 +149,8 @@ pub enum ParamPart {
     Stream,
     /// The state of an `EnvState`.
     State,
+    /// The address of the caller's own argument ([`Kernel::with_arguments`](crate::Kernel::with_arguments)).
+    Argument,
 }
 
 impl ParamPart {
@@ -167,6 +170,7 @@ impl ParamPart {
             ParamPart::Stride(d) => return format!("strides[{d}]"),
             ParamPart::Stream => "stream",
             ParamPart::State => "state",
+            ParamPart::Argument => "argument",
         };
         name.to_owned()
     }
@@ -176,6 +180,7 @@ impl ParamPart {
         match self {
             ParamPart::Value | ParamPart::Descriptor | ParamPart::Stream | ParamPart::State => f.write_str(path),
             ParamPart::Given => write!(f, "whether {path} is given"),
+            ParamPart::Argument => write!(f, "{path}.argument"),
             ParamPart::Data | ParamPart::Allocated | ParamPart::Aligned => write!(f, "{path}.data"),
             ParamPart::Size => write!(f, "{path}.size"),
             ParamPart::ByteOffset => write!(f, "{path}.byte_offset"),

@@ -66,6 +66,7 @@ impl Source<'_> {
                     ParamPart::Offset => whole + "_offset",
                     ParamPart::Extent(d) => format!("{whole}_size{d}"),
                     ParamPart::Stride(d) => format!("{whole}_stride{d}"),
+                    ParamPart::Argument => whole + "_argument",
                 }
             }
             Source::DimVar(name) => (*name).to_owned(),
@@ -186,6 +187,20 @@ pub(in crate::lower) fn params(
     params
 }
 
+/// The C type of a caller's own argument.
+pub(in crate::lower) const ARGUMENT: CType = CType::Pointer("const TVMFFIAny");
+
+/// Adds the parameters for the caller's own arguments, by the names of the signature's parameters.
+pub(in crate::lower) fn add_arguments(params: &mut Vec<KernelParam>, names: &[String]) {
+    let mut taken: HashSet<String> = params.iter().map(|param| param.name.clone()).collect();
+    for path in names {
+        let part = ParamPart::Argument;
+        let name = own_name(Source::Part(&PassedValue::Param(path), part).name(), &mut taken);
+        let source = ParamSource::Argument(path.clone(), part);
+        params.push(KernelParam { name, c_type: ARGUMENT, source, position: params.len() });
+    }
+}
+
 /// A unique name that has no other meaning in C.
 pub(in crate::lower) fn own_name(mut name: String, taken: &mut HashSet<String>) -> String {
     if !c_names::is_free_for_parameter(&name) {
@@ -208,7 +223,7 @@ fn for_each_param(
     let mut walk = Walk { convention, each };
     if convention == Convention::Packed {
         (walk.each)(CType::Pointer("void"), Source::Handle);
-        (walk.each)(CType::Pointer("const TVMFFIAny"), Source::Args);
+        (walk.each)(ARGUMENT, Source::Args);
         (walk.each)(CType::Scalar(ScalarType::Int32), Source::NumArgs);
         let (c_type, source) = result(CType::Pointer("TVMFFIAny"));
         return (walk.each)(c_type, source);
@@ -261,7 +276,7 @@ impl Walk<'_> {
             ParamType::DType => self.part(place, ParamPart::Value, CType::DType),
             ParamType::Device => self.part(place, ParamPart::Value, CType::Device),
             ParamType::Shape(_) => self.span(place, "const int64_t"),
-            ParamType::Any => self.part(place, ParamPart::Value, CType::Pointer("const TVMFFIAny")),
+            ParamType::Any => self.part(place, ParamPart::Value, ARGUMENT),
             ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
             ParamType::Function
             | ParamType::Module

@@ -126,12 +126,9 @@ fn define(
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
     let locations = LocationTable::new(pool, signature, &module.functions[func].name);
-    let originals = match &body {
-        Some(Code::Function { extras, .. }) if extras.contains(&Extra::Originals) => {
-            Some(Originals::new(signature, pool))
-        }
-        _ => None,
-    };
+    let body_needs_originals =
+        matches!(&body, Some(Code::Function { extras, .. }) if extras.contains(&Extra::Originals));
+    let originals = (body_needs_originals || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
     let bind = helpers::bind(module);
     let slow_path = SlowPath {
         descriptor,
@@ -155,9 +152,8 @@ fn define(
     match plan.forward_args {
         true => forward(&mut cx, pool, kernel, &prologue),
         false => {
-            let body = body.map(|code| BodyCall { code, originals: originals.as_ref() });
             let target = NativeKernel { kernel, on_device: on_device.as_ref(), stated: stated.as_ref() };
-            let outside = Outside { states: &states, packer };
+            let outside = Outside { states: &states, packer, originals: originals.as_ref() };
             unpack(&mut cx, pool, target, body, &prologue, descriptor.binding_size, outside);
         }
     }
@@ -176,13 +172,40 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, kernel: &Kernel,
     let c = &mut cx.checks;
     let given = prologue.join(c.b);
     let args = vec![c.b.param(0), given.args, given.num_args];
-    call_native(cx, pool, NativeKernel { kernel, on_device: None, stated: None }, args, Owned::default());
+    call_native(cx, pool, NativeKernel { kernel, on_device: None, stated: None }, args, &[], Owned::default());
 }
 
 /// What a wrapper needs from outside its module, besides its kernel.
 struct Outside<'a> {
     states: &'a States,
     packer: Option<Packer>,
+    /// The caller's own arguments, if the kernel needs them.
+    originals: Option<&'a Originals>,
+}
+
+impl Outside<'_> {
+    /// The address of the caller's own arguments.
+    fn arguments(&self, b: &mut FunctionBuilder<'_>, prologue: &Prologue, has_result: bool) -> Value {
+        match (self.originals, prologue.bound) {
+            (Some(originals), Some(_)) => {
+                let (caller, count) = (b.param(1), b.param(2));
+                originals.array(b, caller, count)
+            }
+            _ => originals::of_this_call(b, has_result),
+        }
+    }
+
+    /// The addresses of the arguments that a native kernel takes as they came.
+    fn passed_on(&self, cx: &mut Context<'_, '_, '_>, prologue: &Prologue, kernel: &Kernel) -> Vec<Value> {
+        if kernel.arguments().is_empty() {
+            return Vec::new();
+        }
+        let b = &mut *cx.checks.b;
+        let all = self.arguments(b, prologue, cx.plan.has_result);
+        let number = |name: &String| cx.plan.signature.passed().position(|param| param.name == *name);
+        let numbers = kernel.arguments().iter().filter_map(number);
+        numbers.map(|number| ffi_call::copy_of_argument(b, all, number)).collect()
+    }
 }
 
 /// Writes a wrapper that passes the arguments' values to its kernel.
@@ -190,12 +213,12 @@ fn unpack(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut ModulePool,
     target: NativeKernel<'_>,
-    body: Option<BodyCall<'_>>,
+    body: Option<Code>,
     prologue: &Prologue,
     binding_size: i64,
     outside: Outside<'_>,
 ) {
-    let takes_values = match body.as_ref().map(|body| &body.code) {
+    let takes_values = match &body {
         Some(Code::Straight(body)) => body.has_effects(),
         Some(Code::Function { .. }) => true,
         None => !matches!(target.kernel.code, KernelCode::CheckOnly),
@@ -217,8 +240,11 @@ fn unpack(
     }
     let owned = Owned { allocated, written: None };
     match (target.kernel.target(), body) {
-        (Some(_), _) => call_native(cx, pool, target, args, owned),
-        (None, Some(body)) => call_body(cx, pool, body, args, owned, prologue),
+        (Some(_), _) => {
+            let passed_on = outside.passed_on(cx, prologue, target.kernel);
+            call_native(cx, pool, target, args, &passed_on, owned);
+        }
+        (None, Some(body)) => call_body(cx, pool, (body, &outside), args, owned, prologue),
         (None, None) => result::success(&mut cx.checks, owned.allocated),
     }
 }
@@ -241,12 +267,14 @@ struct NativeKernel<'a> {
     stated: Option<&'a args::Call<'a>>,
 }
 
-/// Calls a native kernel and passes its result on.
+/// Calls a native kernel and passes its result on. `passed_on` are the addresses of arguments that it takes as they
+/// came.
 fn call_native(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut ModulePool,
     target: NativeKernel<'_>,
     mut args: Vec<Value>,
+    passed_on: &[Value],
     owned: Owned<'_>,
 ) {
     let NativeKernel { kernel, on_device, stated } = target;
@@ -264,6 +292,7 @@ fn call_native(
     if let Some(stated) = stated {
         args = stated::arguments(cx, pool, (kernel, stated), &args, &owned);
     }
+    args.extend(passed_on);
     if let Some(OnDevice::Launch(prepared)) = on_device {
         let failure = call::launch(cx, pool, kernel, prepared, &args);
         return launched(cx, pool, failure, owned);
@@ -301,18 +330,12 @@ fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, failure: Option
     result::written(c, pool, cx.plan.signature, owned);
 }
 
-/// A body, and the caller's own arguments if the body needs them.
-struct BodyCall<'a> {
-    code: Code,
-    originals: Option<&'a Originals>,
-}
-
 /// Calls a body and returns its status. The body writes a scalar result itself; any other result that it writes is
 /// checked.
 fn call_body(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut ModulePool,
-    body: BodyCall<'_>,
+    (body, outside): (Code, &Outside<'_>),
     mut args: Vec<Value>,
     owned: Owned<'_>,
     prologue: &Prologue,
@@ -325,22 +348,18 @@ fn call_body(
         None if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) => args.push(c.b.param(3)),
         None => {}
     }
-    let extras = match &body.code {
+    let extras = match &body {
         Code::Function { extras, .. } => extras.as_slice(),
         Code::Straight(_) => &[],
     };
     for extra in extras {
-        args.push(match (extra, body.originals, prologue.bound) {
-            (Extra::Originals, Some(originals), Some(_)) => {
-                let (caller, count) = (c.b.param(1), c.b.param(2));
-                originals.array(c.b, caller, count)
-            }
-            (Extra::Originals, ..) => originals::of_this_call(c.b, has_result),
-            (Extra::Handle, ..) => c.b.param(0),
+        args.push(match extra {
+            Extra::Originals => outside.arguments(c.b, prologue, has_result),
+            Extra::Handle => c.b.param(0),
         });
     }
     let owned = Owned { written, ..owned };
-    let Some(code) = call::body(c, body.code, &args) else { return };
+    let Some(code) = call::body(c, body, &args) else { return };
     match (&owned.allocated, &owned.written) {
         (None, None) => c.b.ret(Some(code)),
         _ => {
