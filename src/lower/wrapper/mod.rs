@@ -332,10 +332,9 @@ fn call_body(
     for extra in extras {
         args.push(match (extra, body.originals, prologue.bound) {
             (Extra::Originals, Some(originals), Some(_)) => {
-                let (caller, count) = (c.b.param(1), c.b.param(2));
-                originals.array(c.b, caller, count)
+                c.b.structured(|c| originals.array(c, c.param(1), c.param(2)).value())
             }
-            (Extra::Originals, ..) => originals::of_this_call(c.b, has_result),
+            (Extra::Originals, ..) => c.b.structured(|c| originals::of_this_call(c, has_result).value()),
             (Extra::Handle, ..) => c.b.param(0),
         });
     }
