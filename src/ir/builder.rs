@@ -36,32 +36,6 @@ impl<'m> FunctionBuilder<'m> {
         builder
     }
 
-    /// Defines a local function off the usual path; `build` writes its body.
-    pub fn define_cold(
-        module: &mut Module,
-        name: impl Into<String>,
-        sig: FuncSig,
-        build: impl FnOnce(&mut FunctionBuilder<'_>),
-    ) -> FuncRef {
-        let func = module.declare_cold(name, sig);
-        let mut b = FunctionBuilder::new(module, func);
-        build(&mut b);
-        b.finish()
-    }
-
-    /// The function of that name. If the module doesn't have it, [`define_cold`](Self::define_cold) defines it.
-    pub fn define_cold_once(
-        module: &mut Module,
-        name: &str,
-        sig: FuncSig,
-        build: impl FnOnce(&mut FunctionBuilder<'_>),
-    ) -> FuncRef {
-        match module.function_named(name) {
-            Some((known, _)) => known,
-            None => Self::define_cold(module, name, sig, build),
-        }
-    }
-
     /// Puts the body into the module.
     pub fn finish(self) -> FuncRef {
         self.module.functions[self.func_ref].body = Some(self.func);
@@ -358,23 +332,6 @@ impl<'m> FunctionBuilder<'m> {
     /// A pointer moved by a number of bytes.
     pub fn ptr_add(&mut self, ptr: Value, bytes: Value) -> Value {
         self.value(Op::PtrAdd(ptr, bytes), Type::Ptr)
-    }
-
-    /// Emits a loop over the numbers from 0 up to but excluding `count`, an `I64`. `each` gets the number, and must
-    /// leave its last block unterminated.
-    pub fn for_each_below(&mut self, count: Value, each: impl FnOnce(&mut Self, Value)) {
-        let (next, body, done) = (self.block(), self.block(), self.block());
-        let number = self.block_param(next, Type::I64);
-        let zero = self.i64(0);
-        self.jump(next, &[zero]);
-        self.switch_to(next);
-        let more = self.icmp(IntCC::SLt, number, count);
-        self.branch(more, body, done, Hint::None);
-        self.switch_to(body);
-        each(self, number);
-        let after = self.binary_imm(BinaryOp::Add, number, 1);
-        self.jump(next, &[after]);
-        self.switch_to(done);
     }
 
     /// A pointer moved by a constant number of bytes.

@@ -3,33 +3,23 @@
 //! An [`Emitter`] is shared, so expressions nest: `base + index * 16` emits a product and then a sum. Control flow
 //! takes closures: the code that a closure emits is the block that the condition or loop executes.
 
+use std::array;
 use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Neg, Not, Shl, Shr, Sub};
 
 use super::builder::FunctionBuilder;
 use super::inst::{BinaryOp, Block, ConvertOp, DataRef, FuncRef, Hint, IntCC, MemFlags, StackSlot, UnaryOp, Value};
-use super::types::Type;
-
-type Write<'a, R> = &'a mut dyn FnMut(&mut FunctionBuilder<'_>) -> R;
+use super::module::{Linkage, Module};
+use super::types::{FuncSig, Type};
 
 /// A shared builder, for any lifetime of its module.
 trait Shared {
-    fn emit(&self, write: Write<'_, ()>);
-    fn value(&self, write: Write<'_, Value>) -> Value;
-    fn block(&self, write: Write<'_, Block>) -> Block;
+    fn emit(&self, write: &mut dyn FnMut(&mut FunctionBuilder<'_>));
 }
 
 impl Shared for RefCell<&mut FunctionBuilder<'_>> {
-    fn emit(&self, write: Write<'_, ()>) {
+    fn emit(&self, write: &mut dyn FnMut(&mut FunctionBuilder<'_>)) {
         write(&mut self.borrow_mut());
-    }
-
-    fn value(&self, write: Write<'_, Value>) -> Value {
-        write(&mut self.borrow_mut())
-    }
-
-    fn block(&self, write: Write<'_, Block>) -> Block {
-        write(&mut self.borrow_mut())
     }
 }
 
@@ -52,6 +42,50 @@ pub(crate) struct Var<'c> {
     ty: Type,
 }
 
+impl Module {
+    /// Defines a declared function; `write` emits its code.
+    pub(crate) fn define(&mut self, func: FuncRef, write: impl FnOnce(Emitter<'_>)) {
+        let mut b = FunctionBuilder::new(self, func);
+        b.structured(write);
+        b.finish();
+    }
+
+    /// Defines a local function; `write` emits its code.
+    pub(crate) fn local(&mut self, name: impl Into<String>, sig: FuncSig, write: impl FnOnce(Emitter<'_>)) -> FuncRef {
+        let func = self.declare(name, sig, Linkage::Local);
+        self.define(func, write);
+        func
+    }
+
+    /// As [`local`](Self::local), for a function off the usual path.
+    pub(crate) fn cold_local(
+        &mut self,
+        name: impl Into<String>,
+        sig: FuncSig,
+        write: impl FnOnce(Emitter<'_>),
+    ) -> FuncRef {
+        let func = self.declare_cold(name, sig);
+        self.define(func, write);
+        func
+    }
+
+    /// The function of that name. If the module doesn't have it, [`local`](Self::local) defines it.
+    pub(crate) fn local_once(&mut self, name: &str, sig: FuncSig, write: impl FnOnce(Emitter<'_>)) -> FuncRef {
+        match self.function_named(name) {
+            Some((known, _)) => known,
+            None => self.local(name, sig, write),
+        }
+    }
+
+    /// The function of that name. If the module doesn't have it, [`cold_local`](Self::cold_local) defines it.
+    pub(crate) fn cold_local_once(&mut self, name: &str, sig: FuncSig, write: impl FnOnce(Emitter<'_>)) -> FuncRef {
+        match self.function_named(name) {
+            Some((known, _)) => known,
+            None => self.cold_local(name, sig, write),
+        }
+    }
+}
+
 impl FunctionBuilder<'_> {
     /// Writes structured code, starting in the current block. A closure that gets the builder itself
     /// ([`Emitter::with`]) must not use the emitter.
@@ -61,16 +95,30 @@ impl FunctionBuilder<'_> {
 }
 
 impl<'c> Emitter<'c> {
-    /// Emits code with the builder.
-    pub fn with<R: Default>(self, mut write: impl FnMut(&mut FunctionBuilder<'_>) -> R) -> R {
-        let mut result = R::default();
-        self.0.emit(&mut |b| result = write(b));
+    /// Calls `write` with the builder; `result` is a placeholder for what it returns.
+    fn run<R>(self, mut result: R, write: impl FnOnce(&mut FunctionBuilder<'_>) -> R) -> R {
+        let mut write = Some(write);
+        self.0.emit(&mut |b| {
+            if let Some(write) = write.take() {
+                result = write(b);
+            }
+        });
         result
     }
 
+    /// Emits code with the builder.
+    pub fn with<R: Default>(self, write: impl FnOnce(&mut FunctionBuilder<'_>) -> R) -> R {
+        self.run(R::default(), write)
+    }
+
     /// Emits a value with the builder.
-    pub fn value(self, mut write: impl FnMut(&mut FunctionBuilder<'_>) -> Value) -> Val<'c> {
-        self.val(self.0.value(&mut write))
+    pub fn value(self, write: impl FnOnce(&mut FunctionBuilder<'_>) -> Value) -> Val<'c> {
+        self.val(self.run(Value::from_u32(0), write))
+    }
+
+    /// Declares or finds a function with the module.
+    pub fn func(self, find: impl FnOnce(&mut Module) -> FuncRef) -> FuncRef {
+        self.run(FuncRef::from_u32(0), |b| find(b.module()))
     }
 
     /// Wraps a value of the builder.
@@ -81,6 +129,11 @@ impl<'c> Emitter<'c> {
     /// The function's parameter number `index`.
     pub fn param(self, index: usize) -> Val<'c> {
         self.value(|b| b.param(index))
+    }
+
+    /// The function's first parameters.
+    pub fn params<const N: usize>(self) -> [Val<'c>; N] {
+        array::from_fn(|index| self.param(index))
     }
 
     /// An `I64` constant.
@@ -105,7 +158,12 @@ impl<'c> Emitter<'c> {
 
     /// The pointer NULL.
     pub fn null(self) -> Val<'c> {
-        self.value(|b| b.ptr_const(0))
+        self.ptr(0)
+    }
+
+    /// An absolute address.
+    pub fn ptr(self, address: u64) -> Val<'c> {
+        self.value(|b| b.ptr_const(address))
     }
 
     /// The address `offset` bytes into static data.
@@ -113,12 +171,19 @@ impl<'c> Emitter<'c> {
         self.value(|b| b.data_addr(data, offset))
     }
 
+    /// The address of a function.
+    pub fn func_addr(self, func: FuncRef) -> Val<'c> {
+        self.value(|b| b.func_addr(func))
+    }
+
+    /// A new slot in the frame, aligned to 8 bytes.
+    pub fn reserve(self, size: usize) -> StackSlot {
+        self.run(StackSlot::from_u32(0), |b| b.slot(size as u32, 8))
+    }
+
     /// The address of a new slot in the frame, aligned to 8 bytes.
     pub fn slot(self, size: usize) -> Val<'c> {
-        self.value(|b| {
-            let slot = b.slot(size as u32, 8);
-            b.stack_addr(slot)
-        })
+        self.stack_addr(self.reserve(size))
     }
 
     /// The address of a slot in the frame.
@@ -142,16 +207,36 @@ impl<'c> Emitter<'c> {
         self.call(callee, args).unwrap_or_else(|| self.i32(0))
     }
 
+    /// Emits a call through a pointer; returns its result, if the signature has one.
+    pub fn call_indirect(self, sig: FuncSig, callee: Val<'c>, args: &[Val<'c>]) -> Option<Val<'c>> {
+        let args: Vec<Value> = args.iter().map(|arg| arg.value).collect();
+        let result = self.with(|b| {
+            let sig = b.signature(sig);
+            b.call_indirect(sig, callee.value, &args)
+        });
+        result.map(|value| self.val(value))
+    }
+
+    /// A call through a pointer of a function that has a result.
+    pub fn indirect_result(self, sig: FuncSig, callee: Val<'c>, args: &[Val<'c>]) -> Val<'c> {
+        self.call_indirect(sig, callee, args).unwrap_or_else(|| self.i32(0))
+    }
+
     // Control flow.
 
     /// A new block.
     pub fn block(self) -> Block {
-        self.0.block(&mut |b| b.block())
+        self.run(Block::from_u32(0), |b| b.block())
+    }
+
+    /// New blocks.
+    pub fn blocks<const N: usize>(self) -> [Block; N] {
+        array::from_fn(|_| self.block())
     }
 
     /// A new block off the usual path.
     pub fn cold_block(self) -> Block {
-        self.0.block(&mut |b| b.cold_block())
+        self.run(Block::from_u32(0), |b| b.cold_block())
     }
 
     /// Adds a parameter to a block.
@@ -166,7 +251,15 @@ impl<'c> Emitter<'c> {
 
     /// The current block.
     pub fn current(self) -> Block {
-        self.0.block(&mut |b| b.current())
+        self.run(Block::from_u32(0), |b| b.current())
+    }
+
+    /// Writes `block`, then returns to the current one.
+    pub fn aside(self, block: Block, write: impl FnOnce()) {
+        let here = self.current();
+        self.switch_to(block);
+        write();
+        self.switch_to(here);
     }
 
     /// Ends the block with a jump, unless it is terminated.
@@ -202,7 +295,8 @@ impl<'c> Emitter<'c> {
         self.when_else(cond, then, || {});
     }
 
-    /// Runs `then` if `cond` holds. The other path branches directly past it.
+    /// As [`when`](Self::when), but the other path branches directly past `then`. Backends arrange the two forms
+    /// differently, so a change from one to the other changes the bytes of objects.
     pub fn pass_unless(self, cond: Val<'c>, then: impl FnOnce()) {
         let (yes, next) = (self.block(), self.block());
         self.branch(cond, yes, next, Hint::None);
@@ -238,6 +332,13 @@ impl<'c> Emitter<'c> {
     pub fn or_leave(self, cond: Val<'c>, no: Block) {
         let next = self.block();
         self.branch(cond, next, no, Hint::None);
+        self.switch_to(next);
+    }
+
+    /// Continues if `cond` holds, which is likely; else branches to `no` with `args`.
+    pub fn or_fail(self, cond: Val<'c>, no: Block, args: &[Val<'c>]) {
+        let next = self.block();
+        self.branch_with(cond, (next, &[]), (no, args), Hint::Likely);
         self.switch_to(next);
     }
 
@@ -418,9 +519,7 @@ impl<'c> Val<'c> {
 
     /// Its type.
     pub fn ty(self) -> Type {
-        let mut ty = Type::I64;
-        self.emitter.0.emit(&mut |b| ty = b.type_of(self.value));
-        ty
+        self.emitter.run(Type::I64, |b| b.type_of(self.value))
     }
 
     /// An operation that has no operator.
@@ -449,6 +548,11 @@ impl<'c> Val<'c> {
         self.convert(ConvertOp::SExt, Type::I64)
     }
 
+    /// Truncates a number to `I32`.
+    pub fn truncate(self) -> Val<'c> {
+        self.convert(ConvertOp::Truncate, Type::I32)
+    }
+
     /// Converts an address to a pointer.
     pub fn pointer(self) -> Val<'c> {
         self.convert(ConvertOp::IntToPtr, Type::Ptr)
@@ -462,6 +566,16 @@ impl<'c> Val<'c> {
     /// Loads from `offset` bytes after this pointer.
     pub fn load(self, ty: Type, offset: i32) -> Val<'c> {
         self.emitter.value(|b| b.load(ty, self.value, offset, MemFlags::ALIGNED))
+    }
+
+    /// Loads a pointer from this one with acquire order: see [`FunctionBuilder::load_acquire`].
+    pub fn load_acquire(self) -> Val<'c> {
+        self.emitter.value(|b| b.load_acquire(self.value))
+    }
+
+    /// Atomically replaces the pointer at this one if it equals `expected`; returns the previous pointer.
+    pub fn compare_exchange(self, expected: Val<'c>, new: Val<'c>) -> Val<'c> {
+        self.emitter.value(|b| b.compare_exchange(self.value, expected.value, new.value))
     }
 
     /// Stores a value `offset` bytes after this pointer.

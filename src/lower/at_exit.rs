@@ -1,6 +1,6 @@
 //! Destructors for object formats that have no section for them.
 
-use crate::ir::{FuncSig, FunctionBuilder, Module, Type};
+use crate::ir::{FuncSig, Module, Type};
 
 /// Adds a constructor that registers the module's destructors with the C library's `atexit`. In a DLL, `atexit` belongs
 /// to the DLL's own start-up code, which runs the registered functions when the DLL is unloaded.
@@ -10,14 +10,13 @@ pub(super) fn register_destructors(module: &mut Module) {
         return;
     }
     let at_exit = module.import("atexit", FuncSig::new([Type::Ptr], Some(Type::I32)));
-    let func = FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_at_exit", FuncSig::default(), |b| {
+    let func = module.cold_local("__tvm_ffi_codegen_at_exit", FuncSig::default(), |c| {
         for destructor in destructors {
-            let address = b.func_addr(destructor);
             // `atexit` runs the last registered function first, as other formats do with destructors. A constructor
             // can't report a failure.
-            b.call(at_exit, &[address]);
+            c.call(at_exit, &[c.func_addr(destructor)]);
         }
-        b.ret(None);
+        c.ret(None);
     });
     module.constructors.push(func);
 }
@@ -27,7 +26,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::ir::{Linkage, verify};
+    use crate::ir::verify;
 
     #[test]
     fn destructors_become_a_constructor() {
@@ -35,10 +34,7 @@ mod tests {
         register_destructors(&mut module);
         assert!(module.functions.is_empty() && module.constructors.is_empty());
         for name in ["one", "two"] {
-            let func = module.declare(name, FuncSig::default(), Linkage::Local);
-            let mut b = FunctionBuilder::new(&mut module, func);
-            b.ret(None);
-            let func = b.finish();
+            let func = module.local(name, FuncSig::default(), |c| c.ret(None));
             module.destructors.push(func);
         }
         register_destructors(&mut module);

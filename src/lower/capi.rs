@@ -102,7 +102,7 @@ pub(super) fn import(module: &mut Module, function: CFunction) -> FuncRef {
 
 /// Calls a function of the table; returns its result, if it has one.
 pub(super) fn call<'c>(c: Emitter<'c>, function: CFunction, args: &[Val<'c>]) -> Option<Val<'c>> {
-    let function = c.with(|b| Some(import(b.module(), function)))?;
+    let function = c.func(|module| import(module, function));
     c.call(function, args)
 }
 

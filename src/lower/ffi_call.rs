@@ -4,7 +4,7 @@
 use super::abi::fields::before_zeros;
 use super::abi::{ANY_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, store_index, store_none};
 use super::capi;
-use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{AbiParam, Emitter, FuncSig, FunctionBuilder, IntCC, MemFlags, Type, Val, Value};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 /// The code for an error that the environment, such as Python, has already set (tvm/ffi/c_api.h).
@@ -19,19 +19,17 @@ pub(super) fn safe_call_signature() -> FuncSig {
 }
 
 /// A `TVMFFIAny` on the stack, initialised to None.
-pub(super) fn any_slot(b: &mut FunctionBuilder<'_>) -> Value {
-    let slot = b.slot(ANY_SIZE as u32, 8);
-    let slot = b.stack_addr(slot);
-    store_none(b, slot);
+pub(super) fn any_slot(c: Emitter<'_>) -> Val<'_> {
+    let slot = c.slot(ANY_SIZE as usize);
+    c.with(|b| store_none(b, slot.value()));
     slot
 }
 
 /// A `TVMFFIAny` on the stack with only its type index initialised, to None. A callee requires no more
 /// (tvm/ffi/c_api.h, `TVMFFISafeCallType`).
-pub(super) fn index_slot(b: &mut FunctionBuilder<'_>) -> Value {
-    let slot = b.slot(ANY_SIZE as u32, 8);
-    let slot = b.stack_addr(slot);
-    store_index(b, slot, TypeIndex::NONE);
+pub(super) fn index_slot(c: Emitter<'_>) -> Val<'_> {
+    let slot = c.slot(ANY_SIZE as usize);
+    c.with(|b| store_index(b, slot.value(), TypeIndex::NONE));
     slot
 }
 
@@ -62,50 +60,31 @@ pub(super) fn copy_of_argument(b: &mut FunctionBuilder<'_>, args: Value, number:
 
 /// Calls a function object with the packed arguments at `args`; returns the code. The caller then owns the value in
 /// `result`.
-pub(super) fn call(
-    b: &mut FunctionBuilder<'_>,
-    function: Value,
-    args: Value,
-    num_args: i32,
-    result: Value,
-) -> Option<Value> {
-    let call = capi::import(b.module(), capi::FUNCTION_CALL);
-    let num_args = b.iconst(Type::I32, i64::from(num_args));
-    b.call(call, &[function, args, num_args, result])
+pub(super) fn call<'c>(c: Emitter<'c>, function: Val<'c>, args: Val<'c>, num_args: i32, result: Val<'c>) -> Val<'c> {
+    capi::result(c, capi::FUNCTION_CALL, &[function, args, c.i32(i64::from(num_args)), result])
 }
 
 /// Releases a reference to an object.
-pub(super) fn release(b: &mut FunctionBuilder<'_>, object: Value) {
-    let release = capi::import(b.module(), capi::OBJECT_DEC_REF);
-    b.call(release, &[object]);
+pub(super) fn release<'c>(c: Emitter<'c>, object: Val<'c>) {
+    capi::call(c, capi::OBJECT_DEC_REF, &[object]);
 }
 
 /// Takes ownership of the raised error; NULL if there is none.
-pub(super) fn take_raised(b: &mut FunctionBuilder<'_>) -> Value {
-    let slot = b.slot(8, 8);
-    let slot = b.stack_addr(slot);
-    let null = b.ptr_const(0);
-    b.store(null, slot, 0, MemFlags::ALIGNED);
-    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
-    b.call(take, &[slot]);
-    b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED)
+pub(super) fn take_raised(c: Emitter<'_>) -> Val<'_> {
+    let error = c.var(Type::Ptr);
+    error.set(c.null());
+    capi::call(c, capi::ERROR_MOVE_FROM_RAISED, &[error.address()]);
+    error.get()
 }
 
 /// Raises an owned error, which transfers its ownership.
-pub(super) fn set_raised(b: &mut FunctionBuilder<'_>, error: Value) {
-    let set = capi::import(b.module(), capi::ERROR_SET_RAISED);
-    b.call(set, &[error]);
-    release(b, error);
+pub(super) fn set_raised<'c>(c: Emitter<'c>, error: Val<'c>) {
+    capi::call(c, capi::ERROR_SET_RAISED, &[error]);
+    release(c, error);
 }
 
 /// Takes the raised error, if there is one, and releases it.
-pub(super) fn drop_raised(b: &mut FunctionBuilder<'_>) {
-    let error = take_raised(b);
-    let (there, next) = (b.block(), b.block());
-    let raised = b.icmp_imm(IntCC::Ne, error, 0);
-    b.branch(raised, there, next, Hint::None);
-    b.switch_to(there);
-    release(b, error);
-    b.jump(next, &[]);
-    b.switch_to(next);
+pub(super) fn drop_raised(c: Emitter<'_>) {
+    let error = take_raised(c);
+    c.when(error.is_not(0), || release(c, error));
 }

@@ -1,8 +1,7 @@
 //! The parts of a library other than wrappers, following tvm/ffi/extra/module.h: metadata and docs, the library's
 //! context, and the registration of a system library.
 
-use std::mem::offset_of;
-
+use super::abi::byte_array;
 use super::capi;
 use super::error::LowerError;
 use super::ffi_call;
@@ -11,11 +10,9 @@ use super::kernel::Kernel;
 use super::metadata::metadata_with;
 use super::unit::Unit;
 use crate::ir::{
-    AbiParam, BinaryOp, Data, DataKind, DataRef, FuncDecl, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage,
-    MemFlags, Module, Type,
+    AbiParam, Data, DataKind, DataRef, FuncDecl, FuncRef, FuncSig, Hint, Linkage, MemFlags, Module, Type, Val,
 };
 use crate::spec::Signature;
-use tvm_ffi_runtime::abi::TVMFFIByteArray;
 use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, METADATA};
 
 /// Prefixes that a function's name may not have, because its symbol would be one that describes the library.
@@ -104,13 +101,11 @@ impl Carried {
         let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..sig };
         let func = module.declare(symbol, sig, Linkage::Export);
         module.functions[func].cold = true;
-        let mut b = FunctionBuilder::new(module, func);
-        let result = b.param(3);
-        let data = b.data_addr(self.data, offset);
-        let size = b.i64(text.len() as i64);
-        let code = b.call(string, &[data, size, result]);
-        b.ret(code);
-        self.exported.push(b.finish());
+        module.define(func, |c| {
+            let (data, size) = (c.data(self.data, offset), c.i64(text.len() as i64));
+            c.ret(c.call(string, &[data, size, c.param(3)]));
+        });
+        self.exported.push(func);
     }
 
     /// Adds a constructor that registers a function of the library as a global function, unless the name is taken by
@@ -174,35 +169,28 @@ impl Carried {
         });
         let register = capi::import(module, capi::ENV_MOD_REGISTER_SYSTEM_LIB_SYMBOL);
         let count = self.exported.len() as i64;
-        FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_register", FuncSig::default(), |b| {
+        module.cold_local("__tvm_ffi_codegen_register", FuncSig::default(), |c| {
             // Upstream's function can't fail.
-            let name = b.data_addr(names, context_name);
-            let address = b.data_addr(context, 0);
-            b.call(register, &[name, address]);
-            let (head, one, scan, done) = (b.block(), b.block(), b.block(), b.block());
-            let (index, name) = (b.block_param(head, Type::I64), b.block_param(head, Type::Ptr));
-            let at = b.block_param(scan, Type::Ptr);
-            let (zero, count) = (b.i64(0), b.i64(count));
-            let (first, table) = (b.data_addr(names, 0), b.data_addr(table, 0));
-            b.jump(head, &[zero, first]);
-            b.switch_to(head);
-            let more = b.icmp(IntCC::SLt, index, count);
-            b.branch(more, one, done, Hint::None);
-            b.switch_to(one);
-            let entry = b.element(table, index, Type::Ptr);
-            let address = b.load(Type::Ptr, entry, 0, MemFlags::READONLY);
-            b.call(register, &[name, address]);
-            let step = b.i64(1);
-            let next = b.binary(BinaryOp::Add, index, step);
-            b.jump(scan, &[name]);
+            c.call(register, &[c.data(names, context_name), c.data(context, 0)]);
+            let read = |ty: Type, at: Val<'_>| c.value(|b| b.load(ty, at.value(), 0, MemFlags::READONLY));
+            let [head, one, scan, done] = c.blocks();
+            let (index, name) = (c.block_param(head, Type::I64), c.block_param(head, Type::Ptr));
+            let at = c.block_param(scan, Type::Ptr);
+            let (zero, count) = (c.i64(0), c.i64(count));
+            let (first, table) = (c.data(names, 0), c.data(table, 0));
+            c.jump(head, &[zero, first]);
+            c.switch_to(head);
+            c.branch(index.lt(count), one, done, Hint::None);
+            c.switch_to(one);
+            c.call(register, &[name, read(Type::Ptr, table.element(index, Type::Ptr))]);
+            let next = index + 1;
+            c.jump(scan, &[name]);
             // the next name follows this one's NUL
-            b.switch_to(scan);
-            let byte = b.load(Type::I8, at, 0, MemFlags::READONLY);
-            let behind = b.ptr_add_imm(at, 1);
-            let end = b.icmp_imm(IntCC::Eq, byte, 0);
-            b.branch_with(end, (head, &[next, behind]), (scan, &[behind]), Hint::None);
-            b.switch_to(done);
-            b.ret(None);
+            c.switch_to(scan);
+            let (byte, behind) = (read(Type::I8, at), at + 1);
+            c.branch_with(byte.is(0), (head, &[next, behind]), (scan, &[behind]), Hint::None);
+            c.switch_to(done);
+            c.ret(None);
         })
     }
 }
@@ -225,13 +213,8 @@ pub(super) fn no_global(function: &str, global: &str, problem: &str) -> LowerErr
 fn define_string(module: &mut Module) -> FuncRef {
     let sig = FuncSig::new([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
     let make = capi::import(module, capi::STRING_FROM_BYTE_ARRAY);
-    FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_string", sig, |b| {
-        let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, align_of::<TVMFFIByteArray>() as u32);
-        let array = b.stack_addr(slot);
-        let (data, size, result) = (b.param(0), b.param(1), b.param(2));
-        b.store(data, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
-        b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
-        let code = b.call(make, &[array, result]);
-        b.ret(code);
+    module.cold_local("__tvm_ffi_codegen_string", sig, |c| {
+        let [data, size, result] = c.params();
+        c.ret(c.call(make, &[byte_array(c, data, size), result]));
     })
 }

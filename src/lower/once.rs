@@ -5,18 +5,14 @@
 //! the look-up. A destructor of the module releases the references that cells own.
 
 use std::collections::HashMap;
-use std::mem::offset_of;
 
-use super::abi::{PAYLOAD, TYPE_INDEX, store_none};
+use super::abi::{PAYLOAD, TYPE_INDEX, byte_array, store_none};
 use super::capi;
 use super::constants::ConstantPool;
 use super::protocol::{Directive, Field, Piece, helpers};
-use crate::ir::{
-    Block, ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type,
-    Value,
-};
+use crate::ir::{Block, Data, DataKind, DataRef, Emitter, FuncRef, FuncSig, Hint, Module, Type, Val};
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
-use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray, TypeIndex};
+use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
 
 /// A function that code looks up once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -96,18 +92,13 @@ impl Handles {
         text.push(0);
         let text = module.add_data(format!("__tvm_ffi_codegen_name_{number}"), text, 1);
         match context {
-            Some(context) => {
-                let mut b = FunctionBuilder::new(module, initialiser);
-                look_up_import(&mut b, text, context);
-                b.finish();
-            }
+            Some(context) => module.define(initialiser, |c| look_up_import(c, text, context)),
             None => {
                 let shared = look_up_global(module);
-                let mut b = FunctionBuilder::new(module, initialiser);
-                let (text, len, result) = (b.data_addr(text, 0), b.i64(name.len() as i64), b.param(0));
-                let code = b.call(shared, &[text, len, result]);
-                b.ret(code);
-                b.finish();
+                module.define(initialiser, |c| {
+                    let (text, len) = (c.data(text, 0), c.i64(name.len() as i64));
+                    c.ret(c.call(shared, &[text, len, c.param(0)]));
+                });
             }
         }
         let handle = Handle { cell, initialiser };
@@ -137,9 +128,7 @@ impl Handles {
         let cell = self.cell(module, "state", 8);
         let sig = FuncSig { ret: Some(crate::ir::AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
         let symbol = format!("__tvm_ffi_codegen_fetch_{}", self.cells);
-        let fetch = FunctionBuilder::define_cold(module, symbol, sig, |b| {
-            fetch_state(b, source, handle, cell, constants, pool);
-        });
+        let fetch = module.cold_local(symbol, sig, |c| fetch_state(c, source, handle, cell, constants, pool));
         let state = State { cell, fetch };
         self.states.insert(source.name.to_owned(), state);
         state
@@ -171,12 +160,11 @@ impl Handles {
         }
         let give_up = give_up(module);
         let symbol = "__tvm_ffi_codegen_release_handles";
-        let func = FunctionBuilder::define_cold(module, symbol, FuncSig::default(), |b| {
+        let func = module.cold_local(symbol, FuncSig::default(), |c| {
             for looked in &self.order {
-                let cell = b.data_addr(self.known[looked].cell, 0);
-                b.call(give_up, &[cell]);
+                c.call(give_up, &[c.data(self.known[looked].cell, 0)]);
             }
-            b.ret(None);
+            c.ret(None);
         });
         module.destructors.push(func);
     }
@@ -185,123 +173,86 @@ impl Handles {
 /// `void give_up(void** cell)`: empties a cell and releases its reference, if any.
 fn give_up(module: &mut Module) -> FuncRef {
     let dec_ref = capi::import(module, capi::OBJECT_DEC_REF);
-    FunctionBuilder::define_cold(module, "__tvm_ffi_codegen_release_handle", FuncSig::new([Type::Ptr], None), |b| {
-        let cell = b.param(0);
-        let handle = b.load_acquire(cell);
-        let (release, done) = (b.block(), b.block());
-        let filled = b.icmp_imm(IntCC::Ne, handle, 0);
-        b.branch(filled, release, done, Hint::None);
-        b.switch_to(release);
-        let null = b.ptr_const(0);
-        b.store(null, cell, 0, MemFlags::ALIGNED);
-        b.call(dec_ref, &[handle]);
-        b.jump(done, &[]);
-        b.switch_to(done);
-        b.ret(None);
+    module.cold_local("__tvm_ffi_codegen_release_handle", FuncSig::new([Type::Ptr], None), |c| {
+        let cell = c.param(0);
+        let handle = cell.load_acquire();
+        c.pass_unless(handle.is_not(0), || {
+            cell.store(0, c.null());
+            c.call(dec_ref, &[handle]);
+        });
+        c.ret(None);
     })
 }
 
 /// The code of a [`State::fetch`].
-fn fetch_state(
-    b: &mut FunctionBuilder<'_>,
+fn fetch_state<'c>(
+    c: Emitter<'c>,
     Source { name, what, default }: Source<'_>,
     handle: Handle,
     cell: DataRef,
     constants: &mut ConstantPool,
     pool: DataRef,
 ) {
-    let caller = b.param(0);
-    let keep = |b: &mut FunctionBuilder<'_>, none: Value, pointer: Value| {
-        let cell = b.data_addr(cell, 0);
-        b.compare_exchange(cell, none, pointer);
-        leave(b, 0);
+    let caller = c.param(0);
+    let keep = |none: Val<'c>, pointer: Val<'c>| {
+        c.data(cell, 0).compare_exchange(none, pointer);
+        c.ret(c.i32(0));
     };
-    let mut raise = |b: &mut FunctionBuilder<'_>, kind: &str, before: &str, after: &[Piece<'_>], got: [Value; 2]| {
+    let mut raise = |kind: &str, before: &str, after: &[Piece<'_>], got: [Val<'c>; 2]| {
         let pieces = [&[Piece::Text(before), Piece::Value(Directive::String, 2)], after].concat();
         let template = constants.template(kind, &pieces);
-        let slot = b.slot(24, 8);
-        let context = b.stack_addr(slot);
+        let context = c.slot(24);
         for (at, value) in [(0, got[0]), (8, got[1]), (16, caller)] {
-            b.store(value, context, at, MemFlags::ALIGNED);
+            context.store(at, value);
         }
-        let (table, template) = (b.data_addr(pool, 0), b.iconst(Type::I32, i64::from(template)));
-        let report = helpers::report(b.module());
-        b.call(report, &[table, template, context])
+        helpers::raise(c, pool, template, Some(context))
     };
-    let mut refused = None;
-    let function = load(b, handle, |b, code| refused = Some((b.current(), code)));
-    if let Some((block, code)) = refused {
-        let here = b.current();
-        b.switch_to(block);
-        let (missing, other) = (b.block(), b.block());
-        let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
-        b.branch(not_found, missing, other, Hint::None);
-        b.switch_to(other);
-        b.ret(Some(code));
-        b.switch_to(missing);
+    let function = load(c, handle, |code| {
+        let [missing, other] = c.blocks();
+        c.branch(code.is(NOT_FOUND), missing, other, Hint::None);
+        c.switch_to(other);
+        c.ret(code);
+        c.switch_to(missing);
         match default {
-            Some(default) => {
-                let (none, default) = (b.ptr_const(0), b.func_addr(default));
-                keep(b, none, default);
-            }
+            Some(default) => keep(c.null(), c.func_addr(default)),
             None => {
-                let zero = b.i64(0);
+                let zero = c.i64(0);
                 let text = format!("global function `{name}` is not registered, which gives {what} of `");
-                let code = raise(b, "RuntimeError", &text, &[Piece::Text("`")], [zero, zero]);
-                b.ret(code);
+                c.ret(raise("RuntimeError", &text, &[Piece::Text("`")], [zero, zero]));
             }
         }
-        b.switch_to(here);
-    }
-    let any = b.slot(size_of::<TVMFFIAny>() as u32, 8);
-    let any = b.stack_addr(any);
-    store_none(b, any);
-    let (none, count) = (b.ptr_const(0), b.iconst(Type::I32, 0));
-    let call = capi::import(b.module(), capi::FUNCTION_CALL);
-    let (called, failed) = (b.block(), b.block());
-    if let Some(code) = b.call(call, &[function, none, count, any]) {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, called, failed, Hint::Likely);
-        b.switch_to(failed);
-        b.ret(Some(code));
-    }
-    b.switch_to(called);
-    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
-    let pointer = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-    let (right, wrong, null, there) = (b.block(), b.block(), b.block(), b.block());
-    let is = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OPAQUE_PTR.0));
-    b.branch(is, right, wrong, Hint::Likely);
-    b.switch_to(right);
-    let filled = b.icmp_imm(IntCC::Ne, pointer, 0);
-    b.branch(filled, there, null, Hint::Likely);
+    });
+    let any = c.slot(size_of::<TVMFFIAny>());
+    c.with(|b| store_none(b, any.value()));
+    let (none, count) = (c.null(), c.i32(0));
+    let code = capi::result(c, capi::FUNCTION_CALL, &[function, none, count, any]);
+    let [called, failed] = c.blocks();
+    c.branch(code.is(0), called, failed, Hint::Likely);
+    c.switch_to(failed);
+    c.ret(code);
+    c.switch_to(called);
+    let index = any.load(Type::I32, TYPE_INDEX);
+    let pointer = any.load(Type::Ptr, PAYLOAD);
+    let [right, wrong, null, there] = c.blocks();
+    c.branch(index.is(TypeIndex::OPAQUE_PTR.0), right, wrong, Hint::Likely);
+    c.switch_to(right);
+    c.branch(pointer.is_not(0), there, null, Hint::Likely);
     let before = format!("Mismatched type of result of `{name}`, which gives {what} of `");
     const EXPECTED: &str = "`, expected a handle that is not NULL, got ";
-    b.switch_to(null);
-    let zero = b.i64(0);
-    let code = raise(b, "TypeError", &before, &[Piece::Text(&format!("{EXPECTED}NULL"))], [zero, zero]);
-    b.ret(code);
-    b.switch_to(wrong);
+    c.switch_to(null);
+    let zero = c.i64(0);
+    c.ret(raise("TypeError", &before, &[Piece::Text(&format!("{EXPECTED}NULL"))], [zero, zero]));
+    c.switch_to(wrong);
     // create the message before its subject is released
-    let got = b.convert(ConvertOp::SExt, Type::I64, index);
-    let payload = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
+    let got = [index.sext(), pointer.address()];
     let after = [Piece::Text(EXPECTED), Piece::Value(Directive::Type, Field::Got as u32)];
-    let code = raise(b, "TypeError", &before, &after, [got, payload]);
-    let (object, plain) = (b.block(), b.block());
-    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    b.branch(is_object, object, plain, Hint::None);
-    b.switch_to(object);
-    let dec_ref = capi::import(b.module(), capi::OBJECT_DEC_REF);
-    b.call(dec_ref, &[pointer]);
-    b.jump(plain, &[]);
-    b.switch_to(plain);
-    b.ret(code);
-    b.switch_to(there);
-    keep(b, none, pointer);
-}
-
-fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
-    let code = b.iconst(Type::I32, code);
-    b.ret(Some(code));
+    let code = raise("TypeError", &before, &after, got);
+    c.pass_unless(index.ge(TypeIndex::STATIC_OBJECT_BEGIN.0), || {
+        capi::call(c, capi::OBJECT_DEC_REF, &[pointer]);
+    });
+    c.ret(code);
+    c.switch_to(there);
+    keep(none, pointer);
 }
 
 /// `int32_t look_up_global(const char* name, int64_t size, void** result)`: looks up a global function. The caller owns
@@ -309,30 +260,20 @@ fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
 fn look_up_global(module: &mut Module) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_look_up_global";
     let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
-    FunctionBuilder::define_cold_once(module, NAME, sig, |b| {
-        let (text, size, result) = (b.param(0), b.param(1), b.param(2));
-        let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-        let array = b.stack_addr(slot);
-        b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
-        b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
-        let get = capi::import(b.module(), capi::FUNCTION_GET_GLOBAL);
-        let code = b.call(get, &[array, result]);
-        let (found, failed, missing) = (b.block(), b.block(), b.block());
-        if let Some(code) = code {
-            let fine = b.icmp_imm(IntCC::Eq, code, 0);
-            b.branch(fine, found, failed, Hint::Likely);
+    module.cold_local_once(NAME, sig, |c| {
+        let [text, size, result] = c.params();
+        let code = capi::result(c, capi::FUNCTION_GET_GLOBAL, &[byte_array(c, text, size), result]);
+        let [found, failed, missing] = c.blocks();
+        c.branch(code.is(0), found, failed, Hint::Likely);
+        c.switch_to(failed);
+        c.ret(code);
+        c.switch_to(found);
+        let (there, done) = (result.load(Type::Ptr, 0).is_not(0), c.block());
+        c.branch(there, done, missing, Hint::Likely);
+        for (block, code) in [(missing, NOT_FOUND), (done, 0)] {
+            c.switch_to(block);
+            c.ret(c.i32(code));
         }
-        b.switch_to(failed);
-        b.ret(code);
-        b.switch_to(found);
-        let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
-        let there = b.icmp_imm(IntCC::Ne, handle, 0);
-        let done = b.block();
-        b.branch(there, done, missing, Hint::Likely);
-        b.switch_to(missing);
-        leave(b, NOT_FOUND);
-        b.switch_to(done);
-        leave(b, 0);
     })
 }
 
@@ -341,147 +282,101 @@ fn look_up_global(module: &mut Module) -> FuncRef {
 fn find(module: &mut Module, pool: DataRef) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_find";
     let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], Some(Type::I32));
-    FunctionBuilder::define_cold_once(module, NAME, sig, |b| {
-        let (cell, initialiser, template) = (b.param(0), b.param(1), b.param(2));
-        let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
-        let code = b.call(init, &[cell, initialiser]);
-        let (missing, done) = (b.block(), b.block());
-        if let Some(code) = code {
-            let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
-            b.branch(not_found, missing, done, Hint::Unlikely);
-        }
-        b.switch_to(done);
-        b.ret(code);
-        b.switch_to(missing);
-        let table = b.data_addr(pool, 0);
-        let report = helpers::report(b.module());
-        // the template reads nothing from its context, so any address will do
-        let code = b.call(report, &[table, template, table]);
-        b.ret(code);
+    module.cold_local_once(NAME, sig, |c| {
+        let [cell, initialiser, template] = c.params();
+        let code = capi::result(c, capi::HANDLE_INIT_ONCE, &[cell, initialiser]);
+        let [missing, done] = c.blocks();
+        c.branch(code.is(NOT_FOUND), missing, done, Hint::Unlikely);
+        c.switch_to(done);
+        c.ret(code);
+        c.switch_to(missing);
+        c.ret(helpers::raise_computed(c, c.data(pool, 0), template, None));
     })
 }
 
 /// The address of a global function, looked up once. If it isn't registered, the template's error is raised and its
 /// code is passed to the block `exit`.
-pub(super) fn load_global(
-    b: &mut FunctionBuilder<'_>,
-    handle: Handle,
-    pool: DataRef,
-    template: u32,
-    exit: Block,
-) -> Value {
-    load_cell(b, handle.cell, exit, |b, cell| {
-        let initialiser = b.func_addr(handle.initialiser);
-        let template = b.iconst(Type::I32, i64::from(template));
-        let find = find(b.module(), pool);
-        b.call(find, &[cell, initialiser, template])
+pub(super) fn load_global<'c>(c: Emitter<'c>, handle: Handle, pool: DataRef, template: u32, exit: Block) -> Val<'c> {
+    load_cell(c, handle.cell, exit, |cell| {
+        let initialiser = c.func_addr(handle.initialiser);
+        let template = c.i32(i64::from(template));
+        let find = c.func(|module| find(module, pool));
+        c.result(find, &[cell, initialiser, template])
     })
 }
 
 /// `int32_t look_up(void** result)`: looks up a function of the imports. The module caches and owns it. The cell takes
 /// its own reference, because it may outlive the module.
-fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) {
-    let result = b.param(0);
-    let variable = b.data_addr(context, 0);
-    let context = b.load_acquire(variable);
-    let (look, missing, found, failed, done) = (b.block(), b.block(), b.block(), b.block(), b.block());
-    let there = b.icmp_imm(IntCC::Ne, context, 0);
-    b.branch(there, look, missing, Hint::Likely);
-    b.switch_to(missing);
-    leave(b, NO_CONTEXT);
-    b.switch_to(look);
-    let name = b.data_addr(name, 0);
-    let look_up = capi::import(b.module(), capi::ENV_MOD_LOOKUP_FROM_IMPORTS);
-    let code = b.call(look_up, &[context, name, result]);
-    if let Some(code) = code {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, found, failed, Hint::Likely);
-    }
-    b.switch_to(failed);
-    b.ret(code);
-    b.switch_to(found);
-    let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
-    let there = b.icmp_imm(IntCC::Ne, handle, 0);
-    let nothing = b.block();
-    b.branch(there, done, nothing, Hint::Likely);
-    b.switch_to(nothing);
-    leave(b, NOT_FOUND);
-    b.switch_to(done);
-    let inc_ref = capi::import(b.module(), capi::OBJECT_INC_REF);
-    let code = b.call(inc_ref, &[handle]);
-    b.ret(code);
+fn look_up_import(c: Emitter<'_>, name: DataRef, context: DataRef) {
+    let result = c.param(0);
+    let context = c.data(context, 0).load_acquire();
+    let [look, missing, found, failed, done] = c.blocks();
+    c.branch(context.is_not(0), look, missing, Hint::Likely);
+    c.switch_to(missing);
+    c.ret(c.i32(NO_CONTEXT));
+    c.switch_to(look);
+    let code = capi::result(c, capi::ENV_MOD_LOOKUP_FROM_IMPORTS, &[context, c.data(name, 0), result]);
+    c.branch(code.is(0), found, failed, Hint::Likely);
+    c.switch_to(failed);
+    c.ret(code);
+    c.switch_to(found);
+    let handle = result.load(Type::Ptr, 0);
+    let (there, nothing) = (handle.is_not(0), c.block());
+    c.branch(there, done, nothing, Hint::Likely);
+    c.switch_to(nothing);
+    c.ret(c.i32(NOT_FOUND));
+    c.switch_to(done);
+    c.ret(capi::call(c, capi::OBJECT_INC_REF, &[handle]));
 }
 
 /// The address of a handle's function, once its cell is filled. If the initialiser fails, `failed` is called with its
 /// code in a cold block, and has to terminate that block.
-pub(super) fn load(
-    b: &mut FunctionBuilder<'_>,
-    handle: Handle,
-    failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
-) -> Value {
-    let (exit, code) = code_block(b);
-    let function = load_cell(b, handle.cell, exit, |b, cell| {
-        let initialiser = b.func_addr(handle.initialiser);
-        let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
-        b.call(init, &[cell, initialiser])
-    });
-    aside(b, exit, code, failed);
-    function
+pub(super) fn load<'c>(c: Emitter<'c>, handle: Handle, failed: impl FnOnce(Val<'c>)) -> Val<'c> {
+    let fill = |cell| {
+        let initialiser = c.func_addr(handle.initialiser);
+        capi::result(c, capi::HANDLE_INIT_ONCE, &[cell, initialiser])
+    };
+    load_cell_or(c, handle.cell, fill, failed)
 }
 
 /// The pointer of a state, once it is fetched for `caller`, a C string. If that fails, `failed` is called with the code
 /// in a cold block, and has to terminate that block.
-pub(super) fn load_state(
-    b: &mut FunctionBuilder<'_>,
+pub(super) fn load_state<'c>(
+    c: Emitter<'c>,
     state: State,
-    caller: impl FnOnce(&mut FunctionBuilder<'_>) -> Value,
-    failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
-) -> Value {
-    let (exit, code) = code_block(b);
-    let pointer = load_cell(b, state.cell, exit, |b, _| {
-        let caller = caller(b);
-        b.call(state.fetch, &[caller])
-    });
-    aside(b, exit, code, failed);
+    caller: impl FnOnce() -> Val<'c>,
+    failed: impl FnOnce(Val<'c>),
+) -> Val<'c> {
+    load_cell_or(c, state.cell, |_| c.result(state.fetch, &[caller()]), failed)
+}
+
+/// The pointer in a cell, as [`load_cell`]. `failed` is called with a nonzero code, in a cold block.
+fn load_cell_or<'c>(
+    c: Emitter<'c>,
+    cell: DataRef,
+    fill: impl FnOnce(Val<'c>) -> Val<'c>,
+    failed: impl FnOnce(Val<'c>),
+) -> Val<'c> {
+    let exit = c.cold_block();
+    let code = c.block_param(exit, Type::I32);
+    let pointer = load_cell(c, cell, exit, fill);
+    c.aside(exit, || failed(code));
     pointer
 }
 
 /// The pointer in a cell; the fast path is one load. If it is NULL, `fill` emits a call that fills the cell. A nonzero
 /// code is passed to the block `exit`.
-fn load_cell(
-    b: &mut FunctionBuilder<'_>,
-    cell: DataRef,
-    exit: Block,
-    fill: impl FnOnce(&mut FunctionBuilder<'_>, Value) -> Option<Value>,
-) -> Value {
-    let cell = b.data_addr(cell, 0);
-    let first = b.load_acquire(cell);
-    let (go_on, empty, done) = (b.block(), b.cold_block(), b.cold_block());
-    let pointer = b.block_param(go_on, Type::Ptr);
-    let filled = b.icmp_imm(IntCC::Ne, first, 0);
-    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
-    b.switch_to(empty);
-    if let Some(code) = fill(b, cell) {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch_with(fine, (done, &[]), (exit, &[code]), Hint::Likely);
-    }
-    b.switch_to(done);
-    let filled = b.load_acquire(cell);
-    b.jump(go_on, &[filled]);
-    b.switch_to(go_on);
+fn load_cell<'c>(c: Emitter<'c>, cell: DataRef, exit: Block, fill: impl FnOnce(Val<'c>) -> Val<'c>) -> Val<'c> {
+    let cell = c.data(cell, 0);
+    let first = cell.load_acquire();
+    let (go_on, empty, done) = (c.block(), c.cold_block(), c.cold_block());
+    let pointer = c.block_param(go_on, Type::Ptr);
+    c.branch_with(first.is_not(0), (go_on, &[first]), (empty, &[]), Hint::Likely);
+    c.switch_to(empty);
+    let code = fill(cell);
+    c.branch_with(code.is(0), (done, &[]), (exit, &[code]), Hint::Likely);
+    c.switch_to(done);
+    c.jump(go_on, &[cell.load_acquire()]);
+    c.switch_to(go_on);
     pointer
-}
-
-/// A cold block whose parameter is a code.
-fn code_block(b: &mut FunctionBuilder<'_>) -> (Block, Value) {
-    let block = b.cold_block();
-    (block, b.block_param(block, Type::I32))
-}
-
-/// Emits a block that takes a code, then returns to the current block.
-fn aside(b: &mut FunctionBuilder<'_>, block: Block, code: Value, write: impl FnOnce(&mut FunctionBuilder<'_>, Value)) {
-    let here = b.current();
-    b.switch_to(block);
-    write(b, code);
-    b.switch_to(here);
 }

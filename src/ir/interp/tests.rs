@@ -191,7 +191,10 @@ fn structured_code_runs() {
             c.for_down(n, |i| sum.set((sum.get() << 1) + i));
             c.when(n.gt(3), || sum.advance(1000));
             c.pass_unless(n.is(4), || sum.set(-sum.get()));
-            let odd = c.block();
+            let [odd, failed] = c.blocks();
+            let code = c.block_param(failed, Type::I64);
+            c.aside(failed, || c.ret(code));
+            c.or_fail(n.is_not(7), failed, &[n * 1000]);
             c.or_leave((n & 1).is(0), odd);
             c.ret(sum.get());
             c.switch_to(odd);
@@ -204,6 +207,7 @@ fn structured_code_runs() {
         sum = if n == 4 { -sum } else { sum };
         match n {
             ..0 => -1,
+            7 => 7000,
             _ if n % 2 == 1 => 3 * sum,
             _ => sum,
         }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::helper::{Binder, LocalHelpers};
 use super::{check, dims, eval, report, results, run};
-use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
+use crate::ir::{DataRef, FuncRef, Linkage, Module};
 use crate::lower::constants::ConstantPool;
 use crate::lower::device_api;
 #[cfg(feature = "_engine")]
@@ -35,15 +35,13 @@ fn define_bind(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut 
     let helpers = LocalHelpers::declare(module, capabilities, report);
     let mut body_of = |func: Option<FuncRef>, body: fn(&Binder<'_, '_>)| {
         let Some(func) = func else { return };
-        let mut b = FunctionBuilder::new(module, func);
-        b.structured(|c| {
+        module.define(func, |c| {
             let (pool, state) = (RefCell::new(&mut *pool), Cell::new(c.param(0)));
             let (fail, exit) = Default::default();
             let binder = Binder { c, pool, capabilities, own: data, state, helpers, fail, exit };
             body(&binder);
             binder.finish();
         });
-        b.finish();
     };
     body_of(helpers.copy_path, dims::copy_path);
     body_of(helpers.eval, eval::eval);

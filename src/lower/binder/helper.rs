@@ -270,14 +270,12 @@ impl<'c> Binder<'c, '_> {
 
     /// Calls a function object with one argument; returns its code.
     pub(super) fn call_function(&self, function: Val<'c>, arg: Val<'c>, result: Val<'c>) -> Val<'c> {
-        let [function, arg, result] = [function, arg, result].map(Val::value);
-        let code = self.c.with(|b| ffi_call::call(b, function, arg, 1, result));
-        code.map_or_else(|| self.c.i32(0), |code| self.c.val(code))
+        ffi_call::call(self.c, function, arg, 1, result)
     }
 
     /// A `TVMFFIAny` on the stack, initialised to None.
     pub(super) fn any_slot(&self) -> Val<'c> {
-        self.c.value(ffi_call::any_slot)
+        ffi_call::any_slot(self.c)
     }
 
     /// Writes None.

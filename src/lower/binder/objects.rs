@@ -6,10 +6,10 @@ use super::state::BinderState;
 use super::structured::Behind;
 use crate::ir::{Type, Val};
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX, byte_array};
-use crate::lower::capi;
 use crate::lower::protocol::{
     Capability, DimDescriptor, Field, ObjectDescriptor, Path, Piece, ShapeDescriptor, SizedText, field, offset,
 };
+use crate::lower::{capi, ffi_call};
 use crate::spec::MAX_RANK;
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TVMFFIShapeCell, TVMFFITypeInfo, TypeIndex};
@@ -50,7 +50,7 @@ impl<'c> Binder<'c, '_> {
         });
         found.store(0, self.c.i32(-1));
         let registered = self.call_c(capi::TYPE_KEY_TO_INDEX, &[array, found]).is(0);
-        self.c.when_else(registered, || {}, || self.drop_raised());
+        self.c.when_else(registered, || {}, || ffi_call::drop_raised(self.c));
         (registered, found.load(Type::I32, 0))
     }
 

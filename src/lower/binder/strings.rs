@@ -132,24 +132,16 @@ impl<'c> Binder<'c, '_> {
         let dtype = self.c.var(Type::I64);
         dtype.set(self.c.i64(0));
         let known = self.call_c(capi::DATA_TYPE_FROM_STRING, &[array, dtype.address()]).is(0);
-        self.c.when_else(known, || {}, || self.drop_raised());
+        // a better error follows
+        self.c.when_else(known, || {}, || ffi_call::drop_raised(self.c));
         let got = piece(Directive::Quoted, Field::Got);
         let name = [Piece::Text("the name of a dtype"), GOT, got];
         self.require_of(known, VALUE_ERROR, &[Piece::Text("value of "), super::helper::PATH], &name);
         self.accept(arg.to, TypeIndex::DATA_TYPE, dtype.get());
     }
 
-    /// Drops the error that a runtime function has raised, because a better one follows.
-    pub(super) fn drop_raised(&self) {
-        let error = self.c.var(Type::Ptr);
-        error.set(self.c.null());
-        capi::call(self.c, capi::ERROR_MOVE_FROM_RAISED, &[error.address()]);
-        let raised = error.get();
-        self.c.when(raised.is_not(0), || self.release(raised));
-    }
-
     /// Releases a reference to an object.
     pub(super) fn release(&self, object: Val<'c>) {
-        self.c.with(|b| ffi_call::release(b, object.value()));
+        ffi_call::release(self.c, object);
     }
 }

@@ -11,7 +11,7 @@ use super::held::Held;
 use super::life::Life;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
-use crate::ir::{Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::ir::{Hint, Linkage, MemFlags, Type, Val, Value};
 use crate::lower::abi::fields::pair;
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, store_any, store_none};
 use crate::lower::encode::{Subject, shown};
@@ -105,31 +105,26 @@ impl BodyLowerer<'_> {
     /// The module that contains the code, as an argument; None if the module isn't set.
     fn library(&mut self) -> Packed {
         let context = self.handles.context(self.b.module(), self.prefix);
-        let variable = self.b.data_addr(context, 0);
-        let context = self.b.load_acquire(variable);
-        let (look, join) = (self.b.block(), self.b.block());
-        let (word, handle) = (self.b.block_param(join, Type::I64), self.b.block_param(join, Type::Ptr));
         let order = self.b.module().endianness;
-        let (none, some) = (self.b.i64(pair(order, 0, 0)), self.b.i64(pair(order, TypeIndex::MODULE.0 as u32, 0)));
-        let null = self.b.ptr_const(0);
-        let there = self.b.icmp_imm(IntCC::Ne, context, 0);
-        self.b.branch_with(there, (look, &[]), (join, &[none, null]), Hint::Likely);
-        self.b.switch_to(look);
-        // The context is the module's handle in our runtime. In upstream's runtime it is the address of a C++ object: a
-        // pointer to its virtual functions, followed by the object header. The type index distinguishes the two: where
-        // one layout has it, the other has a part of an address or a reference count.
-        let behind = self.b.ptr_add_imm(context, 8);
-        let is_module = |l: &mut Self, object: Value| {
-            let index = l.b.load(Type::I32, object, OBJECT_TYPE_INDEX, MemFlags::ALIGNED);
-            l.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::MODULE.0))
-        };
-        let (is_behind, is_here) = (is_module(self, behind), is_module(self, context));
-        let handle_here = self.b.select(is_here, context, null);
-        let found = self.b.select(is_behind, behind, handle_here);
-        let known = self.b.icmp_imm(IntCC::Ne, found, 0);
-        let word_found = self.b.select(known, some, none);
-        self.b.jump(join, &[word_found, found]);
-        self.b.switch_to(join);
+        let [word, handle] = self.b.structured(|c| {
+            let context = c.data(context, 0).load_acquire();
+            let [look, join] = c.blocks();
+            let found = [Type::I64, Type::Ptr].map(|ty| c.block_param(join, ty));
+            let (none, some) = (c.i64(pair(order, 0, 0)), c.i64(pair(order, TypeIndex::MODULE.0 as u32, 0)));
+            let null = c.null();
+            c.branch_with(context.is_not(0), (look, &[]), (join, &[none, null]), Hint::Likely);
+            c.switch_to(look);
+            // The context is the module's handle in our runtime. In upstream's runtime it is the address of a C++
+            // object: a pointer to its virtual functions, followed by the object header. The type index distinguishes
+            // the two: where one layout has it, the other has a part of an address or a reference count.
+            let behind = context + 8;
+            let [is_behind, is_here] =
+                [behind, context].map(|object| object.load(Type::I32, OBJECT_TYPE_INDEX).is(TypeIndex::MODULE.0));
+            let object = is_behind.select(behind, is_here.select(context, null));
+            c.jump(join, &[object.is_not(0).select(some, none), object]);
+            c.switch_to(join);
+            found.map(Val::value)
+        });
         Packed::Words(word, handle)
     }
 

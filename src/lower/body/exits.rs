@@ -6,7 +6,7 @@
 
 use super::function::BodyLowerer;
 use super::held::{Held, HeldEntry};
-use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Module, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::{ffi_call, trace};
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -83,8 +83,10 @@ impl BodyLowerer<'_> {
             // A wrapper's frame in the traceback shows how far the stack was walked. A C function has no wrapper, so
             // its own line shows that.
             let seen = if l.is_c { line.clone() } else { trace::end_of_line(l.wrapper) };
-            let [line, wrapper] = [line, seen].map(|text| trace::text(&mut l.b, l.pool, &text));
-            trace::append_texts(&mut l.b, line, wrapper, code);
+            l.b.structured(|c| {
+                let [line, wrapper] = [line, seen].map(|text| trace::text(c, l.pool, &text));
+                trace::append_texts(c, line, wrapper, c.val(code));
+            });
             match untraced {
                 Some(next) => l.b.jump(next, &[code]),
                 None => l.b.ret(Some(code)),
@@ -207,46 +209,37 @@ pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value, inline: bool)
         Some(slot) => b.stack_addr_at(slot, PAYLOAD as u32),
         None => b.ptr_add_imm(any, i64::from(PAYLOAD)),
     };
-    let release = releaser(b);
-    if !inline {
-        b.call(release, &[payload]);
-        return;
-    }
-    let index = b.load(Type::I32, payload, TYPE_INDEX - PAYLOAD, MemFlags::ALIGNED);
-    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    let (yes, no) = (b.block(), b.block());
-    b.branch(is_object, yes, no, Hint::None);
-    b.switch_to(yes);
-    b.call(release, &[payload]);
-    b.jump(no, &[]);
-    b.switch_to(no);
+    let release = releaser(b.module());
+    b.structured(|c| {
+        let payload = c.val(payload);
+        let call = || {
+            c.call(release, &[payload]);
+        };
+        match inline {
+            true => c.pass_unless(payload.load(Type::I32, TYPE_INDEX - PAYLOAD).ge(OBJECTS), call),
+            false => call(),
+        }
+    });
 }
+
+/// The least type index of an object.
+const OBJECTS: i32 = TypeIndex::STATIC_OBJECT_BEGIN.0;
 
 /// `void release(const int64_t* payload)`: releases the reference in a `TVMFFIAny`, given the address of its payload,
 /// if it holds an object.
-fn releaser(b: &mut FunctionBuilder<'_>) -> FuncRef {
-    const NAME: &str = "__tvm_ffi_codegen_release";
-    let module = b.module();
-    if let Some((known, _)) = module.function_named(NAME) {
-        return known;
-    }
-    let func = module.declare(NAME, FuncSig::new([Type::Ptr], None), Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let at = b.param(0);
-    let (object, release, done) = (b.block(), b.block(), b.block());
-    let index = b.load(Type::I32, at, TYPE_INDEX - PAYLOAD, MemFlags::ALIGNED);
-    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    b.branch(is_object, object, done, Hint::None);
-    b.switch_to(object);
-    let payload = b.load(Type::Ptr, at, 0, MemFlags::ALIGNED);
-    // a callee that took the object has left NULL
-    let there = b.icmp_imm(IntCC::Ne, payload, 0);
-    b.branch(there, release, done, Hint::None);
-    b.switch_to(release);
-    ffi_call::release(&mut b, payload);
-    b.jump(done, &[]);
-    b.switch_to(done);
-    b.ret(None);
-    b.finish()
+fn releaser(module: &mut Module) -> FuncRef {
+    module.cold_local_once("__tvm_ffi_codegen_release", FuncSig::new([Type::Ptr], None), |c| {
+        let at = c.param(0);
+        let [object, release, done] = c.blocks();
+        c.branch(at.load(Type::I32, TYPE_INDEX - PAYLOAD).ge(OBJECTS), object, done, Hint::None);
+        c.switch_to(object);
+        let payload = at.load(Type::Ptr, 0);
+        // a callee that took the object has left NULL
+        c.branch(payload.is_not(0), release, done, Hint::None);
+        c.switch_to(release);
+        ffi_call::release(c, payload);
+        c.jump(done, &[]);
+        c.switch_to(done);
+        c.ret(None);
+    })
 }

@@ -10,14 +10,14 @@ use tvm_ffi_runtime::abi::TypeIndex;
 impl BodyLowerer<'_> {
     /// A `TVMFFIAny` in the frame, initially None.
     pub(super) fn any_slot(&mut self) -> Value {
-        ffi_call::any_slot(&mut self.b)
+        self.b.structured(|c| ffi_call::any_slot(c).value())
     }
 
     /// A slot for a callee's result, initially None. From now on calls keep the function's own result pointer in the
     /// frame instead of a register.
     pub(super) fn result_slot(&mut self, whole: bool) -> Value {
         self.spill_result();
-        if whole { self.any_slot() } else { ffi_call::index_slot(&mut self.b) }
+        if whole { self.any_slot() } else { self.b.structured(|c| ffi_call::index_slot(c).value()) }
     }
 
     /// Adds a parameter to the body's function, unless it has it already.

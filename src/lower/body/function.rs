@@ -481,12 +481,14 @@ impl BodyLowerer<'_> {
 
     /// Ends the current block by raising a template's error and taking an exit.
     fn report(&mut self, template: Value, context: Value, exit: Option<Block>) {
-        let pool = self.b.data_addr(self.pool.data, 0);
-        let report = helpers::report(self.b.module());
-        let code = self.b.call(report, &[pool, template, context]);
-        match exit.zip(code) {
-            Some((exit, code)) => self.b.jump(exit, &[code]),
-            None => self.b.ret(code),
+        let pool = self.pool.data;
+        let code = self.b.structured(|c| {
+            let [template, context] = [template, context].map(|value| c.val(value));
+            helpers::raise_computed(c, c.data(pool, 0), template, Some(context)).value()
+        });
+        match exit {
+            Some(exit) => self.b.jump(exit, &[code]),
+            None => self.b.ret(Some(code)),
         }
     }
 

@@ -7,11 +7,11 @@ use super::calls::{KnownOwned, Owned};
 use super::control::unreachable;
 use super::expr::Expr;
 use super::held::Held;
-use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, FuncRef, FuncSig, Hint, IntCC, MemFlags, Module, Type, Val, Value};
 use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
 use crate::lower::abi::{PAYLOAD, store_any};
 use crate::lower::encode::{Subject, shown};
-use crate::lower::once::Source;
+use crate::lower::once::{self, Source};
 use crate::lower::{capi, ffi_call};
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -49,7 +49,7 @@ impl<'a> Body<'a> {
             let environments = l.b.icmp_imm(IntCC::Eq, code, ffi_call::ENVIRONMENT_ERROR);
             l.b.branch(environments, pass, look, Hint::None);
             l.b.switch_to(look);
-            let error = ffi_call::take_raised(&mut l.b);
+            let error = l.b.structured(|c| ffi_call::take_raised(c).value());
             let there = l.b.icmp_imm(IntCC::Ne, error, 0);
             let handle = l.b.block();
             l.b.branch(there, handle, pass, Hint::Likely);
@@ -85,7 +85,7 @@ impl<'b> Caught<'b, '_> {
     pub fn is_kind(self, kind: &str) -> Expr<'b> {
         self.owned.used("is_kind");
         let value = self.body.value(|l| {
-            let same = same_text(&mut l.b);
+            let same = same_text(l.b.module());
             let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
             let data = l.b.load(Type::Ptr, error, KIND, MemFlags::ALIGNED);
             let size = l.b.load(Type::I64, error, KIND + 8, MemFlags::ALIGNED);
@@ -111,7 +111,7 @@ impl<'b> Caught<'b, '_> {
         self.body.emit(|l| {
             let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
             crate::lower::abi::store_none(&mut l.b, self.owned.any);
-            ffi_call::set_raised(&mut l.b, error);
+            l.b.structured(|c| ffi_call::set_raised(c, c.val(error)));
             let location = l.b.location();
             // the backtrace already has the error's lines
             l.b.set_location(None);
@@ -155,40 +155,27 @@ impl fmt::Debug for Caught<'_, '_> {
 }
 
 /// `int32_t same_text(const char* a, int64_t a_size, const char* b, int64_t b_size)`: returns 1 if the bytes are equal.
-fn same_text(b: &mut FunctionBuilder<'_>) -> FuncRef {
+fn same_text(module: &mut Module) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_same_text";
-    let module = b.module();
-    if let Some((known, _)) = module.function_named(NAME) {
-        return known;
-    }
     let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::I64], Some(Type::I32));
-    let func = module.declare(NAME, sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let [a, a_size, other, other_size] = [0, 1, 2, 3].map(|i| b.param(i));
-    let (head, look, next, differ, same) = (b.block(), b.block(), b.block(), b.block(), b.block());
-    let at = b.block_param(head, Type::I64);
-    let zero = b.i64(0);
-    let sizes = b.icmp(IntCC::Eq, a_size, other_size);
-    b.branch_with(sizes, (head, &[zero]), (differ, &[]), Hint::None);
-    b.switch_to(head);
-    let more = b.icmp(IntCC::SLt, at, a_size);
-    b.branch(more, look, same, Hint::None);
-    b.switch_to(look);
-    let (left, right) = (b.ptr_add(a, at), b.ptr_add(other, at));
-    let (left, right) = (b.load(Type::I8, left, 0, MemFlags::ALIGNED), b.load(Type::I8, right, 0, MemFlags::ALIGNED));
-    let equal = b.icmp(IntCC::Eq, left, right);
-    b.branch(equal, next, differ, Hint::None);
-    b.switch_to(next);
-    let one = b.i64(1);
-    let further = b.binary(BinaryOp::Add, at, one);
-    b.jump(head, &[further]);
-    for (block, result) in [(differ, 0), (same, 1)] {
-        b.switch_to(block);
-        let result = b.iconst(Type::I32, result);
-        b.ret(Some(result));
-    }
-    b.finish()
+    module.cold_local_once(NAME, sig, |c| {
+        let [a, a_size, other, other_size] = c.params();
+        let [head, look, next, differ, same] = c.blocks();
+        let at = c.block_param(head, Type::I64);
+        let zero = c.i64(0);
+        c.branch_with(a_size.is(other_size), (head, &[zero]), (differ, &[]), Hint::None);
+        c.switch_to(head);
+        c.branch(at.lt(a_size), look, same, Hint::None);
+        c.switch_to(look);
+        let (left, right) = (a + at, other + at);
+        c.branch(left.load(Type::I8, 0).is(right.load(Type::I8, 0)), next, differ, Hint::None);
+        c.switch_to(next);
+        c.jump(head, &[at + 1]);
+        for (block, result) in [(differ, 0), (same, 1)] {
+            c.switch_to(block);
+            c.ret(c.i32(result));
+        }
+    })
 }
 
 impl Body<'_> {
@@ -236,12 +223,10 @@ impl Body<'_> {
             let state = l.handles.state(l.b.module(), l.prefix, source, &mut l.pool.constants, l.pool.data);
             let caller = l.pool.constants.text(&shown(l.signature, Subject::Call));
             let (data, mut refused) = (l.pool.data, None);
-            let pointer = crate::lower::once::load_state(
-                &mut l.b,
-                state,
-                |b| b.data_addr(data, caller),
-                |b, code| refused = Some((b.current(), code)),
-            );
+            let pointer = l.b.structured(|c| {
+                let refuse = |code: Val<'_>| refused = Some((c.current(), code.value()));
+                once::load_state(c, state, || c.data(data, caller), refuse).value()
+            });
             if let Some((block, code)) = refused {
                 let here = l.b.current();
                 l.b.switch_to(block);

@@ -36,11 +36,13 @@ impl BodyLowerer<'_> {
             );
             let template = self.pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
             let exit = self.exit_target();
-            return once::load_global(&mut self.b, handle, self.pool.data, template, exit);
+            let pool = self.pool.data;
+            return self.b.structured(|c| once::load_global(c, handle, pool, template, exit).value());
         }
         // the failing block is known only after `load`, so its code is written afterwards
         let mut refused = None;
-        let function = once::load(&mut self.b, handle, |b, code| refused = Some((b.current(), code)));
+        let function =
+            self.b.structured(|c| once::load(c, handle, |code| refused = Some((c.current(), code.value()))).value());
         if let Some((block, code)) = refused {
             let here = self.b.current();
             self.b.switch_to(block);
@@ -91,7 +93,7 @@ impl BodyLowerer<'_> {
         let raised = self.b.icmp_imm(IntCC::Eq, code, -1);
         self.b.branch(raised, take, next, Hint::None);
         self.b.switch_to(take);
-        let error = ffi_call::take_raised(&mut self.b);
+        let error = self.b.structured(|c| ffi_call::take_raised(c).value());
         let there = self.b.icmp_imm(IntCC::Ne, error, 0);
         self.b.branch(there, known, next, Hint::None);
         self.b.switch_to(known);

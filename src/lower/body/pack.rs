@@ -107,9 +107,10 @@ impl BodyLowerer<'_> {
     /// Stores arguments consecutively, and calls a function object.
     pub(super) fn call_function(&mut self, function: Value, args: &[Packed], result: Value) -> Value {
         let array = self.store(args);
-        let call = ffi_call::call(&mut self.b, function, array, args.len() as i32, result);
-        // `call` always has a result, so the fallback is never used
-        call.unwrap_or(function)
+        self.b.structured(|c| {
+            let [function, array, result] = [function, array, result].map(|value| c.val(value));
+            ffi_call::call(c, function, array, args.len() as i32, result).value()
+        })
     }
 
     /// Stores arguments consecutively and returns the address of the first. Calls outside loops share one array. In a

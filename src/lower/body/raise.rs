@@ -7,7 +7,7 @@ use super::expr::{Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::held::Held;
 use super::pack;
-use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{Hint, Type, Value};
 use crate::lower::abi::{CELL_DATA, PAYLOAD, TYPE_INDEX};
 use crate::lower::protocol::{Directive, Piece};
 use crate::lower::symbol_call::KnownArg;
@@ -114,17 +114,16 @@ fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
 impl BodyLowerer<'_> {
     /// The address of the NUL-terminated characters of the str at an address, as an `I64`.
     pub(super) fn c_string(&mut self, any: Value) -> Value {
-        let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
-        let inside = self.b.ptr_add_imm(any, i64::from(PAYLOAD));
-        let small = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::SMALL_STR.0));
-        let (object, join) = (self.b.block(), self.b.block());
-        let text = self.b.block_param(join, Type::Ptr);
-        self.b.branch_with(small, (join, &[inside]), (object, &[]), crate::ir::Hint::None);
-        self.b.switch_to(object);
-        let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-        let data = self.b.load(Type::Ptr, payload, CELL_DATA, MemFlags::ALIGNED);
-        self.b.jump(join, &[data]);
-        self.b.switch_to(join);
-        self.b.convert(ConvertOp::PtrToInt, Type::I64, text)
+        self.b.structured(|c| {
+            let any = c.val(any);
+            let (index, inside) = (any.load(Type::I32, TYPE_INDEX), any + PAYLOAD);
+            let [object, join] = c.blocks();
+            let text = c.block_param(join, Type::Ptr);
+            c.branch_with(index.is(TypeIndex::SMALL_STR.0), (join, &[inside]), (object, &[]), Hint::None);
+            c.switch_to(object);
+            c.jump(join, &[any.load(Type::Ptr, PAYLOAD).load(Type::Ptr, CELL_DATA)]);
+            c.switch_to(join);
+            text.address().value()
+        })
     }
 }

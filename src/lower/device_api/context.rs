@@ -4,44 +4,40 @@ use super::api::{Call, KernelHome};
 use super::driver::Driver;
 use super::state::{record, record_of};
 use super::steps::Steps;
-use crate::ir::{FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{Hint, Type, Val};
 
-impl Steps<'_, '_> {
+impl<'c> Steps<'c> {
     /// Calls a driver function for a device in use. `emit` emits the call and returns its status. `state` is the state
     /// of the launching module.
     pub(super) fn call_on(
-        &mut self,
+        self,
         driver: &Driver,
-        (state, device): (Value, Value),
+        (state, device): (Val<'c>, Val<'c>),
         call: Call,
-        emit: impl Fn(&mut FunctionBuilder<'_>) -> Value,
+        emit: impl Fn() -> Val<'c>,
     ) {
+        let c = self.c;
         let place = self.place();
         self.call(driver, Call::Current, &[place]);
-        let (wanted, ty) = match driver.api.home {
-            KernelHome::Contexts => {
-                let record = record_of(self.b, state, device);
-                (self.b.load(Type::Ptr, record, record::CONTEXT, MemFlags::ALIGNED), Type::Ptr)
-            }
-            KernelHome::CurrentDevice => (device, Type::I32),
+        let wanted = match driver.api.home {
+            KernelHome::Contexts => record_of(state, device).load(Type::Ptr, record::CONTEXT),
+            KernelHome::CurrentDevice => device,
         };
-        let before = self.b.load(ty, place, 0, MemFlags::ALIGNED);
-        let (here, elsewhere) = (self.b.block(), self.b.block());
-        let same = self.b.icmp(IntCC::Eq, before, wanted);
-        self.b.branch(same, here, elsewhere, Hint::Likely);
-        self.b.switch_to(elsewhere);
+        let before = place.load(wanted.ty(), 0);
+        let [here, elsewhere] = c.blocks();
+        c.branch(before.is(wanted), here, elsewhere, Hint::Likely);
+        c.switch_to(elsewhere);
         self.call(driver, Call::Enter, &[wanted]);
-        let status = emit(self.b);
+        let status = emit();
         let left = if driver.api.home == KernelHome::Contexts { place } else { before };
-        let left = driver.call(self.b, Call::Leave, &[left]);
+        let left = driver.call(c, Call::Leave, &[left]);
         self.require_success(call, status);
         self.require_success(Call::Leave, left);
-        let done = self.b.block();
-        self.b.jump(done, &[]);
-        self.b.switch_to(here);
-        let status = emit(self.b);
-        self.require_success(call, status);
-        self.b.jump(done, &[]);
-        self.b.switch_to(done);
+        let done = c.block();
+        c.jump(done, &[]);
+        c.switch_to(here);
+        self.require_success(call, emit());
+        c.jump(done, &[]);
+        c.switch_to(done);
     }
 }

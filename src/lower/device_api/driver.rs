@@ -4,10 +4,7 @@
 use super::api::{Api, Call};
 use super::outcome::{self, Failed};
 use super::system::System;
-use crate::ir::{
-    AbiParam, BinaryOp, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
-    Type, Value,
-};
+use crate::ir::{AbiParam, DataRef, Emitter, FuncRef, FuncSig, Hint, Module, Type, Val};
 use crate::lower::capi;
 use crate::lower::protocol::Encode;
 
@@ -26,7 +23,7 @@ pub(super) struct Driver {
     /// `int32_t open(void** result)`: the initialiser of the cell.
     open: FuncRef,
     /// `int32_t claim(void** cell)`: 1 if the caller has to do the cell's work, 0 once the work is done.
-    pub claim: FuncRef,
+    claim: FuncRef,
 }
 
 /// The layout of a driver function in the module's data. It starts with the name, a C string.
@@ -74,8 +71,7 @@ impl Driver {
         let library = module.add_data(name("library"), c_string(system.library(api)), 1);
         let get = api.get_proc_address.map(|get| module.add_data(name("get"), c_string(get), 1));
         let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
-        let open = module.declare(name("open"), sig, Linkage::Local);
-        module.functions[open].cold = true;
+        let open = module.declare_cold(name("open"), sig);
         let claim = claim(module, system);
         let driver = Driver { api, system, cell, functions, rows, open, claim };
         driver.define_open(module, library, get);
@@ -83,120 +79,104 @@ impl Driver {
     }
 
     /// Calls a function of the driver, which must be open; returns its status.
-    pub(super) fn call(&self, b: &mut FunctionBuilder<'_>, call: Call, args: &[Value]) -> Value {
-        let sig = b.signature(self.api.signature(call));
-        let callee = self.address(b, call);
-        match b.call_indirect(sig, callee, args) {
-            Some(status) => status,
-            None => b.iconst(Type::I32, 0),
-        }
+    pub(super) fn call<'c>(&self, c: Emitter<'c>, call: Call, args: &[Val<'c>]) -> Val<'c> {
+        let callee = self.address(c, call);
+        c.indirect_result(self.api.signature(call), callee, args)
     }
 
     /// Opens the driver unless it is open; returns the initialiser's code.
-    pub(super) fn require(&self, b: &mut FunctionBuilder<'_>) -> Option<Value> {
-        let (cell, initialiser) = (b.data_addr(self.cell, 0), b.func_addr(self.open));
-        let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
-        b.call(init, &[cell, initialiser])
+    pub(super) fn require<'c>(&self, c: Emitter<'c>) -> Val<'c> {
+        capi::result(c, capi::HANDLE_INIT_ONCE, &[c.data(self.cell, 0), c.func_addr(self.open)])
     }
 
     /// Whether the driver, which must be open, has an optional function; a `Bool`.
-    pub(super) fn has(&self, b: &mut FunctionBuilder<'_>, call: Call) -> Value {
-        let callee = self.address(b, call);
-        b.icmp_imm(IntCC::Ne, callee, 0)
+    pub(super) fn has<'c>(&self, c: Emitter<'c>, call: Call) -> Val<'c> {
+        self.address(c, call).is_not(0)
     }
 
     /// The address of a driver function. The driver must be open.
-    pub(super) fn address(&self, b: &mut FunctionBuilder<'_>, call: Call) -> Value {
-        let place = b.data_addr(self.functions, 8 * call as u32);
-        b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
+    pub(super) fn address<'c>(&self, c: Emitter<'c>, call: Call) -> Val<'c> {
+        c.data(self.functions, 8 * call as u32).load(Type::Ptr, 0)
     }
 
     /// A function's name and minimum version, both C strings. `place` is its index in the table, an `I64`.
-    pub(super) fn name_and_version(&self, b: &mut FunctionBuilder<'_>, place: Value) -> [Value; 2] {
-        let name = self.row(b, place);
-        [name, b.ptr_add_imm(name, row::VERSION)]
+    pub(super) fn name_and_version<'c>(&self, place: Val<'c>) -> [Val<'c>; 2] {
+        let name = self.row(place);
+        [name, name + row::VERSION]
     }
 
-    fn row(&self, b: &mut FunctionBuilder<'_>, place: Value) -> Value {
-        let offset = b.binary_imm(BinaryOp::Mul, place, row::SIZE);
-        let rows = b.data_addr(self.rows, 0);
-        b.ptr_add(rows, offset)
+    fn row<'c>(&self, place: Val<'c>) -> Val<'c> {
+        let offset = place * row::SIZE;
+        place.emitter().data(self.rows, 0) + offset
+    }
+
+    /// Continues if the caller has to do a cell's work. `done` writes the code for a cell with its work done, which
+    /// ends the function.
+    pub(super) fn claim(&self, cell: Val<'_>, done: impl FnOnce()) {
+        let c = cell.emitter();
+        let [claimed, filled] = c.blocks();
+        c.branch(c.result(self.claim, &[cell]).is_not(0), claimed, filled, Hint::None);
+        c.switch_to(filled);
+        done();
+        c.switch_to(claimed);
     }
 
     /// The code of [`Self::open`]. It never closes a library: the driver runs threads, so its code must stay loaded.
     fn define_open(&self, module: &mut Module, library: DataRef, get: Option<DataRef>) {
-        let mut builder = FunctionBuilder::new(module, self.open);
-        let b = &mut builder;
-        let failed = b.cold_block();
-        let outcome = b.block_param(failed, Type::I64);
-        let (name, null) = (b.data_addr(library, 0), b.ptr_const(0));
-        let library = self.system.open(b, name);
-        let zero = b.iconst(Type::I32, 0);
-        let none = Failed::Library.with(b, zero);
-        require_non_null(b, library, failed, none);
-        let getter = get.map(|get| {
-            let name = b.data_addr(get, 0);
-            let getter = self.system.find(b, library, name);
-            let none = Failed::Function.with(b, zero);
-            require_non_null(b, getter, failed, none);
-            getter
+        module.define(self.open, |c| {
+            let failed = c.cold_block();
+            let outcome = c.block_param(failed, Type::I64);
+            let (name, null) = (c.data(library, 0), c.null());
+            let library = self.system.open(name);
+            let zero = c.i32(0);
+            let none = Failed::Library.with(zero);
+            c.or_fail(library.is_not(0), failed, &[none]);
+            let getter = get.map(|get| {
+                let getter = self.system.find(library, c.data(get, 0));
+                let none = Failed::Function.with(zero);
+                c.or_fail(getter.is_not(0), failed, &[none]);
+                getter
+            });
+            let [next, look, find, after, done] = c.blocks();
+            let number = c.block_param(next, Type::I64);
+            c.jump(next, &[c.i64(0)]);
+            c.switch_to(next);
+            c.branch(number.ult(Call::ALL.len() as i64), look, done, Hint::Likely);
+            c.switch_to(look);
+            let row = self.row(number);
+            let need = row.load(Type::I32, row::NEED);
+            c.branch(need.is(row::NO), after, find, Hint::None);
+            c.switch_to(find);
+            let place = c.data(self.functions, 0).element(number, Type::I64);
+            match getter {
+                Some(getter) => {
+                    let params = [Type::Ptr, Type::Ptr, Type::I32, Type::I64, Type::Ptr];
+                    let sig = FuncSig::c(params, Some(Type::I32));
+                    let (version, flags) = (row.load(Type::I32, row::NUMBER), c.i64(0));
+                    let status = c.indirect_result(sig, getter, &[row, place, version, flags, null]);
+                    let (fine, address) = (status.is(0), place.load(Type::Ptr, 0));
+                    place.store(0, fine.select(address, null));
+                }
+                None => place.store(0, self.system.find(library, row)),
+            }
+            let address = place.load(Type::Ptr, 0);
+            let missing = c.cold_block();
+            c.branch(address.is_not(0), after, missing, Hint::Likely);
+            c.switch_to(missing);
+            let optional = need.is(row::OPTIONAL);
+            let none = Failed::Function.with(number.truncate());
+            c.branch_with(optional, (after, &[]), (failed, &[none]), Hint::None);
+            c.switch_to(after);
+            c.jump(next, &[number + 1]);
+            c.switch_to(done);
+            let status = self.call(c, Call::Init, &[zero]);
+            let none = Failed::Call(Call::Init).with(status);
+            c.or_fail(status.is(0), failed, &[none]);
+            c.param(0).store(0, c.data(self.functions, 0));
+            c.ret(zero);
+            c.switch_to(failed);
+            c.ret(outcome::to_code(outcome));
         });
-        let (next, look, find, after, done) = (b.block(), b.block(), b.block(), b.block(), b.block());
-        let number = b.block_param(next, Type::I64);
-        let first = b.i64(0);
-        b.jump(next, &[first]);
-        b.switch_to(next);
-        let more = b.icmp_imm(IntCC::ULt, number, Call::ALL.len() as i64);
-        b.branch(more, look, done, Hint::Likely);
-        b.switch_to(look);
-        let row = self.row(b, number);
-        let need = b.load(Type::I32, row, row::NEED, MemFlags::ALIGNED);
-        let none = b.icmp_imm(IntCC::Eq, need, row::NO);
-        b.branch(none, after, find, Hint::None);
-        b.switch_to(find);
-        let functions = b.data_addr(self.functions, 0);
-        let place = b.element(functions, number, Type::I64);
-        match getter {
-            Some(getter) => {
-                let params = [Type::Ptr, Type::Ptr, Type::I32, Type::I64, Type::Ptr];
-                let sig = b.signature(FuncSig::c(params, Some(Type::I32)));
-                let (version, flags) = (b.load(Type::I32, row, row::NUMBER, MemFlags::ALIGNED), b.i64(0));
-                let status = b.call_indirect(sig, getter, &[row, place, version, flags, null]).unwrap_or(zero);
-                let fine = b.icmp_imm(IntCC::Eq, status, 0);
-                let address = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-                let address = b.select(fine, address, null);
-                b.store(address, place, 0, MemFlags::ALIGNED);
-            }
-            None => {
-                let address = self.system.find(b, library, row);
-                b.store(address, place, 0, MemFlags::ALIGNED);
-            }
-        }
-        let address = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-        let missing = b.cold_block();
-        let there = b.icmp_imm(IntCC::Ne, address, 0);
-        b.branch(there, after, missing, Hint::Likely);
-        b.switch_to(missing);
-        let optional = b.icmp_imm(IntCC::Eq, need, row::OPTIONAL);
-        let short = b.convert(ConvertOp::Truncate, Type::I32, number);
-        let outcome_of_function = Failed::Function.with(b, short);
-        b.branch_with(optional, (after, &[]), (failed, &[outcome_of_function]), Hint::None);
-        b.switch_to(after);
-        let following = b.binary_imm(BinaryOp::Add, number, 1);
-        b.jump(next, &[following]);
-        b.switch_to(done);
-        let status = self.call(b, Call::Init, &[zero]);
-        let outcome_of_init = Failed::Call(Call::Init).with(b, status);
-        let (next, fine) = (b.block(), b.icmp_imm(IntCC::Eq, status, 0));
-        b.branch_with(fine, (next, &[]), (failed, &[outcome_of_init]), Hint::Likely);
-        b.switch_to(next);
-        let (result, functions) = (b.param(0), b.data_addr(self.functions, 0));
-        b.store(functions, result, 0, MemFlags::ALIGNED);
-        b.ret(Some(zero));
-        b.switch_to(failed);
-        let code = outcome::to_code(b, outcome);
-        b.ret(Some(code));
-        builder.finish();
     }
 }
 
@@ -206,51 +186,33 @@ fn c_string(text: &str) -> Vec<u8> {
     bytes
 }
 
-fn require_non_null(b: &mut FunctionBuilder<'_>, pointer: Value, failed: crate::ir::Block, outcome: Value) {
-    let (next, there) = (b.block(), b.icmp_imm(IntCC::Ne, pointer, 0));
-    b.branch_with(there, (next, &[]), (failed, &[outcome]), Hint::Likely);
-    b.switch_to(next);
-}
-
 /// A function that lets one thread do a cell's work while others wait. `TVMFFIHandleInitOnce` can't do this: its
 /// initialisers take no argument, so they don't know the device.
 fn claim(module: &mut Module, system: System) -> FuncRef {
     const SYMBOL: &str = "__tvm_ffi_codegen_claim";
-    if let Some((known, _)) = module.function_named(SYMBOL) {
-        return known;
-    }
-    let func = module.declare(SYMBOL, FuncSig::c([Type::Ptr], Some(Type::I32)), Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let cell = b.param(0);
-    let (look, empty, filled, wait, mine, done) = (b.block(), b.block(), b.block(), b.block(), b.block(), b.block());
-    b.jump(look, &[]);
-    b.switch_to(look);
-    let value = b.load_acquire(cell);
-    let is_empty = b.icmp_imm(IntCC::Eq, value, 0);
-    b.branch(is_empty, empty, filled, Hint::None);
-    b.switch_to(empty);
-    let (null, claimed) = (b.ptr_const(0), b.ptr_const(CLAIMED));
-    let before = b.compare_exchange(cell, null, claimed);
-    let won = b.icmp_imm(IntCC::Eq, before, 0);
-    b.branch(won, mine, look, Hint::Likely);
-    b.switch_to(filled);
-    let busy = b.icmp_imm(IntCC::Eq, value, CLAIMED as i64);
-    b.branch(busy, wait, done, Hint::Unlikely);
-    b.switch_to(wait);
-    system.pause(&mut b);
-    b.jump(look, &[]);
-    b.switch_to(mine);
-    let one = b.iconst(Type::I32, 1);
-    b.ret(Some(one));
-    b.switch_to(done);
-    let zero = b.iconst(Type::I32, 0);
-    b.ret(Some(zero));
-    b.finish()
+    module.cold_local_once(SYMBOL, FuncSig::c([Type::Ptr], Some(Type::I32)), |c| {
+        let cell = c.param(0);
+        let [look, empty, filled, wait, mine, done] = c.blocks();
+        c.jump(look, &[]);
+        c.switch_to(look);
+        let value = cell.load_acquire();
+        c.branch(value.is(0), empty, filled, Hint::None);
+        c.switch_to(empty);
+        let before = cell.compare_exchange(c.null(), c.ptr(CLAIMED));
+        c.branch(before.is(0), mine, look, Hint::Likely);
+        c.switch_to(filled);
+        c.branch(value.is(CLAIMED as i64), wait, done, Hint::Unlikely);
+        c.switch_to(wait);
+        system.pause(c);
+        c.jump(look, &[]);
+        for (block, result) in [(mine, 1), (done, 0)] {
+            c.switch_to(block);
+            c.ret(c.i32(result));
+        }
+    })
 }
 
 /// Ends a claim: sets the cell to its value, or empties it again after a failure.
-pub(super) fn end_claim(b: &mut FunctionBuilder<'_>, cell: Value, value: Value) {
-    let claimed = b.ptr_const(CLAIMED);
-    b.compare_exchange(cell, claimed, value);
+pub(super) fn end_claim<'c>(cell: Val<'c>, value: Val<'c>) {
+    cell.compare_exchange(cell.emitter().ptr(CLAIMED), value);
 }

@@ -40,10 +40,7 @@ use std::sync::Arc;
 
 use super::constants::ConstantPool;
 use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord};
-use crate::ir::{
-    BinaryOp, Block, DataRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, SigRef, StackSlot,
-    Type, Value,
-};
+use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, StackSlot, Type, Val, Value};
 
 #[cfg(feature = "_engine")]
 pub(super) use api::APIS;
@@ -300,21 +297,14 @@ impl Launches {
         }
 
         let symbol = format!("__tvm_ffi_codegen_{}_unload_all", self.api.name);
-        let func = module.declare(symbol, FuncSig::default(), Linkage::Local);
-        module.functions[func].cold = true;
-        let mut b = FunctionBuilder::new(module, func);
-        let (used, done) = (b.block(), b.block());
-        let (table, state) = (b.data_addr(table, 0), b.data_addr(state, 0));
-        let unload = b.load(Type::Ptr, state, state::UNLOAD, MemFlags::ALIGNED);
-        let there = b.icmp_imm(IntCC::Ne, unload, 0);
-        b.branch(there, used, done, Hint::None);
-        b.switch_to(used);
-        let sig = b.signature(FuncSig::c([Type::Ptr, Type::Ptr], None));
-        b.call_indirect(sig, unload, &[table, state]);
-        b.jump(done, &[]);
-        b.switch_to(done);
-        b.ret(None);
-        b.finish();
+        let func = module.cold_local(symbol, FuncSig::default(), |c| {
+            let (table, state) = (c.data(table, 0), c.data(state, 0));
+            let unload = state.load(Type::Ptr, state::UNLOAD);
+            c.pass_unless(unload.is_not(0), || {
+                c.call_indirect(FuncSig::c([Type::Ptr, Type::Ptr], None), unload, &[table, state]);
+            });
+            c.ret(None);
+        });
         module.destructors.push(func);
     }
 }
@@ -323,15 +313,15 @@ impl Launches {
 const LAST_SPECIAL_STREAM: i64 = 2;
 
 /// The computed values of a launch.
-pub(super) struct Start {
+pub(super) struct Start<'c> {
     /// The address of a [`config`].
-    pub config: Value,
+    pub config: Val<'c>,
     /// The address of the array of parameter addresses.
-    pub params: Value,
+    pub params: Val<'c>,
     /// The stream.
-    pub stream: Value,
+    pub stream: Val<'c>,
     /// The number of the device, an `I32`.
-    pub device: Value,
+    pub device: Val<'c>,
 }
 
 /// The strings of a kernel's errors, C strings of the constant pool. Only the error path takes their addresses, to keep
@@ -357,153 +347,115 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn new(b: &mut FunctionBuilder<'_>) -> Self {
-        let block = b.cold_block();
-        Failures { block, outcome: b.block_param(block, Type::I64), launched: b.block_param(block, Type::Bool) }
+    pub(super) fn new(c: Emitter<'_>) -> Self {
+        let block = c.cold_block();
+        let [outcome, launched] = [Type::I64, Type::Bool].map(|ty| c.block_param(block, ty).value());
+        Failures { block, outcome, launched }
     }
 }
 
 impl Launchable {
     /// Returns the kernel's handle on a device (an `I32`), and a value that the caller has computed. `reload`
     /// recomputes the value after first-use work, so no register has to hold it across that call.
-    pub(super) fn handle(
+    pub(super) fn handle<'c>(
         &self,
-        b: &mut FunctionBuilder<'_>,
-        device: Value,
-        (kept, reload): (Value, impl FnOnce(&mut FunctionBuilder<'_>) -> Value),
+        device: Val<'c>,
+        (kept, reload): (Val<'c>, impl FnOnce() -> Val<'c>),
         failures: Failures,
-    ) -> [Value; 2] {
-        let (look, empty, ready) = (b.block(), b.cold_block(), b.block());
-        let handle = b.block_param(ready, Type::Ptr);
-        let ty = b.type_of(kept);
-        let value = b.block_param(ready, ty);
-        let in_range = b.icmp_imm(IntCC::ULt, device, MOST_DEVICES);
-        b.branch(in_range, look, empty, Hint::Likely);
-        b.switch_to(look);
-        let cells = b.data_addr(self.places.state, self.cells);
-        let cell = state::row(b, cells, device, 8);
-        let known = b.load_acquire(cell);
-        let filled = b.icmp_imm(IntCC::UGt, known, driver::CLAIMED as i64);
-        b.branch_with(filled, (ready, &[known, kept]), (empty, &[]), Hint::Likely);
-        b.switch_to(empty);
-        let known = self.first_use(b, device, failures);
-        let again = reload(b);
-        b.jump(ready, &[known, again]);
-        b.switch_to(ready);
+    ) -> [Val<'c>; 2] {
+        let c = device.emitter();
+        let (look, empty, ready) = (c.block(), c.cold_block(), c.block());
+        let (handle, value) = (c.block_param(ready, Type::Ptr), c.block_param(ready, kept.ty()));
+        c.branch(device.ult(MOST_DEVICES), look, empty, Hint::Likely);
+        c.switch_to(look);
+        let known = state::row(c.data(self.places.state, self.cells), device, 8).load_acquire();
+        let filled = known.ugt(driver::CLAIMED as i64);
+        c.branch_with(filled, (ready, &[known, kept]), (empty, &[]), Hint::Likely);
+        c.switch_to(empty);
+        let known = self.first_use(device, failures);
+        c.jump(ready, &[known, reload()]);
+        c.switch_to(ready);
         [handle, value]
     }
 
     /// Does the kernel's first-use work on a device (an `I32`) unless it is done; returns the kernel's handle.
-    pub(super) fn first_use(&self, b: &mut FunctionBuilder<'_>, device: Value, failures: Failures) -> Value {
-        let slot = b.slot(8, 8);
-        let (place, zero) = (b.stack_addr(slot), b.i64(0));
+    pub(super) fn first_use<'c>(&self, device: Val<'c>, failures: Failures) -> Val<'c> {
+        let c = device.emitter();
+        let slot = c.reserve(8);
+        let place = c.stack_addr(slot);
         let [table, state, images] =
-            [self.places.table, self.places.state, self.places.images].map(|data| b.data_addr(data, 0));
-        let record = b.iconst(Type::I32, self.record.into());
-        let args = [table, record, state, images, device, place];
-        let outcome = b.call(self.called.first_use, &args).unwrap_or(zero);
-        let (done, no) = (b.cold_block(), b.bconst(false));
-        let fine = b.icmp_imm(IntCC::Eq, outcome, 0);
-        b.branch_with(fine, (done, &[]), (failures.block, &[outcome, no]), Hint::Likely);
-        b.switch_to(done);
-        let place = b.stack_addr(slot);
-        b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
+            [self.places.table, self.places.state, self.places.images].map(|data| c.data(data, 0));
+        let args = [table, c.i32(self.record.into()), state, images, device, place];
+        let outcome = c.result(self.called.first_use, &args);
+        let (done, no) = (c.cold_block(), c.bool(false));
+        c.branch_with(outcome.is(0), (done, &[]), (failures.block, &[outcome, no]), Hint::Likely);
+        c.switch_to(done);
+        c.stack_addr(slot).load(Type::Ptr, 0)
     }
 
     /// Launches the kernel, then jumps to `done`.
-    pub(super) fn launch(
-        &self,
-        b: &mut FunctionBuilder<'_>,
-        handle: Value,
-        start: &Start,
-        done: Block,
-        failures: Failures,
-    ) {
+    pub(super) fn launch<'c>(&self, handle: Val<'c>, start: &Start<'c>, done: Block, failures: Failures) {
+        let c = handle.emitter();
         if (self.api.home, self.api.launch) == (KernelHome::Contexts, LaunchForm::Configuration) {
             // A kernel runs in the context of its stream, whatever the thread's current context is. Streams that are
             // numbers instead of addresses belong to the current context.
-            let (direct, in_context, refused) = (b.block(), b.block(), b.cold_block());
-            let streamed = b.icmp_imm(IntCC::UGt, start.stream, LAST_SPECIAL_STREAM);
-            b.branch(streamed, direct, in_context, Hint::None);
-            b.switch_to(direct);
-            let null = b.ptr_const(0);
-            let launch = b.signature(self.api.signature(Call::Launch));
-            let args = [start.config, handle, start.params, null];
-            let zero = b.iconst(Type::I32, 0);
-            let status = self.call(b, launch, state::LAUNCH, &args).unwrap_or(zero);
-            let launched = b.icmp_imm(IntCC::Eq, status, 0);
-            b.branch(launched, done, refused, Hint::Likely);
-            b.switch_to(refused);
-            let outcome = Failed::Call(Call::Launch).with(b, status);
-            let yes = b.bconst(true);
-            b.jump(failures.block, &[outcome, yes]);
-            b.switch_to(in_context);
+            let (direct, in_context, refused) = (c.block(), c.block(), c.cold_block());
+            c.branch(start.stream.ugt(LAST_SPECIAL_STREAM), direct, in_context, Hint::None);
+            c.switch_to(direct);
+            let args = [start.config, handle, start.params, c.null()];
+            let status = self.call(c, self.api.signature(Call::Launch), state::LAUNCH, &args);
+            c.branch(status.is(0), done, refused, Hint::Likely);
+            c.switch_to(refused);
+            let outcome = Failed::Call(Call::Launch).with(status);
+            c.jump(failures.block, &[outcome, c.bool(true)]);
+            c.switch_to(in_context);
         }
-        let zero = b.i64(0);
         let own_function = self.cooperative && self.api.function(Call::LaunchCooperative).is_some();
         let at = if own_function { state::START_COOPERATIVE } else { state::START };
-        let (sig, state) = (b.signature(start::signature()), b.data_addr(self.places.state, 0));
-        let args = [start.config, handle, start.params, state, start.device];
-        let started = self.call(b, sig, at, &args).unwrap_or(zero);
-        let launched = b.icmp_imm(IntCC::Eq, started, 0);
-        let yes = b.bconst(true);
-        b.branch_with(launched, (done, &[]), (failures.block, &[started, yes]), Hint::Likely);
+        let args = [start.config, handle, start.params, c.data(self.places.state, 0), start.device];
+        let started = self.call(c, start::signature(), at, &args);
+        let (launched, yes) = (started.is(0), c.bool(true));
+        c.branch_with(launched, (done, &[]), (failures.block, &[started, yes]), Hint::Likely);
     }
 
     /// Calls a function through its address in the state. The device must be in use.
-    fn call(&self, b: &mut FunctionBuilder<'_>, sig: SigRef, at: i32, args: &[Value]) -> Option<Value> {
-        let place = b.data_addr(self.places.state, at as u32);
-        let callee = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-        b.call_indirect(sig, callee, args)
+    fn call<'c>(&self, c: Emitter<'c>, sig: FuncSig, at: i32, args: &[Val<'c>]) -> Val<'c> {
+        let callee = c.data(self.places.state, at as u32).load(Type::Ptr, 0);
+        c.indirect_result(sig, callee, args)
     }
 
     /// Encodes a tensor map for a device in use. `args` are those of `cuTensorMapEncodeTiled`.
-    pub(super) fn encode_tensor_map(
-        &self,
-        b: &mut FunctionBuilder<'_>,
-        args: &[Value],
-        device: Value,
-        failures: Failures,
-    ) {
-        let zero = b.i64(0);
-        let (sig, state) = (b.signature(tensor_map::signature()), b.data_addr(self.places.state, 0));
-        let args = [&[state], args, &[device]].concat();
-        let outcome = self.call(b, sig, state::TENSOR_MAP, &args).unwrap_or(zero);
-        let (next, no) = (b.block(), b.bconst(false));
-        let fine = b.icmp_imm(IntCC::Eq, outcome, 0);
-        b.branch_with(fine, (next, &[]), (failures.block, &[outcome, no]), Hint::Likely);
-        b.switch_to(next);
+    pub(super) fn encode_tensor_map<'c>(&self, args: &[Val<'c>], device: Val<'c>, failures: Failures) {
+        let c = device.emitter();
+        let args = [&[c.data(self.places.state, 0)], args, &[device]].concat();
+        let outcome = self.call(c, tensor_map::signature(), state::TENSOR_MAP, &args);
+        let no = c.bool(false);
+        c.or_fail(outcome.is(0), failures.block, &[outcome, no]);
     }
 
-    /// Raises the error of a failure and jumps to `exit` with its code. `config` is the address of the launch
-    /// configuration.
-    pub(super) fn raise(
+    /// Writes the block of failures, which raises the error and jumps to `exit` with its code. `config` is the address
+    /// of the launch configuration.
+    pub(super) fn raise<'c>(
         &self,
-        b: &mut FunctionBuilder<'_>,
         failures: Failures,
-        (config, device): (Option<StackSlot>, Value),
+        (config, device): (Option<StackSlot>, Val<'c>),
         texts: Texts,
         exit: Block,
     ) {
-        b.switch_to(failures.block);
-        let null = b.ptr_const(0);
-        let config = config.map_or(null, |slot| {
-            let address = b.stack_addr(slot);
-            b.select(failures.launched, address, null)
+        let c = device.emitter();
+        c.aside(failures.block, || {
+            let null = c.null();
+            let config = config.map_or(null, |slot| c.val(failures.launched).select(c.stack_addr(slot), null));
+            let [caller, images] = [texts.caller, texts.images].map(|at| c.data(texts.pool, at));
+            let args = [caller, images, c.val(failures.outcome), config, device];
+            c.jump(exit, &[c.result(self.called.report, &args)]);
         });
-        let none = b.iconst(Type::I32, -1);
-        let [caller, images] = [texts.caller, texts.images].map(|at| b.data_addr(texts.pool, at));
-        let args = [caller, images, failures.outcome, config, device];
-        let code = b.call(self.called.report, &args).unwrap_or(none);
-        b.jump(exit, &[code]);
     }
 
     /// The max dynamic shared memory of a block in bytes, an `I64`. The device must be in use.
-    pub(super) fn max_shared_memory(&self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
-        let state = b.data_addr(self.places.state, 0);
-        let record = state::record_of(b, state, device);
-        let most = b.load(Type::I32, record, state::record::SHARED, MemFlags::ALIGNED);
-        let most = b.convert(crate::ir::ConvertOp::SExt, Type::I64, most);
-        if self.own_shared == 0 { most } else { b.binary_imm(BinaryOp::Sub, most, i64::from(self.own_shared)) }
+    pub(super) fn max_shared_memory<'c>(&self, device: Val<'c>) -> Val<'c> {
+        let state = device.emitter().data(self.places.state, 0);
+        let most = state::record_of(state, device).load(Type::I32, state::record::SHARED).sext();
+        if self.own_shared == 0 { most } else { most - self.own_shared }
     }
 }

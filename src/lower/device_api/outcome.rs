@@ -4,7 +4,7 @@
 //! because an engine reserves a negative one.
 
 use super::api::Call;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
+use crate::ir::Val;
 
 /// The work that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,10 +44,9 @@ impl Failed {
     }
 
     /// The outcome with a number, an `I32`.
-    pub(super) fn with(self, b: &mut FunctionBuilder<'_>, number: Value) -> Value {
-        let number = b.convert(ConvertOp::ZExt, Type::I64, number);
-        let code = b.i64(self.code() << 32);
-        b.binary(BinaryOp::Or, code, number)
+    pub(super) fn with(self, number: Val<'_>) -> Val<'_> {
+        let number = number.zext();
+        number.emitter().i64(self.code() << 32) | number
     }
 }
 
@@ -55,25 +54,19 @@ impl Failed {
 const CODES: i64 = 0x5400_0000;
 
 /// Encodes an outcome as an initialiser's code.
-pub(super) fn to_code(b: &mut FunctionBuilder<'_>, outcome: Value) -> Value {
-    let kind = b.binary_imm(BinaryOp::LShr, outcome, 20);
-    let number = b.binary_imm(BinaryOp::And, outcome, 0xfff);
-    let code = b.binary(BinaryOp::Or, kind, number);
-    let code = b.binary_imm(BinaryOp::Or, code, CODES);
-    b.convert(ConvertOp::Truncate, Type::I32, code)
+pub(super) fn to_code(outcome: Val<'_>) -> Val<'_> {
+    let (kind, number) = (outcome >> 20, outcome & 0xfff);
+    (kind | number | CODES).truncate()
 }
 
 /// Decodes the outcome from an initialiser's code.
-pub(super) fn of_code(b: &mut FunctionBuilder<'_>, code: Value) -> Value {
-    let code = b.convert(ConvertOp::ZExt, Type::I64, code);
-    let number = b.binary_imm(BinaryOp::And, code, 0xfff);
-    let kind = b.binary_imm(BinaryOp::And, code, 0x000f_f000);
-    let kind = b.binary_imm(BinaryOp::Shl, kind, 20);
-    b.binary(BinaryOp::Or, kind, number)
+pub(super) fn of_code(code: Val<'_>) -> Val<'_> {
+    let code = code.zext();
+    let (number, kind) = (code & 0xfff, (code & 0x000f_f000) << 20);
+    kind | number
 }
 
 /// The two halves of an outcome: what failed, and the number.
-pub(super) fn halves(b: &mut FunctionBuilder<'_>, outcome: Value) -> [Value; 2] {
-    let kind = b.binary_imm(BinaryOp::LShr, outcome, 32);
-    [kind, b.binary_imm(BinaryOp::And, outcome, 0xffff_ffff)]
+pub(super) fn halves(outcome: Val<'_>) -> [Val<'_>; 2] {
+    [outcome >> 32, outcome & 0xffff_ffff_i64]
 }

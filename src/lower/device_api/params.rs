@@ -5,7 +5,7 @@ use super::api::Call;
 use super::driver::Driver;
 use super::outcome::Failed;
 use super::steps::Steps;
-use crate::ir::{BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, IntCC, Linkage, MemFlags, Module, Type};
+use crate::ir::{FuncRef, FuncSig, Hint, Module, Type};
 
 /// `CUDA_ERROR_INVALID_VALUE` (cuda.h). The driver returns it for an index after the last parameter.
 const INVALID_VALUE: i64 = 1;
@@ -21,49 +21,37 @@ pub(super) fn compare(module: &mut Module, driver: &Driver) -> Option<FuncRef> {
     driver.api.function(Call::ParamInfo)?;
     let name = format!("__tvm_ffi_codegen_{}_compare", driver.api.name);
     let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64));
-    let func = module.declare(name, sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut builder = FunctionBuilder::new(module, func);
-    let [kernel, sizes, count] = [0, 1, 2].map(|i| builder.param(i));
-    let mut steps = Steps::new(&mut builder);
-    let (asked, again, done) = (steps.b.block(), steps.b.block(), steps.b.block());
-    let number = steps.b.block_param(again, Type::I32);
-    let zero = steps.b.iconst(Type::I32, 0);
-    let there = driver.has(steps.b, Call::ParamInfo);
-    steps.b.branch(there, asked, done, crate::ir::Hint::Likely);
-    steps.b.switch_to(asked);
-    let (offset, size) = (steps.place(), steps.place());
-    steps.b.jump(again, &[zero]);
+    Some(module.cold_local(name, sig, |c| {
+        let [kernel, sizes, count] = c.params();
+        let steps = Steps::new(c);
+        let [asked, again, done] = c.blocks();
+        let number = c.block_param(again, Type::I32);
+        let zero = c.i32(0);
+        c.branch(driver.has(c, Call::ParamInfo), asked, done, Hint::Likely);
+        c.switch_to(asked);
+        let (offset, size) = (steps.place(), steps.place());
+        c.jump(again, &[zero]);
 
-    steps.b.switch_to(again);
-    let index = steps.b.convert(ConvertOp::ZExt, Type::I64, number);
-    let status = driver.call(steps.b, Call::ParamInfo, &[kernel, index, offset, size]);
-    let (known, ended) = (steps.b.block(), steps.b.block());
-    let is_end = steps.b.icmp_imm(IntCC::Eq, status, INVALID_VALUE);
-    steps.b.branch(is_end, ended, known, crate::ir::Hint::None);
-    steps.b.switch_to(ended);
-    let all = steps.b.icmp(IntCC::Eq, number, count);
-    steps.require(all, Failed::FewerParams, number);
-    steps.b.jump(done, &[]);
-    steps.b.switch_to(known);
-    steps.require_success(Call::ParamInfo, status);
-    let passed = steps.b.icmp(IntCC::ULt, number, count);
-    steps.require(passed, Failed::MoreParams, count);
-    let at = steps.b.binary_imm(BinaryOp::Mul, index, 4);
-    let at = steps.b.ptr_add(sizes, at);
-    let expected = steps.b.load(Type::I32, at, 0, MemFlags::ALIGNED);
-    let expected = steps.b.convert(ConvertOp::ZExt, Type::I64, expected);
-    let size = steps.b.load(Type::I64, size, 0, MemFlags::ALIGNED);
-    let same = steps.b.icmp(IntCC::Eq, size, expected);
-    let bytes = steps.b.binary_imm(BinaryOp::And, size, MOST_BYTES);
-    let both = steps.b.binary_imm(BinaryOp::Shl, index, 16);
-    let both = steps.b.binary(BinaryOp::Or, both, bytes);
-    let both = steps.b.convert(ConvertOp::Truncate, Type::I32, both);
-    steps.require(same, Failed::ParamSize, both);
-    let after = steps.b.binary_imm(BinaryOp::Add, number, 1);
-    steps.b.jump(again, &[after]);
+        c.switch_to(again);
+        let index = number.zext();
+        let status = driver.call(c, Call::ParamInfo, &[kernel, index, offset, size]);
+        let [known, ended] = c.blocks();
+        c.branch(status.is(INVALID_VALUE), ended, known, Hint::None);
+        c.switch_to(ended);
+        steps.require(number.is(count), Failed::FewerParams, number);
+        c.jump(done, &[]);
+        c.switch_to(known);
+        steps.require_success(Call::ParamInfo, status);
+        steps.require(number.ult(count), Failed::MoreParams, count);
+        let expected = (sizes + index * 4).load(Type::I32, 0).zext();
+        let size = size.load(Type::I64, 0);
+        let same = size.is(expected);
+        let bytes = size & MOST_BYTES;
+        let both = ((index << 16) | bytes).truncate();
+        steps.require(same, Failed::ParamSize, both);
+        c.jump(again, &[number + 1]);
 
-    steps.b.switch_to(done);
-    steps.finish(|_| {});
-    Some(builder.finish())
+        c.switch_to(done);
+        steps.finish(|| {});
+    }))
 }

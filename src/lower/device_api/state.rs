@@ -8,7 +8,7 @@ use super::api::APIS;
 use super::layout::MOST_DEVICES;
 #[cfg(feature = "_engine")]
 use crate::ir::Data;
-use crate::ir::{BinaryOp, ConvertOp, FuncRef, FunctionBuilder, Type, Value};
+use crate::ir::{FuncRef, Val};
 
 /// The offset of the driver's function that launches a kernel.
 pub(super) const LAUNCH: i32 = 0;
@@ -63,14 +63,11 @@ pub(crate) fn is_state_of_launches(data: &Data) -> bool {
 }
 
 /// The per-device record in the state; `device` is an `I32`.
-pub(super) fn record_of(b: &mut FunctionBuilder<'_>, state: Value, device: Value) -> Value {
-    let records = b.ptr_add_imm(state, RECORDS);
-    row(b, records, device, record::SIZE)
+pub(super) fn record_of<'c>(state: Val<'c>, device: Val<'c>) -> Val<'c> {
+    row(state + RECORDS, device, record::SIZE)
 }
 
 /// The address of a row in a table; `number` is an `I32`.
-pub(super) fn row(b: &mut FunctionBuilder<'_>, rows: Value, number: Value, bytes: i64) -> Value {
-    let number = b.convert(ConvertOp::ZExt, Type::I64, number);
-    let offset = b.binary_imm(BinaryOp::Mul, number, bytes);
-    b.ptr_add(rows, offset)
+pub(super) fn row<'c>(rows: Val<'c>, number: Val<'c>, bytes: i64) -> Val<'c> {
+    rows + number.zext() * bytes
 }

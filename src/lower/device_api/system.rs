@@ -4,7 +4,7 @@
 use target_lexicon::{BinaryFormat, Triple};
 
 use super::api::Api;
-use crate::ir::{DataRef, FuncSig, FunctionBuilder, Module, Type, Value};
+use crate::ir::{DataRef, Emitter, FuncSig, Module, Type, Val};
 
 /// The operating system that provides the functions generated code calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,58 +40,54 @@ impl System {
     }
 
     /// Opens a library by name; returns its handle, or NULL.
-    pub(super) fn open(self, b: &mut FunctionBuilder<'_>, name: Value) -> Value {
+    pub(super) fn open(self, name: Val<'_>) -> Val<'_> {
+        let c = name.emitter();
         match self {
-            System::Posix => {
-                // RTLD_NOW | RTLD_LOCAL; only RTLD_LOCAL differs among systems, and it is the default
-                let flags = b.iconst(Type::I32, RTLD_NOW);
-                call(b, "dlopen", &[Type::Ptr, Type::I32], Some(Type::Ptr), &[name, flags])
-            }
-            System::Windows => call(b, "LoadLibraryA", &[Type::Ptr], Some(Type::Ptr), &[name]),
+            // RTLD_NOW | RTLD_LOCAL; only RTLD_LOCAL differs among systems, and it is the default
+            System::Posix => call(c, "dlopen", &[Type::Ptr, Type::I32], Some(Type::Ptr), &[name, c.i32(RTLD_NOW)]),
+            System::Windows => call(c, "LoadLibraryA", &[Type::Ptr], Some(Type::Ptr), &[name]),
         }
     }
 
     /// The address of a library's function, or NULL.
-    pub(super) fn find(self, b: &mut FunctionBuilder<'_>, library: Value, name: Value) -> Value {
+    pub(super) fn find<'c>(self, library: Val<'c>, name: Val<'c>) -> Val<'c> {
         let function = match self {
             System::Posix => "dlsym",
             System::Windows => "GetProcAddress",
         };
-        call(b, function, &[Type::Ptr, Type::Ptr], Some(Type::Ptr), &[library, name])
+        call(name.emitter(), function, &[Type::Ptr, Type::Ptr], Some(Type::Ptr), &[library, name])
     }
 
     /// The message of this thread's last failed `open`, or NULL. NULL on Windows, which has only an error number that
     /// later calls overwrite.
-    pub(super) fn failure(self, b: &mut FunctionBuilder<'_>) -> Value {
+    pub(super) fn failure(self, c: Emitter<'_>) -> Val<'_> {
         match self {
-            System::Posix => call(b, "dlerror", &[], Some(Type::Ptr), &[]),
-            System::Windows => b.ptr_const(0),
+            System::Posix => call(c, "dlerror", &[], Some(Type::Ptr), &[]),
+            System::Windows => c.null(),
         }
     }
 
     /// Lets other threads run for a moment.
-    pub(super) fn pause(self, b: &mut FunctionBuilder<'_>) {
+    pub(super) fn pause(self, c: Emitter<'_>) {
         match self {
             System::Posix => {
-                let time = moment(b.module());
-                let (time, null) = (b.data_addr(time, 0), b.ptr_const(0));
-                call(b, "nanosleep", &[Type::Ptr, Type::Ptr], Some(Type::I32), &[time, null]);
+                let time = c.value(|b| {
+                    let time = moment(b.module());
+                    b.data_addr(time, 0)
+                });
+                call(c, "nanosleep", &[Type::Ptr, Type::Ptr], Some(Type::I32), &[time, c.null()]);
             }
             System::Windows => {
-                let millisecond = b.iconst(Type::I32, 1);
-                call(b, "Sleep", &[Type::I32], None, &[millisecond]);
+                call(c, "Sleep", &[Type::I32], None, &[c.i32(1)]);
             }
         }
     }
 }
 
 /// Calls a system function; returns NULL if it has no result.
-fn call(b: &mut FunctionBuilder<'_>, name: &str, params: &[Type], ret: Option<Type>, args: &[Value]) -> Value {
-    let function = b.module().import(name, FuncSig::c(params.iter().copied(), ret));
-    match b.call(function, args) {
-        Some(result) => result,
-        None => b.ptr_const(0),
-    }
+fn call<'c>(c: Emitter<'c>, name: &str, params: &[Type], ret: Option<Type>, args: &[Val<'c>]) -> Val<'c> {
+    let function = c.func(|module| module.import(name, FuncSig::c(params.iter().copied(), ret)));
+    c.call(function, args).unwrap_or_else(|| c.null())
 }
 
 /// A `struct timespec` of 50 microseconds.

@@ -3,7 +3,7 @@
 use super::api::Call;
 use super::driver::Driver;
 use super::steps::Steps;
-use crate::ir::{FuncRef, FuncSig, FunctionBuilder, Linkage, Module, Type};
+use crate::ir::{FuncRef, FuncSig, Module, Type};
 
 /// The types of `cuTensorMapEncodeTiled`'s parameters (cuda.h).
 const PARAMS: [Type; 12] = {
@@ -25,13 +25,12 @@ pub(super) fn signature() -> FuncSig {
 pub(super) fn encode(module: &mut Module, driver: &Driver) -> Option<FuncRef> {
     driver.api.function(Call::TensorMap)?;
     let name = format!("__tvm_ffi_codegen_{}_tensor_map", driver.api.name);
-    let func = module.declare(name, signature(), Linkage::Local);
-    let mut builder = FunctionBuilder::new(module, func);
-    let state = builder.param(0);
-    let args: Vec<_> = (1..=PARAMS.len()).map(|i| builder.param(i)).collect();
-    let device = builder.param(PARAMS.len() + 1);
-    let mut steps = Steps::new(&mut builder);
-    steps.call_on(driver, (state, device), Call::TensorMap, |b| driver.call(b, Call::TensorMap, &args));
-    steps.finish(|_| {});
-    Some(builder.finish())
+    Some(module.local(name, signature(), |c| {
+        let state = c.param(0);
+        let args: Vec<_> = (1..=PARAMS.len()).map(|i| c.param(i)).collect();
+        let device = c.param(PARAMS.len() + 1);
+        let steps = Steps::new(c);
+        steps.call_on(driver, (state, device), Call::TensorMap, || driver.call(c, Call::TensorMap, &args));
+        steps.finish(|| {});
+    }))
 }

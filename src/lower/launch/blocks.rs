@@ -7,8 +7,7 @@
 use super::super::device_api::config;
 use super::super::once::{self, Source, State};
 use crate::ir::{
-    AbiParam, BinaryOp, Block, ConvertOp, DataRef, Extension, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage,
-    MemFlags, Module, Type, Value,
+    AbiParam, BinaryOp, Block, DataRef, Extension, FuncRef, FuncSig, FunctionBuilder, Hint, Module, Type, Val, Value,
 };
 
 /// The global function that returns the address of a parallel-for.
@@ -86,17 +85,13 @@ impl Blocks {
         done: Block,
         failed: Block,
     ) {
-        let caller = |b: &mut FunctionBuilder<'_>| b.data_addr(pool, self.caller);
-        let fail = |b: &mut FunctionBuilder<'_>, code: Value| b.jump(failed, &[code]);
-        let parallel_for = once::load_state(b, self.parallel_for, caller, fail);
-        let ([config, params], block) = (launch, b.func_addr(self.block));
-        match b.call(self.run, &[config, params, parallel_for, block]) {
-            Some(code) => {
-                let fine = b.icmp_imm(IntCC::Eq, code, 0);
-                b.branch_with(fine, (done, &[]), (failed, &[code]), Hint::Likely);
-            }
-            None => b.jump(done, &[]),
-        }
+        b.structured(|c| {
+            let fail = |code| c.jump(failed, &[code]);
+            let parallel_for = once::load_state(c, self.parallel_for, || c.data(pool, self.caller), fail);
+            let [config, params] = launch.map(|address| c.val(address));
+            let code = c.result(self.run, &[config, params, parallel_for, c.func_addr(self.block)]);
+            c.branch_with(code.is(0), (done, &[]), (failed, &[code]), Hint::Likely);
+        });
     }
 }
 
@@ -119,53 +114,32 @@ fn parallel_for_signature() -> FuncSig {
 /// `int32_t run(const CUlaunchConfig* config, void** params, void* parallel_for, void* block)`: passes a launch's
 /// blocks to the parallel-for.
 fn run(module: &mut Module) -> FuncRef {
-    if let Some((known, _)) = module.function_named(RUN) {
-        return known;
-    }
-    let sig = FuncSig::c([Type::Ptr; 4], Some(Type::I32));
-    let func = module.declare(RUN, sig, Linkage::Local);
-    let mut b = FunctionBuilder::new(module, func);
-    let [config, params, parallel_for, block] = [0, 1, 2, 3].map(|i| b.param(i));
-    // below 2^63, because a grid's extents are below 2^31, 2^16 and 2^16
-    let mut count = b.i64(1);
-    for at in [0, 4, 8] {
-        let extent = b.load(Type::I32, config, config::GRID + at, MemFlags::ALIGNED);
-        let extent = b.convert(ConvertOp::ZExt, Type::I64, extent);
-        count = b.binary(BinaryOp::Mul, count, extent);
-    }
-    let data = b.slot(16, 8);
-    let data = b.stack_addr(data);
-    b.store(config, data, 0, MemFlags::ALIGNED);
-    b.store(params, data, 8, MemFlags::ALIGNED);
-    let sig = b.signature(parallel_for_signature());
-    let code = b.call_indirect(sig, parallel_for, &[count, block, data]);
-    b.ret(code);
-    b.finish()
+    module.local_once(RUN, FuncSig::c([Type::Ptr; 4], Some(Type::I32)), |c| {
+        let [config, params, parallel_for, block] = c.params();
+        // below 2^63, because a grid's extents are below 2^31, 2^16 and 2^16
+        let extent = |at| config.load(Type::I32, config::GRID + at).zext();
+        let count = [0, 4, 8].into_iter().fold(c.i64(1), |count, at| count * extent(at));
+        let data = c.slot(16);
+        data.store(0, config);
+        data.store(8, params);
+        c.ret(c.call_indirect(parallel_for_signature(), parallel_for, &[count, block, data]));
+    })
 }
 
 /// A parallel-for that calls the blocks in order, on the calling thread.
 fn one_by_one(module: &mut Module) -> FuncRef {
-    if let Some((known, _)) = module.function_named(ONE_BY_ONE) {
-        return known;
-    }
-    let func = module.declare(ONE_BY_ONE, parallel_for_signature(), Linkage::Local);
-    let mut b = FunctionBuilder::new(module, func);
-    let [count, block, data] = [0, 1, 2].map(|i| b.param(i));
-    let failed = b.block();
-    let code = b.block_param(failed, Type::I32);
-    b.for_each_below(count, |b, index| {
-        let sig = b.signature(block_signature());
-        if let Some(code) = b.call_indirect(sig, block, &[data, index]) {
-            let (next, fine) = (b.block(), b.icmp_imm(IntCC::Eq, code, 0));
-            b.branch_with(fine, (next, &[]), (failed, &[code]), Hint::Likely);
-            b.switch_to(next);
-        }
-    });
-    let fine = b.iconst(Type::I32, 0);
-    b.ret(Some(fine));
-    b.switch_to(failed);
-    b.ret(Some(code));
-    b.finish()
+    module.local_once(ONE_BY_ONE, parallel_for_signature(), |c| {
+        let [count, block, data] = c.params();
+        let failed = c.block();
+        let code = c.block_param(failed, Type::I32);
+        c.for_up(count, |index| {
+            let code = c.indirect_result(block_signature(), block, &[data, index]);
+            c.or_fail(code.is(0), failed, &[code]);
+        });
+        c.ret(c.i32(0));
+        c.switch_to(failed);
+        c.ret(code);
+    })
 }
 
 fn block(module: &mut Module, function: &BlockFunction, params: &[BlockParam]) -> FuncRef {
@@ -175,34 +149,28 @@ fn block(module: &mut Module, function: &BlockFunction, params: &[BlockParam]) -
         BlockFunction::Address(_) | BlockFunction::Other => None,
     };
     let name = format!("__tvm_ffi_codegen_block_{}", module.functions.len());
-    let func = module.declare(name, block_signature(), Linkage::Local);
-    let mut b = FunctionBuilder::new(module, func);
-    let (data, index) = (b.param(0), b.param(1));
-    let [config, addresses] = [0, 8].map(|at| b.load(Type::Ptr, data, at, MemFlags::ALIGNED));
-    let grid = [0, 4, 8].map(|at| b.load(Type::I32, config, config::GRID + at, MemFlags::ALIGNED));
-    let [x, y, _] = grid.map(|extent| b.convert(ConvertOp::ZExt, Type::I64, extent));
-    let rows = b.binary(BinaryOp::UDiv, index, x);
-    let places =
-        [b.binary(BinaryOp::URem, index, x), b.binary(BinaryOp::URem, rows, y), b.binary(BinaryOp::UDiv, rows, y)];
-    let places = places.map(|place| b.convert(ConvertOp::Truncate, Type::I32, place));
-    let mut args = Vec::new();
-    for (param, at) in params.iter().zip((0..).step_by(8)) {
-        let address = b.load(Type::Ptr, addresses, at, MemFlags::ALIGNED);
-        args.push(match param {
-            BlockParam::Value(param) => b.load(param.ty, address, 0, MemFlags::ALIGNED),
-            BlockParam::Struct => address,
-        });
-    }
-    args.extend(places.into_iter().chain(grid));
-    match (callee, function) {
-        (Some(callee), _) => b.call(callee, &args),
-        (None, BlockFunction::Address(address)) => {
-            let (sig, callee) = (b.signature(sig), b.ptr_const(*address));
-            b.call_indirect(sig, callee, &args)
+    module.local(name, block_signature(), |c| {
+        let [data, index] = c.params();
+        let [config, addresses] = [0, 8].map(|at| data.load(Type::Ptr, at));
+        let grid = [0, 4, 8].map(|at| config.load(Type::I32, config::GRID + at));
+        let [x, y, _] = grid.map(Val::zext);
+        let rows = index.binary(BinaryOp::UDiv, x);
+        let places = [(index, BinaryOp::URem, x), (rows, BinaryOp::URem, y), (rows, BinaryOp::UDiv, y)];
+        let places = places.map(|(of, op, by)| of.binary(op, by)).map(Val::truncate);
+        let mut args = Vec::new();
+        for (param, at) in params.iter().zip((0..).step_by(8)) {
+            let address = addresses.load(Type::Ptr, at);
+            args.push(match param {
+                BlockParam::Value(param) => address.load(param.ty, 0),
+                BlockParam::Struct => address,
+            });
         }
-        (None, BlockFunction::Symbol(_) | BlockFunction::Other) => None,
-    };
-    let fine = b.iconst(Type::I32, 0);
-    b.ret(Some(fine));
-    b.finish()
+        args.extend(places.into_iter().chain(grid));
+        match (callee, function) {
+            (Some(callee), _) => c.call(callee, &args),
+            (None, BlockFunction::Address(address)) => c.call_indirect(sig, c.ptr(*address), &args),
+            (None, BlockFunction::Symbol(_) | BlockFunction::Other) => None,
+        };
+        c.ret(c.i32(0));
+    })
 }

@@ -1,10 +1,10 @@
 //! The configuration of a launch for the driver: its extents, stream and attributes.
 
 use super::super::device_api::{LaunchForm, attribute, config};
-use super::emitter::Emitter;
+use super::emitter::LaunchEmitter;
 use crate::ir::{ConvertOp, MemFlags, StackSlot, Type, Value};
 
-impl Emitter<'_, '_> {
+impl LaunchEmitter<'_, '_> {
     /// Writes a launch's configuration to the stack, except for the stream; returns its slot.
     pub(super) fn config(&mut self, [grid, block, cluster, preferred, shared]: [&[Value]; 5]) -> StackSlot {
         let slot = self.values.b.slot(config::SIZE, 8);

@@ -63,7 +63,7 @@ pub(in crate::lower) struct Inputs<'a> {
 }
 
 /// A launch under construction.
-pub(super) struct Emitter<'e, 'm> {
+pub(super) struct LaunchEmitter<'e, 'm> {
     pub(super) values: Values<'e, 'm>,
     pub(super) prepared: &'e Prepared<'e>,
     pub(super) inputs: &'e Inputs<'e>,
@@ -74,7 +74,7 @@ pub(super) struct Emitter<'e, 'm> {
     pub(super) memory: Memory,
 }
 
-impl<'e, 'm> Emitter<'e, 'm> {
+impl<'e, 'm> LaunchEmitter<'e, 'm> {
     /// A launch that continues in the block `done`, or after an error in the block `failed`.
     pub(super) fn new(
         b: &'e mut FunctionBuilder<'m>,
@@ -85,6 +85,6 @@ impl<'e, 'm> Emitter<'e, 'm> {
     ) -> Self {
         let Prepared { signature, caller, .. } = *prepared;
         let values = Values { b, pool, signature, inputs: &inputs.args, caller, failed, missing: None };
-        Emitter { values, prepared, inputs, done, failures: None, memory: Memory::new(inputs.device) }
+        LaunchEmitter { values, prepared, inputs, done, failures: None, memory: Memory::new(inputs.device) }
     }
 }

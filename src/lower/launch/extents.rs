@@ -1,12 +1,12 @@
 //! Extents of launches: expressions over the variables and integers of a call, with their limits.
 
 use super::super::device_api::MOST_THREADS_OF_BLOCK;
-use super::emitter::Emitter;
+use super::emitter::LaunchEmitter;
 use crate::ir::{BinaryOp, Hint, IntCC, Value};
 use crate::lower::protocol::{Directive, Piece};
 use crate::spec::Dim;
 
-impl Emitter<'_, '_> {
+impl LaunchEmitter<'_, '_> {
     /// The values of expressions, each an `I64`. `what` is the name of the extents.
     pub(super) fn extents(&mut self, what: &str, dims: &[Dim]) -> Vec<Value> {
         (0..).zip(dims).map(|(number, dim)| self.values.extent(&name_of(what, dims.len(), number), dim)).collect()

@@ -25,14 +25,14 @@ use super::launch_description::NotedLaunches;
 use super::once::Handles;
 use super::protocol::{Piece, helpers};
 use super::unit::ModulePool;
-use crate::ir::{Block, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
+use crate::ir::{Block, FunctionBuilder, Hint, Module, Type, Val, Value};
 use crate::spec::{KernelArg, Signature};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
 use blocks::Blocks;
 pub(crate) use blocks::PARALLEL_FOR;
 pub(super) use blocks::{BlockFunction, prototype as block_prototype};
-use emitter::{DeviceCode, Emitter, PreparedCode};
+use emitter::{DeviceCode, LaunchEmitter, PreparedCode};
 pub(super) use emitter::{Inputs, Prepared};
 use sequence::Sequence;
 pub(super) use spec::LaunchSpec;
@@ -132,33 +132,27 @@ pub(super) fn emit_first_uses(
     uses: &FirstUses,
     [kind, number]: [Value; 2],
 ) -> Value {
-    let exit = b.block();
-    let code = b.block_param(exit, Type::I32);
-    let (right, wrong) = (b.block(), b.cold_block());
-    let is = b.icmp_imm(IntCC::Eq, kind, i64::from(uses.api.device.0));
-    b.branch(is, right, wrong, Hint::Likely);
-    b.switch_to(wrong);
-    let text =
-        format!("Cannot prepare kernels when calling: `{}`, expected a device of {}", uses.called, uses.api.shown);
-    let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
-    let (table, template) = (b.data_addr(pool.data, 0), b.iconst(Type::I32, i64::from(template)));
-    let report = helpers::report(b.module());
-    let none = b.iconst(Type::I32, -1);
-    // the template reads nothing from its context, so any address will do
-    let refused = b.call(report, &[table, template, table]).unwrap_or(none);
-    b.jump(exit, &[refused]);
-    b.switch_to(right);
-    for (kernel, texts) in &uses.kernels {
-        let failures = Failures::new(b);
-        kernel.first_use(b, number, failures);
-        let here = b.current();
-        kernel.raise(b, failures, (None, number), *texts, exit);
-        b.switch_to(here);
-    }
-    let fine = b.iconst(Type::I32, 0);
-    b.jump(exit, &[fine]);
-    b.switch_to(exit);
-    code
+    b.structured(|c| {
+        let [kind, number] = [kind, number].map(|half| c.val(half));
+        let exit = c.block();
+        let code = c.block_param(exit, Type::I32);
+        let (right, wrong) = (c.block(), c.cold_block());
+        c.branch(kind.is(uses.api.device.0), right, wrong, Hint::Likely);
+        c.switch_to(wrong);
+        let text =
+            format!("Cannot prepare kernels when calling: `{}`, expected a device of {}", uses.called, uses.api.shown);
+        let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
+        c.jump(exit, &[helpers::raise(c, pool.data, template, None)]);
+        c.switch_to(right);
+        for (kernel, texts) in &uses.kernels {
+            let failures = Failures::new(c);
+            kernel.first_use(number, failures);
+            kernel.raise(failures, (None, number), *texts, exit);
+        }
+        c.jump(exit, &[c.i32(0)]);
+        c.switch_to(exit);
+        code.value()
+    })
 }
 
 impl std::fmt::Display for ImageRule {
@@ -190,9 +184,9 @@ pub(super) fn emit(
 ) -> Result<Failure, String> {
     let (done, failed) = (b.block(), b.cold_block());
     let code = b.block_param(failed, Type::I32);
-    let mut emitter = Emitter::new(b, pool, prepared, inputs, [done, failed]);
+    let mut emitter = LaunchEmitter::new(b, pool, prepared, inputs, [done, failed]);
     emitter.run();
-    let Emitter { values, memory, .. } = emitter;
+    let LaunchEmitter { values, memory, .. } = emitter;
     let missing = values.missing;
     b.switch_to(failed);
     scratch::release(b, &memory.owned);
@@ -208,7 +202,7 @@ pub(super) fn cpu(b: &mut FunctionBuilder<'_>) -> Value {
     b.i64(pair(order, DLDeviceType::CPU.0 as u32, 0))
 }
 
-impl Emitter<'_, '_> {
+impl LaunchEmitter<'_, '_> {
     fn run(&mut self) {
         let launch = self.prepared.launch;
         let grid = self.extents("grid", launch.grid_extents());
@@ -251,28 +245,29 @@ impl Emitter<'_, '_> {
     fn launch_on_device(&mut self, code: DeviceCode, extents: [&[Value]; 5]) {
         let DeviceCode { launchable, texts, .. } = code;
         let device = self.inputs.number;
-        let failures = Failures::new(self.values.b);
+        let failures = self.values.b.structured(Failures::new);
         self.failures = Some(failures);
         let early = (!self.needs_driver()).then(|| self.params());
         let config = self.config(extents);
         let stream = self.stream();
         self.set_stream(config, stream);
-        let reload = |b: &mut FunctionBuilder<'_>| {
-            let config = b.stack_addr(config);
-            b.load(Type::Ptr, config, config::STREAM, MemFlags::ALIGNED)
-        };
-        let [handle, stream] = launchable.handle(self.values.b, device, (stream, reload), failures);
+        let [handle, stream] = self.values.b.structured(|c| {
+            let reload = || c.stack_addr(config).load(Type::Ptr, config::STREAM);
+            launchable.handle(c.val(device), (c.val(stream), reload), failures).map(Val::value)
+        });
         let [.., shared] = extents;
         if let (Some(bytes), None) = (shared.first(), self.values.b.as_int_const(shared[0])) {
-            let most = launchable.max_shared_memory(self.values.b, device);
+            let most = self.values.b.structured(|c| launchable.max_shared_memory(c.val(device)).value());
             self.refuse_unless_at_most(*bytes, most);
         }
         let params = early.unwrap_or_else(|| self.params());
-        let place = config;
-        let (config, params) = (self.values.b.stack_addr(config), self.values.b.stack_addr(params));
-        let start = Start { config, params, stream, device };
-        launchable.launch(self.values.b, handle, &start, self.done, failures);
-        launchable.raise(self.values.b, failures, (Some(place), device), texts, self.values.failed);
+        let (done, failed) = (self.done, self.values.failed);
+        self.values.b.structured(|c| {
+            let [stream, device] = [stream, device].map(|value| c.val(value));
+            let start = Start { config: c.stack_addr(config), params: c.stack_addr(params), stream, device };
+            launchable.launch(c.val(handle), &start, done, failures);
+            launchable.raise(failures, (Some(config), device), texts, failed);
+        });
     }
 
     /// Whether the driver or the allocator creates parameters, after the first use of the device.

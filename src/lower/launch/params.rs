@@ -1,6 +1,6 @@
 //! The parameters of a kernel: each in a stack slot. The driver receives their addresses.
 
-use super::emitter::Emitter;
+use super::emitter::LaunchEmitter;
 use crate::ir::{MemFlags, StackSlot, Value};
 use crate::lower::args::{Laid, Stores};
 use crate::spec::KernelArg;
@@ -13,7 +13,7 @@ enum ParamLocation {
     Address(Value),
 }
 
-impl Emitter<'_, '_> {
+impl LaunchEmitter<'_, '_> {
     /// Writes the parameters to the stack; returns the slot with their addresses.
     pub(super) fn params(&mut self) -> StackSlot {
         let launch = self.prepared.launch;

@@ -1,6 +1,6 @@
 //! Device memory for the duration of a launch, from the environment's allocator.
 
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::ir::{BinaryOp, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::HEADER;
 use crate::lower::abi::fields::dtype_word;
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -74,23 +74,16 @@ impl Memory {
             b.store(value, prototype, offset, MemFlags::ALIGNED);
         }
         let owner = self.owner(values.b);
-        let b = &mut *values.b;
-        let allocate = capi::import(b.module(), capi::ENV_TENSOR_ALLOC);
-        if let Some(code) = b.call(allocate, &[prototype, owner]) {
-            let next = b.block();
-            let fine = b.icmp_imm(IntCC::Eq, code, 0);
-            b.branch_with(fine, (next, &[]), (values.failed, &[code]), Hint::Likely);
-            b.switch_to(next);
-        }
-        let object = b.load(Type::Ptr, owner, 0, MemFlags::ALIGNED);
-        let descriptor = b.ptr_add_imm(object, i64::from(HEADER));
-        let data = b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
-        let offset = b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
-        let start = b.ptr_add(data, offset);
-        let address = b.convert(ConvertOp::PtrToInt, Type::I64, start);
-        let up = b.binary_imm(BinaryOp::Add, address, i64::from(align) - 1);
-        let aligned = b.binary_imm(BinaryOp::And, up, -i64::from(align));
-        b.convert(ConvertOp::IntToPtr, Type::Ptr, aligned)
+        let failed = values.failed;
+        values.b.structured(|c| {
+            let owner = c.val(owner);
+            let code = capi::result(c, capi::ENV_TENSOR_ALLOC, &[c.val(prototype), owner]);
+            c.or_fail(code.is(0), failed, &[code]);
+            let descriptor = owner.load(Type::Ptr, 0) + HEADER;
+            let (data, offset) = (descriptor.load(Type::Ptr, DATA), descriptor.load(Type::I64, BYTE_OFFSET));
+            let up = (data + offset).address() + (i64::from(align) - 1);
+            (up & -i64::from(align)).pointer().value()
+        })
     }
 
     /// A stack slot for an object that the launch owns. It starts as NULL on every path to the exit.
@@ -107,17 +100,17 @@ impl Memory {
 
 /// Releases the objects that a launch owns and clears their slots, because the code may run again.
 pub(super) fn release(b: &mut FunctionBuilder<'_>, owned: &[StackSlot]) {
-    for slot in owned {
-        let place = b.stack_addr(*slot);
-        let object = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-        let (some, next) = (b.block(), b.block());
-        let there = b.icmp_imm(IntCC::Ne, object, 0);
-        b.branch(there, some, next, Hint::Likely);
-        b.switch_to(some);
-        let null = b.ptr_const(0);
-        b.store(null, place, 0, MemFlags::ALIGNED);
-        ffi_call::release(b, object);
-        b.jump(next, &[]);
-        b.switch_to(next);
-    }
+    b.structured(|c| {
+        for slot in owned {
+            let place = c.stack_addr(*slot);
+            let object = place.load(Type::Ptr, 0);
+            let [some, next] = c.blocks();
+            c.branch(object.is_not(0), some, next, Hint::Likely);
+            c.switch_to(some);
+            place.store(0, c.null());
+            ffi_call::release(c, object);
+            c.jump(next, &[]);
+            c.switch_to(next);
+        }
+    });
 }

@@ -1,6 +1,6 @@
 //! TMA descriptors: `CUtensorMap`s of tensor parameters, encoded by the driver (`cuTensorMapEncodeTiled`, cuda.h).
 
-use super::emitter::Emitter;
+use super::emitter::LaunchEmitter;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::args::{data_type, stride_of, tensor_of};
 use crate::lower::protocol::Piece;
@@ -10,7 +10,7 @@ use crate::spec::{Dim, Interleave, L2Promotion, Swizzle, TensorMap};
 const SIZE: u32 = 128;
 const ALIGN: i64 = 64;
 
-impl Emitter<'_, '_> {
+impl LaunchEmitter<'_, '_> {
     /// Encodes the descriptor of a tensor parameter; returns its address.
     pub(super) fn tensor_map(&mut self, map: &TensorMap) -> Value {
         let name = &map.tensor;
@@ -103,7 +103,9 @@ impl Emitter<'_, '_> {
                 .map(|number| self.values.b.iconst(Type::I32, number));
         let args = [descriptor, data_type, rank, data, dims, strides, boxes, steps, interleave, swizzle, l2, fill];
         let device = self.inputs.number;
-        code.launchable.encode_tensor_map(self.values.b, &args, device, failures);
+        self.values.b.structured(|c| {
+            code.launchable.encode_tensor_map(&args.map(|arg| c.val(arg)), c.val(device), failures);
+        });
         descriptor
     }
 

@@ -1,6 +1,6 @@
 //! The runtime helpers that wrappers share, and how wrappers import them.
 
-use crate::ir::{FuncRef, FuncSig, Linkage, Module, Type};
+use crate::ir::{DataRef, Emitter, FuncRef, FuncSig, Linkage, Module, Type, Val};
 
 /// The import symbol of the helper that checks a call's arguments exactly.
 pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
@@ -22,6 +22,25 @@ pub(in crate::lower) fn take_result(module: &mut Module) -> FuncRef {
 /// The helper that raises an error.
 pub(in crate::lower) fn report(module: &mut Module) -> FuncRef {
     module.import(REPORT_SYMBOL, report_signature())
+}
+
+/// Raises the error of a template, and returns its code. `context` has the values that the template prints; `None` for
+/// a template that prints none. `pool` is the data that will hold the templates.
+pub(in crate::lower) fn raise<'c>(c: Emitter<'c>, pool: DataRef, template: u32, context: Option<Val<'c>>) -> Val<'c> {
+    let (pool, template) = (c.data(pool, 0), c.i32(i64::from(template)));
+    raise_computed(c, pool, template, context)
+}
+
+/// As [`raise`], with the address of the pool and the template as values.
+pub(in crate::lower) fn raise_computed<'c>(
+    c: Emitter<'c>,
+    pool: Val<'c>,
+    template: Val<'c>,
+    context: Option<Val<'c>>,
+) -> Val<'c> {
+    let report = c.func(report);
+    // a template that prints no values reads nothing from its context, so any address will do
+    c.result(report, &[pool, template, context.unwrap_or(pool)])
 }
 
 /// `int32_t bind(const void* pool, uint32_t signature, const TVMFFIAny* args, int64_t num_args, void* scratch)`

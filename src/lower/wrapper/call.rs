@@ -1,7 +1,7 @@
 //! Calling a kernel: the transfer of control, and the environment's streams.
 
 use super::locations;
-use crate::ir::{Hint, IntCC, Type, Value};
+use crate::ir::{IntCC, Type, Value};
 use crate::lower::args;
 use crate::lower::body::Code;
 use crate::lower::capi;
@@ -162,16 +162,11 @@ fn require_stream(
         "Mismatched {name} when calling: `{shown}`, expected a tensor whose device has the stream, got None for each"
     );
     let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
-    let (next, bad) = (c.b.block(), c.b.cold_block());
-    c.b.branch(present, next, bad, Hint::Likely);
-    c.b.switch_to(bad);
-    let table = c.b.data_addr(pool.data, 0);
-    let template = c.b.iconst(Type::I32, i64::from(template));
-    // the template uses no values, so any address serves as context
-    let report = helpers::report(c.b.module());
-    if let Some(code) = c.b.call(report, &[table, template, table]) {
-        locations::append(c.b, pool, signature, Part::Param(number), code);
-        c.b.ret(Some(code));
-    }
-    c.b.switch_to(next);
+    c.b.structured(|c| {
+        c.require(c.val(present), || {
+            let code = helpers::raise(c, pool.data, template, None);
+            locations::append(c, pool, signature, Part::Param(number), code);
+            c.ret(code);
+        });
+    });
 }

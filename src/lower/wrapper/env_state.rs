@@ -1,7 +1,7 @@
 //! The states of a compiler's own runtime ([`ParamType::EnvState`]) that a wrapper passes to its kernel.
 
 use super::locations;
-use crate::ir::{FunctionBuilder, Value};
+use crate::ir::Value;
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Context;
 use crate::lower::once::{self, Source, State};
@@ -32,11 +32,13 @@ impl States {
         for (number, state) in &self.0 {
             let caller = pool.constants.text(&encode::shown(signature, Subject::Param(*number)));
             let data = pool.data;
-            let failed = |b: &mut FunctionBuilder<'_>, code| {
-                locations::append(b, pool, signature, Part::Param(*number), code);
-                b.ret(Some(code));
-            };
-            let state = once::load_state(b, *state, |b| b.data_addr(data, caller), failed);
+            let state = b.structured(|c| {
+                let failed = |code| {
+                    locations::append(c, pool, signature, Part::Param(*number), code);
+                    c.ret(code);
+                };
+                once::load_state(c, *state, || c.data(data, caller), failed).value()
+            });
             if let Some(values) = values.get_mut(*number) {
                 *values = vec![state];
             }

@@ -1,6 +1,6 @@
 //! The source locations (`SourceLocation`s) added to the errors of a wrapper.
 
-use crate::ir::{BinaryOp, ConvertOp, DataRef, FunctionBuilder, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, DataRef, Emitter, Type, Val};
 use crate::lower::abi::ANY_SIZE;
 use crate::lower::protocol::{Field, SizedText, field};
 use crate::lower::trace;
@@ -9,30 +9,26 @@ use crate::spec::{Part, Signature, SourceLocation};
 
 /// Appends the place of a part of the signature to the backtrace of the error raised with `code`; does nothing if the
 /// part has no location.
-pub(super) fn append(
-    b: &mut FunctionBuilder<'_>,
-    pool: &mut ModulePool,
-    signature: &Signature,
-    part: Part,
-    code: Value,
-) {
-    if let Some([line, wrapper]) = texts(b, pool, signature, part) {
-        trace::append_texts(b, line, wrapper, code);
+pub(super) fn append<'c>(c: Emitter<'c>, pool: &mut ModulePool, signature: &Signature, part: Part, code: Val<'c>) {
+    if let Some([line, wrapper]) = texts(c, pool, signature, part) {
+        trace::append_texts(c, line, wrapper, code);
     }
 }
 
 /// The arguments of [`append_texts`](trace::append_texts) for a part of the signature, in the current wrapper; `None`
 /// if the part has no location.
-pub(super) fn texts(
-    b: &mut FunctionBuilder<'_>,
+pub(super) fn texts<'c>(
+    c: Emitter<'c>,
     pool: &mut ModulePool,
     signature: &Signature,
     part: Part,
-) -> Option<[[Value; 2]; 2]> {
+) -> Option<[[Val<'c>; 2]; 2]> {
     let location = signature.location(part)?;
-    let func = b.func_ref();
-    let wrapper = trace::end_of_line(&b.module().functions[func].name);
-    Some([line(location), wrapper].map(|text| trace::text(b, pool, &text)))
+    let wrapper = c.with(|b| {
+        let func = b.func_ref();
+        trace::end_of_line(&b.module().functions[func].name)
+    });
+    Some([line(location), wrapper].map(|text| trace::text(c, pool, &text)))
 }
 
 fn line(location: &SourceLocation) -> String {
@@ -81,21 +77,15 @@ impl LocationTable {
 
     /// Appends the place of the subject that failed its check to the backtrace of the error that `bind` has raised with
     /// `code`.
-    pub(super) fn append(&self, b: &mut FunctionBuilder<'_>, scratch: Value, code: Value) {
-        let number = b.load(Type::I64, scratch, self.number, MemFlags::ALIGNED);
-        let last = b.i64(self.last);
-        let number = b.binary(BinaryOp::UMin, number, last);
-        let table = b.data_addr(self.data, self.offset);
+    pub(super) fn append<'c>(&self, c: Emitter<'c>, scratch: Val<'c>, code: Val<'c>) {
+        let number = scratch.load(Type::I64, self.number).binary(BinaryOp::UMin, self.last);
         const { assert!(size_of::<SizedText>() == 8) };
-        let entry = b.element(table, number, Type::I64);
-        let [text, len] = [field!(SizedText, text), field!(SizedText, len)].map(|field| {
-            let word = b.load(field.ty, entry, field.offset, MemFlags::ALIGNED);
-            b.convert(ConvertOp::ZExt, Type::I64, word)
-        });
-        let start = b.data_addr(self.data, 0);
-        let text = b.ptr_add(start, text);
+        let entry = c.data(self.data, self.offset).element(number, Type::I64);
+        let [text, len] =
+            [field!(SizedText, text), field!(SizedText, len)].map(|field| entry.load(field.ty, field.offset).zext());
+        let text = c.data(self.data, 0) + text;
         let (wrapper, wrapper_len) = self.wrapper;
-        let wrapper = [b.data_addr(self.data, wrapper), b.i64(wrapper_len as i64)];
-        trace::append_texts(b, [text, len], wrapper, code);
+        let wrapper = [c.data(self.data, wrapper), c.i64(wrapper_len as i64)];
+        trace::append_texts(c, [text, len], wrapper, code);
     }
 }

@@ -187,11 +187,8 @@ impl Outside<'_> {
     /// The address of the caller's own arguments.
     fn arguments(&self, b: &mut FunctionBuilder<'_>, prologue: &Prologue, has_result: bool) -> Value {
         match (self.originals, prologue.bound) {
-            (Some(originals), Some(_)) => {
-                let (caller, count) = (b.param(1), b.param(2));
-                originals.array(b, caller, count)
-            }
-            _ => originals::of_this_call(b, has_result),
+            (Some(originals), Some(_)) => b.structured(|c| originals.array(c, c.param(1), c.param(2)).value()),
+            _ => b.structured(|c| originals::of_this_call(c, has_result).value()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The caller's own arguments, for a body that passes some of them on unchanged, without the conversions of the checks.
 
-use crate::ir::{DataRef, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{DataRef, Emitter, Type, Val};
 use crate::lower::abi::fields::{dtype_word, pair};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX, store_any};
 use crate::lower::unit::ModulePool;
@@ -57,73 +57,55 @@ impl Originals {
 
     /// The address of the caller's arguments followed by defaults. If there are no defaults, it is the caller's own
     /// array.
-    pub(super) fn array(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value) -> Value {
+    pub(super) fn array<'c>(&self, c: Emitter<'c>, args: Val<'c>, num_args: Val<'c>) -> Val<'c> {
         if self.defaults.is_empty() {
             return args;
         }
-        let slot = b.slot(ANY_SIZE as u32 * (self.least + self.defaults.len()) as u32, 8);
-        let array = b.stack_addr(slot);
+        let array = c.slot(ANY_SIZE as usize * (self.least + self.defaults.len()));
         for i in 0..self.least as i32 {
-            copy(b, args, array, i * ANY_SIZE);
+            copy(args, array, i * ANY_SIZE);
         }
         for (i, default) in (self.least as i32..).zip(&self.defaults) {
-            let (given, left_out, next) = (b.block(), b.block(), b.block());
-            let is_given = b.icmp_imm(IntCC::SGt, num_args, i64::from(i));
-            b.branch(is_given, given, left_out, Hint::None);
-            b.switch_to(given);
-            copy(b, args, array, i * ANY_SIZE);
-            b.jump(next, &[]);
-            b.switch_to(left_out);
-            let to = b.ptr_add_imm(array, i64::from(i * ANY_SIZE));
-            self.store(b, *default, to);
-            b.jump(next, &[]);
-            b.switch_to(next);
+            c.when_else(
+                num_args.gt(i),
+                || copy(args, array, i * ANY_SIZE),
+                || self.store(*default, array + i * ANY_SIZE),
+            );
         }
         array
     }
 
-    fn store(&self, b: &mut FunctionBuilder<'_>, default: Default, to: Value) {
-        match default {
-            Default::Plain(index, payload) => {
-                let payload = b.i64(payload);
-                store_any(b, to, index, payload);
-            }
-            Default::Text(offset) => {
-                let text = b.data_addr(self.table, offset);
-                store_any(b, to, TypeIndex::RAW_STR, text);
-            }
+    fn store(&self, default: Default, to: Val<'_>) {
+        let c = to.emitter();
+        let (index, payload) = match default {
+            Default::Plain(index, payload) => (index, c.i64(payload)),
+            Default::Text(offset) => (TypeIndex::RAW_STR, c.data(self.table, offset)),
             Default::Bytes(offset, len) => {
-                let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-                let array = b.stack_addr(slot);
-                let (data, len) = (b.data_addr(self.table, offset), b.i64(len));
-                b.store(data, array, 0, MemFlags::ALIGNED);
-                b.store(len, array, 8, MemFlags::ALIGNED);
-                store_any(b, to, TypeIndex::BYTE_ARRAY_PTR, array);
+                let array = c.slot(size_of::<TVMFFIByteArray>());
+                let (data, len) = (c.data(self.table, offset), c.i64(len));
+                array.store(0, data);
+                array.store(8, len);
+                (TypeIndex::BYTE_ARRAY_PTR, array)
             }
-        }
+        };
+        c.with(|b| store_any(b, to.value(), index, payload.value()));
     }
 }
 
-fn copy(b: &mut FunctionBuilder<'_>, from: Value, to: Value, offset: i32) {
+fn copy<'c>(from: Val<'c>, to: Val<'c>, offset: i32) {
     for word in [TYPE_INDEX, PAYLOAD] {
-        let value = b.load(Type::I64, from, offset + word, MemFlags::ALIGNED);
-        b.store(value, to, offset + word, MemFlags::ALIGNED);
+        to.store(offset + word, from.load(Type::I64, offset + word));
     }
 }
 
 /// The caller's arguments, in a wrapper that its slow path may have called. In that case the slow path has passed them
 /// instead of the handle.
-pub(super) fn of_this_call(b: &mut FunctionBuilder<'_>, has_result: bool) -> Value {
-    let [handle, args, result] = [0, 1, 3].map(|i| b.param(i));
+pub(super) fn of_this_call(c: Emitter<'_>, has_result: bool) -> Val<'_> {
+    let [handle, args, _, result] = c.params();
     let marked = match has_result {
         true => result,
         // the caller may pass no result to a function that returns nothing; the arguments are never marked
-        false => {
-            let null = b.icmp_imm(IntCC::Eq, result, 0);
-            b.select(null, args, result)
-        }
+        false => result.is(0).select(args, result),
     };
-    let index = b.load(Type::I32, marked, TYPE_INDEX, MemFlags::ALIGNED);
-    let again = b.icmp_imm(IntCC::Eq, index, MARK);
-    b.select(again, handle, args)
+    marked.load(Type::I32, TYPE_INDEX).is(MARK).select(handle, args)
 }

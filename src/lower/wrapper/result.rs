@@ -1,7 +1,7 @@
 //! Results: scalars, tensors allocated by the wrapper, and results written by a kernel.
 
 use super::{locations, status};
-use crate::ir::{BinaryOp, DataRef, Hint, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::ir::{DataRef, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::abi::{ANY_SIZE, HEADER, PAYLOAD, TYPE_INDEX, store_any, store_result, succeed};
@@ -56,26 +56,21 @@ impl Packer {
     /// Packs tensors into an Array and takes them over, writes the Array to the result and returns 0. On failure,
     /// returns the error's code.
     fn returns(self, c: &mut Checks<'_, '_>, tensors: &[Value]) {
-        let b = &mut c.b;
-        let args = b.slot(ANY_SIZE as u32 * tensors.len() as u32, 8);
-        let args = b.stack_addr(args);
-        for (number, tensor) in (0i64..).zip(tensors) {
-            let to = b.ptr_add_imm(args, number * i64::from(ANY_SIZE));
-            store_any(b, to, TypeIndex::TENSOR, *tensor);
-        }
-        let done = b.block();
-        let code = b.block_param(done, Type::I32);
-        let make = once::load_global(b, self.make, self.pool, self.template, done);
-        let result = b.param(RESULT);
-        let called = ffi_call::call(b, make, args, tensors.len() as i32, result);
-        let called = called.unwrap_or_else(|| b.iconst(Type::I32, 0));
-        b.jump(done, &[called]);
-        b.switch_to(done);
-        // the Array holds its own references
-        for tensor in tensors {
-            ffi_call::release(b, *tensor);
-        }
-        b.ret(Some(code));
+        c.b.structured(|c| {
+            let args = c.slot(ANY_SIZE as usize * tensors.len());
+            for (number, tensor) in (0i64..).zip(tensors) {
+                let to = args + number * i64::from(ANY_SIZE);
+                c.with(|b| store_any(b, to.value(), TypeIndex::TENSOR, *tensor));
+            }
+            let done = c.block();
+            let code = c.block_param(done, Type::I32);
+            let make = once::load_global(c, self.make, self.pool, self.template, done);
+            c.jump(done, &[ffi_call::call(c, make, args, tensors.len() as i32, c.param(RESULT))]);
+            c.switch_to(done);
+            // the Array holds its own references
+            tensors.iter().for_each(|tensor| ffi_call::release(c, c.val(*tensor)));
+            c.ret(code);
+        });
     }
 }
 
@@ -188,23 +183,17 @@ fn allocate_one(
     for (offset, value) in fields {
         b.store(value, prototype, offset, MemFlags::ALIGNED);
     }
-    let out = b.slot(8, 8);
-    let out = b.stack_addr(out);
-    b.store(null, out, 0, MemFlags::ALIGNED);
-    let allocate = capi::import(b.module(), capi::ENV_TENSOR_ALLOC);
-    if let Some(code) = b.call(allocate, &[prototype, out]) {
-        let (ok, failed) = (b.block(), b.cold_block());
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, ok, failed, Hint::Likely);
-        b.switch_to(failed);
-        for object in before {
-            ffi_call::release(b, *object);
-        }
-        locations::append(b, pool, signature, Part::Result, code);
-        b.ret(Some(code));
-        b.switch_to(ok);
-    }
-    b.load(Type::Ptr, out, 0, MemFlags::ALIGNED)
+    b.structured(|c| {
+        let out = c.var(Type::Ptr);
+        out.set(c.val(null));
+        let code = capi::result(c, capi::ENV_TENSOR_ALLOC, &[c.val(prototype), out.address()]);
+        c.require(code.is(0), || {
+            before.iter().for_each(|object| ffi_call::release(c, c.val(*object)));
+            locations::append(c, pool, signature, Part::Result, code);
+            c.ret(code);
+        });
+        out.get().value()
+    })
 }
 
 /// The device of a returned tensor: the stated device, or the device of the tensors that must share it.
@@ -309,7 +298,7 @@ pub(super) fn unless_failed(
 /// Releases everything owned, and returns the code of an error that is already raised.
 pub(super) fn leave(c: &mut Checks<'_, '_>, code: Value, owned: &Owned<'_>) {
     for object in owned.allocated.iter().flat_map(|allocated| &allocated.objects) {
-        ffi_call::release(c.b, *object);
+        c.b.structured(|c| ffi_call::release(c, c.val(*object)));
     }
     if let Some((_, slot)) = owned.written {
         release_written(c, slot);
@@ -331,17 +320,16 @@ pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut ModulePool, signature: 
             // a function that returns nothing leaves the caller's None unchanged
             let result = if *ret == ParamType::None { slot } else { c.b.param(RESULT) };
             let take_result = helpers::take_result(c.b.module());
-            let code = c.b.call(take_result, &[table, descriptor, slot, result]);
-            if let Some(code) = code.filter(|_| signature.location(Part::Result).is_some()) {
-                let (fine, refused) = (c.b.block(), c.b.cold_block());
-                let ok = c.b.icmp_imm(IntCC::Eq, code, 0);
-                c.b.branch(ok, fine, refused, Hint::Likely);
-                c.b.switch_to(refused);
-                locations::append(c.b, pool, signature, Part::Result, code);
-                c.b.ret(Some(code));
-                c.b.switch_to(fine);
-            }
-            c.b.ret(code);
+            c.b.structured(|c| {
+                let code = c.result(take_result, &[table, descriptor, slot, result].map(|arg| c.val(arg)));
+                if signature.location(Part::Result).is_some() {
+                    c.require(code.is(0), || {
+                        locations::append(c, pool, signature, Part::Result, code);
+                        c.ret(code);
+                    });
+                }
+                c.ret(code);
+            });
         }
         None => success(c, allocated),
     }
@@ -384,15 +372,15 @@ pub(super) fn value(c: &mut Checks<'_, '_>, signature: &Signature, value: Value)
 
 /// Releases an object that a kernel has written before it failed.
 fn release_written(c: &mut Checks<'_, '_>, slot: Value) {
-    let index = c.b.load(Type::I32, slot, TYPE_INDEX, MemFlags::ALIGNED);
-    let payload = c.b.load(Type::Ptr, slot, PAYLOAD, MemFlags::ALIGNED);
-    let is_object = c.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    let non_null = c.b.icmp_imm(IntCC::Ne, payload, 0);
-    let owned = c.b.binary(BinaryOp::And, is_object, non_null);
-    let (yes, no) = (c.b.cold_block(), c.b.cold_block());
-    c.b.branch(owned, yes, no, Hint::None);
-    c.b.switch_to(yes);
-    ffi_call::release(c.b, payload);
-    c.b.jump(no, &[]);
-    c.b.switch_to(no);
+    c.b.structured(|c| {
+        let slot = c.val(slot);
+        let (index, payload) = (slot.load(Type::I32, TYPE_INDEX), slot.load(Type::Ptr, PAYLOAD));
+        let owned = index.ge(TypeIndex::STATIC_OBJECT_BEGIN.0) & payload.is_not(0);
+        let (yes, no) = (c.cold_block(), c.cold_block());
+        c.branch(owned, yes, no, Hint::None);
+        c.switch_to(yes);
+        ffi_call::release(c, payload);
+        c.jump(no, &[]);
+        c.switch_to(no);
+    });
 }

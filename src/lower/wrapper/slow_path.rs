@@ -3,10 +3,7 @@
 
 use super::locations::LocationTable;
 use super::originals::{MARK, Originals};
-use crate::ir::{
-    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, Module, StackSlot, Type,
-    UnaryOp, Value,
-};
+use crate::ir::{Block, DataRef, Emitter, FuncRef, FunctionBuilder, Hint, Module, StackSlot, Type, Val, Value};
 use crate::lower::abi::{ANY_SIZE, TYPE_INDEX};
 use crate::lower::encode::Encoded;
 use crate::lower::plan::Plan;
@@ -39,38 +36,36 @@ pub(super) struct PackedArgs {
 
 impl SlowPath<'_> {
     /// The scratch memory that the binder writes to.
-    fn scratch(&self, b: &mut FunctionBuilder<'_>) -> StackSlot {
-        b.slot(self.descriptor.scratch.bytes.max(1), 8)
+    fn scratch(&self, c: Emitter<'_>) -> StackSlot {
+        c.reserve(self.descriptor.scratch.bytes.max(1) as usize)
     }
 
     /// Calls `bind`; it returns 0 if it accepts the arguments.
-    fn call_bind(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value, scratch: Value) -> Option<Value> {
-        let table = b.data_addr(self.table, 0);
-        let descriptor = b.iconst(Type::I32, i64::from(self.descriptor.offset));
-        b.call(self.bind, &[table, descriptor, args, num_args, scratch])
+    fn call_bind<'c>(&self, args: Val<'c>, num_args: Val<'c>, scratch: Val<'c>) -> Val<'c> {
+        let c = args.emitter();
+        let (table, descriptor) = (c.data(self.table, 0), c.i32(i64::from(self.descriptor.offset)));
+        c.result(self.bind, &[table, descriptor, args, num_args, scratch])
     }
 
-    /// The arguments converted by the binder.
-    fn bound(&self, b: &mut FunctionBuilder<'_>, scratch: Value) -> PackedArgs {
-        PackedArgs { args: scratch, num_args: b.iconst(Type::I32, self.passed as i64) }
+    /// The number of the arguments that the binder has converted.
+    fn num_bound<'c>(&self, c: Emitter<'c>) -> Val<'c> {
+        c.i32(self.passed as i64)
     }
 
-    /// Binds arguments: continues with the converted arguments, or returns the binder's code if it rejects them.
-    fn bind(&self, b: &mut FunctionBuilder<'_>, given: PackedArgs, scratch: StackSlot) -> PackedArgs {
-        let scratch = b.stack_addr(scratch);
-        let num_args = b.convert(ConvertOp::SExt, Type::I64, given.num_args);
-        if let Some(code) = self.call_bind(b, given.args, num_args, scratch) {
-            let (accepted, refused) = (b.block(), b.cold_block());
-            let ok = b.icmp_imm(IntCC::Eq, code, 0);
-            b.branch(ok, accepted, refused, Hint::None);
-            b.switch_to(refused);
-            if let Some(locations) = &self.locations {
-                locations.append(b, scratch, code);
-            }
-            b.ret(Some(code));
-            b.switch_to(accepted);
+    /// Binds the wrapper's arguments: continues with the converted arguments, or returns the binder's code if it
+    /// rejects them.
+    fn bind_own(&self, c: Emitter<'_>, scratch: StackSlot) -> PackedArgs {
+        let scratch = c.stack_addr(scratch);
+        let code = self.call_bind(c.param(1), c.param(2).sext(), scratch);
+        let (accepted, refused) = (c.block(), c.cold_block());
+        c.branch(code.is(0), accepted, refused, Hint::None);
+        c.switch_to(refused);
+        if let Some(locations) = &self.locations {
+            locations.append(c, scratch, code);
         }
-        self.bound(b, scratch)
+        c.ret(code);
+        c.switch_to(accepted);
+        PackedArgs { args: scratch.value(), num_args: self.num_bound(c).value() }
     }
 
     /// Defines the function that a fast path jumps to, with the wrapper's prototype. It binds the arguments and calls
@@ -78,71 +73,51 @@ impl SlowPath<'_> {
     fn define(&self, module: &mut Module, wrapper: FuncRef) -> FuncRef {
         let decl = &module.functions[wrapper];
         let (name, signature) = (format!("{}-slow-path", decl.name), decl.signature.clone());
-        let func = module.declare_cold(name, signature);
-        let mut b = FunctionBuilder::new(module, func);
-        let [args, num_args, result] = [1, 2, 3].map(|i| b.param(i));
-        let scratch = self.scratch(&mut b);
-        let scratch = b.stack_addr(scratch);
-        // The result passed to the wrapper in the second call, to be marked. A function without a result uses a slot in
-        // this frame.
-        let (result, given) = match self.has_result {
-            true => (result, result),
-            false => {
-                let own = b.slot(ANY_SIZE as u32, 8);
-                let own = b.stack_addr(own);
-                let none = b.iconst(Type::I32, i64::from(TypeIndex::NONE.0));
-                b.store(none, own, TYPE_INDEX, MemFlags::ALIGNED);
-                let is_null = b.icmp_imm(IntCC::Eq, result, 0);
-                (own, b.select(is_null, own, result))
-            }
-        };
-        // A mark before the first call means that the wrapper has rejected the binder's arguments, which is a bug. The
-        // call must still end in an error: `bind` raises one for a negative number of arguments.
-        let before = b.load(Type::I32, given, TYPE_INDEX, MemFlags::ALIGNED);
-        let again = b.icmp_imm(IntCC::Eq, before, MARK);
-        let again = b.convert(ConvertOp::ZExt, Type::I64, again);
-        let never = b.unary(UnaryOp::Neg, again);
-        let num_args = b.convert(ConvertOp::SExt, Type::I64, num_args);
-        let num_args = b.binary(BinaryOp::Or, num_args, never);
-        let (accepted, done) = (b.block(), b.block());
-        let code = b.block_param(done, Type::I32);
-        if let Some(code) = self.call_bind(&mut b, args, num_args, scratch) {
-            let ok = b.icmp_imm(IntCC::Eq, code, 0);
+        module.cold_local(name, signature, |c| {
+            let [_, args, given_args, result] = c.params();
+            let scratch = c.stack_addr(self.scratch(c));
+            // The result passed to the wrapper in the second call, to be marked. A function without a result uses a
+            // slot in this frame.
+            let (result, given) = match self.has_result {
+                true => (result, result),
+                false => {
+                    let own = c.slot(ANY_SIZE as usize);
+                    own.store(TYPE_INDEX, c.i32(i64::from(TypeIndex::NONE.0)));
+                    (own, result.is(0).select(own, result))
+                }
+            };
+            // A mark before the first call means that the wrapper has rejected the binder's arguments, which is a bug.
+            // The call must still end in an error: `bind` raises one for a negative number of arguments.
+            let before = given.load(Type::I32, TYPE_INDEX);
+            let never = -before.is(MARK).zext();
+            let num_args = given_args.sext() | never;
+            let (accepted, done) = (c.block(), c.block());
+            let exit = c.block_param(done, Type::I32);
+            let code = self.call_bind(args, num_args, scratch);
             match &self.locations {
-                None => b.branch_with(ok, (accepted, &[]), (done, &[code]), Hint::None),
+                None => c.branch_with(code.is(0), (accepted, &[]), (done, &[code]), Hint::None),
                 Some(locations) => {
-                    let refused = b.cold_block();
-                    b.branch(ok, accepted, refused, Hint::None);
-                    b.switch_to(refused);
-                    locations.append(&mut b, scratch, code);
-                    b.jump(done, &[code]);
+                    let refused = c.cold_block();
+                    c.branch(code.is(0), accepted, refused, Hint::None);
+                    c.switch_to(refused);
+                    locations.append(c, scratch, code);
+                    c.jump(done, &[code]);
                 }
             }
-        }
-        b.switch_to(accepted);
-        let bound = self.bound(&mut b, scratch);
-        let mark = b.iconst(Type::I32, MARK);
-        b.store(mark, result, TYPE_INDEX, MemFlags::ALIGNED);
-        let handle = match self.originals {
-            None => b.ptr_const(0),
-            Some(originals) => {
-                let given = b.param(2);
-                originals.array(&mut b, args, given)
-            }
-        };
-        if let Some(code) = b.call(wrapper, &[handle, bound.args, bound.num_args, result]) {
+            c.switch_to(accepted);
+            let num_args = self.num_bound(c);
+            result.store(TYPE_INDEX, c.i32(MARK));
+            let handle = self.originals.map_or_else(|| c.null(), |originals| originals.array(c, args, given_args));
+            let code = c.result(wrapper, &[handle, scratch, num_args, result]);
             if self.has_result {
                 // if the wrapper wrote no result, restore the caller's type index
-                let after = b.load(Type::I32, result, TYPE_INDEX, MemFlags::ALIGNED);
-                let untouched = b.icmp_imm(IntCC::Eq, after, MARK);
-                let index = b.select(untouched, before, after);
-                b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
+                let after = result.load(Type::I32, TYPE_INDEX);
+                result.store(TYPE_INDEX, after.is(MARK).select(before, after));
             }
-            b.jump(done, &[code]);
-        }
-        b.switch_to(done);
-        b.ret(Some(code));
-        b.finish()
+            c.jump(done, &[code]);
+            c.switch_to(done);
+            c.ret(exit);
+        })
     }
 }
 
@@ -183,36 +158,32 @@ pub(super) struct Prologue {
 impl Prologue {
     /// Starts a wrapper; the fast path continues in the current block.
     pub(super) fn new(b: &mut FunctionBuilder<'_>, slow_path: &SlowPath<'_>, route: Route) -> Self {
-        let entry = b.current();
         let [args, num_args] = [1, 2].map(|i| b.param(i));
         let given = PackedArgs { args, num_args };
-        match route {
+        b.structured(|c| match route {
             Route::BindFirst => {
-                let (block, scratch) = (b.block(), slow_path.scratch(b));
-                b.jump(block, &[]);
-                b.switch_to(block);
-                let given = slow_path.bind(b, given, scratch);
+                let (block, scratch) = (c.block(), slow_path.scratch(c));
+                c.jump(block, &[]);
+                c.switch_to(block);
+                let given = slow_path.bind_own(c, scratch);
                 Prologue { given, slow_path: block, bound: Some(scratch), accepted: None }
             }
             Route::BindInline => {
-                let (block, scratch) = (b.cold_block(), slow_path.scratch(b));
-                b.switch_to(block);
-                let bound = slow_path.bind(b, given, scratch);
-                let accepted = Some((b.current(), bound));
-                b.switch_to(entry);
+                let (block, scratch) = (c.cold_block(), slow_path.scratch(c));
+                let mut accepted = None;
+                c.aside(block, || {
+                    let bound = slow_path.bind_own(c, scratch);
+                    accepted = Some((c.current(), bound));
+                });
                 Prologue { given, slow_path: block, bound: None, accepted }
             }
             Route::Leave(function) => {
-                let block = b.cold_block();
-                b.switch_to(block);
+                let block = c.cold_block();
                 // pass a null handle, because the function doesn't use it: no register has to keep the handle
-                let (handle, result) = (b.ptr_const(0), b.param(3));
-                let code = b.call(function, &[handle, args, num_args, result]);
-                b.ret(code);
-                b.switch_to(entry);
+                c.aside(block, || c.ret(c.call(function, &[c.null(), c.param(1), c.param(2), c.param(3)])));
                 Prologue { given, slow_path: block, bound: None, accepted: None }
             }
-        }
+        })
     }
 
     /// The arguments for a kernel that takes the array itself: those that the fast path accepted, or those converted by

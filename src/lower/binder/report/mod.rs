@@ -12,7 +12,7 @@ mod values;
 
 use std::cell::{Cell, RefCell};
 
-use crate::ir::{DataRef, FunctionBuilder, Linkage, Module, Type};
+use crate::ir::{DataRef, Linkage, Module, Type};
 use crate::lower::capi;
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::helpers::{self, REPORT_SYMBOL};
@@ -25,7 +25,6 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool:
     let Some(report) = helpers::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised = capi::import(module, capi::ERROR_SET_RAISED_FROM_C_STR_PARTS);
     let capabilities = pool.capabilities();
-    let mut b = FunctionBuilder::new(module, report);
     // only lists of symbols and path steps can be long
     let long = [Directive::Bindings, Directive::Unknown].into_iter().any(|directive| capabilities.has(directive))
         || capabilities.has(Capability::Elements);
@@ -39,9 +38,9 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool:
     let texts_that_came = usize::from(capabilities.has(Directive::Quoted))
         + if capabilities.has(TypeKind::Map) { MAX_CONTAINER_DEPTH } else { 0 };
     let cells_size = cells_size + values::TEXT_ROOM as usize * texts_that_came;
-    let [operands, frames, strings, cells] =
-        [8 * MAX_OPERANDS, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
-    b.structured(|c| {
+    module.define(report, |c| {
+        let [operands, frames, strings, cells] =
+            [8 * MAX_OPERANDS, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| c.reserve(size));
         let pointer = || c.var(Type::Ptr);
         let printer = Printer {
             at: pointer(),
@@ -69,5 +68,4 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool:
         printer.run();
         printer.raise(set_raised);
     });
-    b.finish();
 }
