@@ -53,7 +53,7 @@ mod symbols;
 
 #[cfg(feature = "cranelift")]
 pub use cranelift::{KernelSource, add_wrapper, add_wrappers};
-pub use error::EmbedError;
+pub use error::{EmbedError, HostProblem};
 #[cfg(feature = "_engine")]
 pub use finish::functions_at;
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]

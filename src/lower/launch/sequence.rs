@@ -65,7 +65,13 @@ impl Sequence<'_> {
             let load = api.function_name(Call::Load);
             writeln!(f, "  for {}: {load} of {} bytes", image.rule, image.bytes.len())?;
         }
-        Ok(())
+        match api.home {
+            KernelHome::Contexts => Ok(()),
+            KernelHome::CurrentDevice => {
+                let [current, enter, leave] = around(api);
+                writeln!(f, "    {current} and {enter} before it, and {leave} behind it")
+            }
+        }
     }
 
     fn kernel(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
@@ -74,7 +80,7 @@ impl Sequence<'_> {
         writeln!(f, "  {} \"{}\"", api.function_name(Call::Kernel), launch.entry())?;
         if let (Some(info), Some(sizes)) = (api.function(Call::ParamInfo), self.spec.untold_params(self.signature)) {
             let info = info.name;
-            writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes")?;
+            writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes, and no more")?;
         }
         let [get, set] = [Call::GetAttribute, Call::SetAttribute].map(|call| api.function_name(call));
         if let (Some(attributes), Some(most)) = (api.kernel_shared, self.spec.shared().asked()) {
@@ -109,8 +115,7 @@ impl Sequence<'_> {
         let cooperative = api.function(Call::LaunchCooperative).filter(|_| flags.cooperative);
         let launch = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
         writeln!(f, "  {launch}{attributes}")?;
-        let around = [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call));
-        let [current, enter, leave] = around;
+        let [current, enter, leave] = around(api);
         match api.home {
             KernelHome::Contexts => writeln!(
                 f,
@@ -136,7 +141,7 @@ impl Sequence<'_> {
         }
         extents(f, "preferred_cluster", launch.preferred_cluster_extents(), 1, None)?;
         if *launch.shared_memory_bytes() != Dim::Const(0) {
-            writeln!(f, "  shared = {} bytes of dynamic shared memory", launch.shared_memory_bytes())?;
+            writeln!(f, "  shared_memory = {} bytes of dynamic shared memory", launch.shared_memory_bytes())?;
         }
         self.params(f, api)
     }
@@ -150,7 +155,13 @@ impl Sequence<'_> {
             }
             Some(args) => args.iter().try_for_each(|arg| match arg {
                 KernelArg::TensorMap(_) => {
-                    writeln!(f, "    {arg}: {}", api.map_or("", |api| api.function_name(Call::TensorMap)))
+                    let Some(api) = api else { return writeln!(f, "    {arg}") };
+                    let [current, enter, leave] = around(api);
+                    writeln!(f, "    {arg}: {}", api.function_name(Call::TensorMap))?;
+                    writeln!(
+                        f,
+                        "      {current}, and {enter} and {leave} around it where another context than the device's is current"
+                    )
                 }
                 KernelArg::Scratch { .. } => {
                     writeln!(f, "    {arg}: TVMFFIEnvTensorAlloc on the tensors' device, given up behind the launch")
@@ -159,6 +170,11 @@ impl Sequence<'_> {
             }),
         }
     }
+}
+
+/// The functions that tell what is current on the thread, make the device current, and undo that.
+fn around(api: &Api) -> [&'static str; 3] {
+    [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call))
 }
 
 /// Prints extents with their limits. The device limits those of clusters.
