@@ -134,7 +134,7 @@ fn measure(backend: Backend) -> Result<Vec<f64>> {
 #[derive(Clone, Copy)]
 struct Summary {
     median: f64,
-    least: f64,
+    min: f64,
 }
 
 impl Summary {
@@ -142,20 +142,20 @@ impl Summary {
         let mut values: Vec<f64> = nanoseconds.map(|nanoseconds| nanoseconds / 1e6).collect();
         values.sort_by(f64::total_cmp);
         match values.len() {
-            0 => Summary { median: f64::NAN, least: f64::NAN },
-            len => Summary { median: (values[(len - 1) / 2] + values[len / 2]) / 2.0, least: values[0] },
+            0 => Summary { median: f64::NAN, min: f64::NAN },
+            len => Summary { median: (values[(len - 1) / 2] + values[len / 2]) / 2.0, min: values[0] },
         }
     }
 
     /// Differences of medians and of minimums. Each stage of a process may be disturbed separately.
     fn beyond(self, other: Self) -> Self {
-        Summary { median: self.median - other.median, least: self.least - other.least }
+        Summary { median: self.median - other.median, min: self.min - other.min }
     }
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.3} ({:.3})", self.median, self.least)
+        write!(f, "{:.3} ({:.3})", self.median, self.min)
     }
 }
 

@@ -81,8 +81,8 @@ fn latency() -> Result<(), Box<dyn Error>> {
                     drop(black_box(function));
                 }
                 let times = times.split_off(20);
-                let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-                println!("  {name:<28} median {:>7.0}, least {least:>7.0}", median(times));
+                let min = times.iter().copied().fold(f64::INFINITY, f64::min);
+                println!("  {name:<28} median {:>7.0}, least {min:>7.0}", median(times));
             }
         }
     }
@@ -101,16 +101,16 @@ fn growth() -> Result<(), Box<dyn Error>> {
         for shared in [true, false] {
             print!("| {backend}, {} |", if shared { "shared" } else { "different" });
             for count in support::COUNTS {
-                let mut least = f64::INFINITY;
+                let mut min = f64::INFINITY;
                 for _ in 0..5 {
                     let start = Instant::now();
                     let signature = support::tensors_signature(count, shared)?;
                     // SAFETY: the function is never called.
                     let function = unsafe { engine.compile(&signature, &kernel)? };
-                    least = least.min(start.elapsed().as_secs_f64() * 1e6 / count as f64);
+                    min = min.min(start.elapsed().as_secs_f64() * 1e6 / count as f64);
                     drop(black_box(function));
                 }
-                print!(" {least:.0} |");
+                print!(" {min:.0} |");
             }
             println!();
         }

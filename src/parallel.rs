@@ -12,14 +12,14 @@ const CHUNK: usize = 8;
 
 /// The number of threads to use for `pieces` pieces of work, which together take `work` steps of about 2
 /// microseconds. `most` is the maximum number of threads; the default is the machine's.
-pub(crate) fn threads_for(pieces: usize, work: usize, most: Option<NonZeroUsize>) -> usize {
+pub(crate) fn threads_for(pieces: usize, work: usize, max: Option<NonZeroUsize>) -> usize {
     let worth = pieces.min(work / WORTH_A_THREAD);
     if worth < 2 {
         return 1;
     }
     // asking the system takes longer than compiling a small module
-    let most = most.or_else(|| thread::available_parallelism().ok());
-    worth.min(most.map_or(1, NonZeroUsize::get))
+    let max = max.or_else(|| thread::available_parallelism().ok());
+    worth.min(max.map_or(1, NonZeroUsize::get))
 }
 
 /// The results of one thread: runs of results, each with the index of its first.

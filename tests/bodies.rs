@@ -208,14 +208,14 @@ fn edges(ty: ScalarType) -> Vec<Number> {
         return all.map(Number::Float).to_vec();
     }
     let bits = ty.bits();
-    let (least, greatest) = match ty.is_signed_int() {
+    let (min, greatest) = match ty.is_signed_int() {
         _ if ty == ScalarType::Bool => (0, 1),
         true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
         false => (0, (1i128 << bits) - 1),
     };
     let all =
-        [least, least + 1, -1, 0, 1, 2, 3, 7, 8, 31, 63, 100, 127, 128, 255, greatest / 2 + 1, greatest - 1, greatest];
-    let mut all: Vec<i128> = all.into_iter().filter(|v| (least..=greatest).contains(v)).collect();
+        [min, min + 1, -1, 0, 1, 2, 3, 7, 8, 31, 63, 100, 127, 128, 255, greatest / 2 + 1, greatest - 1, greatest];
+    let mut all: Vec<i128> = all.into_iter().filter(|v| (min..=greatest).contains(v)).collect();
     all.dedup();
     all.into_iter().map(Number::Int).collect()
 }
@@ -489,9 +489,9 @@ fn nested_conditionals() {
 #[test]
 fn returning_out_of_nested_loops() {
     let program = program("f(product: int64, most: int64) -> int64", |b| {
-        let (product, most) = (b.arg("product"), b.arg("most"));
-        b.for_range(2, most, |i| {
-            b.for_range(2, most, |j| {
+        let (product, max) = (b.arg("product"), b.arg("most"));
+        b.for_range(2, max, |i| {
+            b.for_range(2, max, |j| {
                 b.if_((i * j).eq(product), || {
                     b.if_(i.gt(j), || b.raise("ValueError", "{} > {}", &[i, j]));
                     b.ret(i * 100 + j);
@@ -501,8 +501,8 @@ fn returning_out_of_nested_loops() {
         b.ret(0);
     });
     let mut prepared = Prepared::new(&program).unwrap();
-    for (product, most, want) in [(6, 10, 203), (49, 10, 707), (49, 7, 0), (47, 10, 0), (4, -3, 0), (4, i64::MIN, 0)] {
-        assert_eq!(int_result(&mut prepared, &[product, most]), want, "{product} {most}");
+    for (product, max, want) in [(6, 10, 203), (49, 10, 707), (49, 7, 0), (47, 10, 0), (4, -3, 0), (4, i64::MIN, 0)] {
+        assert_eq!(int_result(&mut prepared, &[product, max]), want, "{product} {max}");
     }
 }
 

@@ -120,7 +120,7 @@ fn objects_are_small() {
     use tvm_ffi_codegen::backend::cranelift::{IsaOptions, compile, host_isa};
 
     let isa = host_isa(&IsaOptions { opt_level: OptLevel::Full, pic: true, ..IsaOptions::default() }).unwrap();
-    for (signature, most) in [
+    for (signature, max) in [
         ("scalars(a: int64, b: float64, c: bool, h: handle)".to_owned(), 3_000),
         ("add_one(x: Tensor([n], float32), y: Tensor([n], float32))".to_owned(), 5_900),
         (signature(16, true), 10_500),
@@ -129,7 +129,7 @@ fn objects_are_small() {
         let compiled = compile(&module, &*isa).unwrap();
         let [code, data] = [compiled.code_size(), compiled.data_size()];
         println!("{signature}: {code} bytes of code, {data} of data");
-        assert!(code + data < most, "{signature}: {code} bytes of code, {data} of data");
+        assert!(code + data < max, "{signature}: {code} bytes of code, {data} of data");
     }
 }
 
@@ -171,9 +171,9 @@ fn grows_with(what: &str, write: Write, [few, many]: [usize; 2]) {
     let of_many = cost(many);
     assert!(of_many[0] < 1.1 * of_few[0], "bytes of code for each of {many} {what}: {of_many:?}, {of_few:?}");
     // with quadratic time, the time for one would grow by the ratio of the numbers
-    let most = (many / few) as f64 / 2.0;
+    let max = (many / few) as f64 / 2.0;
     for (few, many) in of_few.iter().zip(of_many).skip(1) {
-        assert!(many < most * few, "time of each of the {what}: {few}, {many}");
+        assert!(many < max * few, "time of each of the {what}: {few}, {many}");
     }
 }
 

@@ -45,39 +45,79 @@ impl fmt::Display for Part {
     }
 }
 
-/// The parts of an object that are compared.
+/// Sections of one kind.
+#[derive(Default)]
+struct Contents {
+    size: u64,
+    bytes: Hasher,
+    relocations: String,
+}
+
+impl Contents {
+    fn add<'a>(&mut self, file: &object::File<'a>, section: &object::Section<'a, '_>) -> Result<(), object::Error> {
+        self.size += section.size();
+        self.bytes.update(&section.uncompressed_data()?);
+        for (offset, relocation) in section.relocations() {
+            let target = match relocation.target() {
+                RelocationTarget::Symbol(index) => symbol(file, &file.symbol_by_index(index)?)?,
+                other => format!("{other:?}"),
+            };
+            let (flags, addend) = (relocation.flags(), relocation.addend());
+            let _ = writeln!(self.relocations, "{offset} {flags:?} {target} {addend}");
+        }
+        Ok(())
+    }
+
+    fn part(&self) -> Part {
+        let mut checksum = self.bytes.clone();
+        checksum.update(self.relocations.as_bytes());
+        Part { size: self.size, checksum: checksum.finalize() }
+    }
+}
+
+/// What is compared of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Summary {
     /// Machine code with its relocations. Local targets are identified by section and offset.
     code: Part,
-    /// Read-only data with its relocations.
+    /// Data with its relocations.
     data: Part,
     /// Names, kinds and locations of symbols.
     symbols: Part,
+    /// Bytes of read-only data.
+    read_only: u64,
+    /// Data that is written at run time or by the loader: state, lists of constructors, and addresses.
+    writable: Part,
+    /// Unwind tables.
+    unwind: Part,
+    /// The number of relocations in all of these.
+    relocations: u64,
 }
 
 impl Summary {
     fn of(bytes: &[u8]) -> Result<Self, object::Error> {
         let file = object::File::parse(bytes)?;
-        let mut parts = [const { (0, String::new()) }; 2];
-        let mut checksums = [Hasher::new(), Hasher::new()];
+        let [mut code, mut data, mut writable, mut unwind] = <[Contents; 4]>::default();
+        let (mut read_only, mut relocations) = (0, 0);
         for section in file.sections() {
-            let part = match section.kind() {
-                SectionKind::Text => 0,
-                SectionKind::Data | SectionKind::ReadOnlyData | SectionKind::ReadOnlyDataWithRel => 1,
-                _ => continue,
-            };
-            let data = section.uncompressed_data()?;
-            parts[part].0 += data.len() as u64;
-            checksums[part].update(&data);
-            for (offset, relocation) in section.relocations() {
-                let target = match relocation.target() {
-                    RelocationTarget::Symbol(index) => symbol(&file, &file.symbol_by_index(index)?)?,
-                    other => format!("{other:?}"),
-                };
-                let (flags, addend) = (relocation.flags(), relocation.addend());
-                let _ = writeln!(parts[part].1, "{offset} {flags:?} {target} {addend}");
+            let (name, kind) = (section.name()?, section.kind());
+            match kind {
+                SectionKind::Text => code.add(&file, &section)?,
+                SectionKind::Data | SectionKind::ReadOnlyData | SectionKind::ReadOnlyDataWithRel => {
+                    data.add(&file, &section)?;
+                }
+                _ => {}
             }
+            let is_list = name.starts_with(".init_array") || name.starts_with(".fini_array");
+            match kind {
+                SectionKind::Text => {}
+                _ if name == ".eh_frame" => unwind.add(&file, &section)?,
+                SectionKind::Data | SectionKind::UninitializedData => writable.add(&file, &section)?,
+                _ if is_list => writable.add(&file, &section)?,
+                SectionKind::ReadOnlyData | SectionKind::ReadOnlyDataWithRel => read_only += section.size(),
+                _ => continue,
+            }
+            relocations += section.relocations().count() as u64;
         }
         let mut names: Vec<String> = Vec::new();
         for each in file.symbols() {
@@ -86,13 +126,9 @@ impl Summary {
         names.sort();
         let mut symbols = Hasher::new();
         symbols.update(names.join("\n").as_bytes());
-        let [code, data] = [0, 1].map(|part| {
-            let mut checksum = checksums[part].clone();
-            checksum.update(parts[part].1.as_bytes());
-            Part { size: parts[part].0, checksum: checksum.finalize() }
-        });
         let symbols = Part { size: names.len() as u64, checksum: symbols.finalize() };
-        Ok(Summary { code, data, symbols })
+        let [code, data, writable, unwind] = [code, data, writable, unwind].map(|contents| contents.part());
+        Ok(Summary { code, data, symbols, read_only, writable, unwind, relocations })
     }
 
     fn bytes(self) -> u64 {
@@ -115,7 +151,8 @@ fn symbol<'a>(file: &object::File<'a>, symbol: &impl ObjectSymbol<'a>) -> Result
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.code, self.data, self.symbols)
+        let Summary { code, data, symbols, read_only, writable, unwind, relocations } = self;
+        write!(f, "{code} {data} {symbols}  ro={read_only} rw={writable} unwind={unwind} relocs={relocations}")
     }
 }
 
@@ -163,7 +200,9 @@ fn parse(text: &str) -> Table {
 
 fn print(table: &Table, llvm: &str) -> String {
     let mut text = format!(
-        "# Objects of the fixtures' signatures: bytes of code, bytes of read-only data, number of symbols, each with a checksum (CRC-32).\n\
+        "# Objects of the fixtures' signatures: bytes of code, bytes of data, number of symbols, each with a checksum (CRC-32).\n\
+         # By section: bytes of read-only data, of writable data (state, addresses, lists of constructors) and of unwind tables, number of relocations.\n\
+         # Zeroed state, lists of constructors, and the unwind tables of x86-64 are not among the bytes of data.\n\
          # `cargo xtask test --only objects` compares, with `--bless` writes.\n{LLVM}{llvm}\n",
     );
     for (heading, rows) in table {
@@ -175,12 +214,31 @@ fn print(table: &Table, llvm: &str) -> String {
     text
 }
 
-/// The total size of code and data in a row.
-fn bytes(summary: &str) -> i64 {
-    summary.split(' ').take(2).filter_map(|part| part.split(':').next()?.parse::<i64>().ok()).sum()
+/// The columns of a row that begin with a number, by their names in messages.
+fn sizes(summary: &str) -> Vec<(&str, i64)> {
+    let mut first = ["code", "data", "symbols"].into_iter();
+    let size = |column: &'_ str| column.split(':').next().and_then(|size| size.parse().ok()).unwrap_or_default();
+    let columns = summary.split_whitespace().map(|column| match column.split_once('=') {
+        Some((name, column)) => (name, size(column)),
+        None => (first.next().unwrap_or_default(), size(column)),
+    });
+    columns.collect()
 }
 
-/// The signatures whose rows differ, with the difference in bytes.
+/// By how much the columns of a row grow: `code +16, unwind -4`.
+fn growth(before: &str, after: &str) -> String {
+    let before: BTreeMap<_, _> = sizes(before).into_iter().collect();
+    let by = |(name, size): (&str, i64)| match size - before.get(name).copied().unwrap_or_default() {
+        0 => None,
+        by => Some(format!("{name} {by:+}")),
+    };
+    match sizes(after).into_iter().filter_map(by).collect::<Vec<_>>() {
+        none if none.is_empty() => "the same sizes".to_owned(),
+        columns => columns.join(", "),
+    }
+}
+
+/// The signatures whose rows differ, with the growth of each.
 fn differences(before: &Table, after: &Table) -> Vec<String> {
     let mut found = Vec::new();
     for heading in before.keys().chain(after.keys().filter(|heading| !before.contains_key(*heading))) {
@@ -193,8 +251,7 @@ fn differences(before: &Table, after: &Table) -> Vec<String> {
                     .filter_map(|(target, ..)| {
                         let empty = String::new();
                         let (old, new) = (before.get(*target).unwrap_or(&empty), after.get(*target).unwrap_or(&empty));
-                        let by = bytes(new) - bytes(old);
-                        (old != new).then(|| format!("\n  {target} {by:+} bytes: {old} -> {new}"))
+                        (old != new).then(|| format!("\n  {target} {}: {old} -> {new}", growth(old, new)))
                     })
                     .collect();
                 if !changed.is_empty() {

@@ -2,8 +2,10 @@
 //! fixtures/stated_args.txt.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::diagnostic::Diagnostic;
+use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::spec::{KernelArg, Launch};
-use tvm_ffi_codegen::{Convention, Kernel, KernelReturn, ScalarType, dim};
+use tvm_ffi_codegen::{ArgProblem, Convention, ConventionProblem, Kernel, KernelReturn, LowerError, ScalarType, dim};
 
 use crate::support::sig;
 
@@ -98,7 +100,8 @@ fn errors_are_told_all_at_once() {
     let all = args(
         "z, int32(q), cast(h, int32), y.device_id, int32(x.strides[1]), scratch(8), tensor_map(x, box=8), struct(size=16, align=8, 0: x), struct(size=4, align=4, 0: float32(1))",
     );
-    let told = refusal(Kernel::symbol("k").args(all));
+    let kernel = Kernel::symbol("k").args(all);
+    let told = refusal(kernel.clone());
     for expected in [
         "has z among its args, which is no tensor or scalar parameter of the function",
         "`q` is no dimension variable or integer parameter",
@@ -111,6 +114,15 @@ fn errors_are_told_all_at_once() {
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
+    // each is a value, and one of the error's errors
+    let error = lower(&signature, &kernel, RuntimeHelpers::Import).unwrap_err();
+    let LowerError::Convention { problem: ConventionProblem::Args(problems), .. } = &error else { panic!("{error}") };
+    assert_eq!(problems[0], ArgProblem::UnknownParam { name: "z".to_owned() });
+    let texts: Vec<String> = problems.iter().map(ArgProblem::to_string).collect();
+    assert_eq!(texts.len(), 9, "{texts:#?}");
+    let parts = Diagnostic::of(&error).errors;
+    assert!(parts.iter().map(|part| &part.message).eq(&texts), "{parts:#?}");
+    assert!(parts.iter().all(|part| part.path.as_deref() == Some("f")), "{parts:#?}");
     let other = refusal(Kernel::symbol("k").convention(Convention::DlTensor).args(args("x")));
     assert!(other.contains("states its args, which take the place of convention flat's"), "{other}");
     let body = refusal(Kernel::body(|_| ()).args(args("x")));

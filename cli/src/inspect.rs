@@ -90,7 +90,7 @@ fn launch_lines(text: &mut String, launch: &LaunchDescription) {
         facts.push(format!("{} bytes of static shared memory", entry.static_shared));
         facts.extend(entry.is_tile.then(|| "a tile kernel".to_owned()));
         facts.extend(entry.required_block.map(|block| format!("blocks of {block:?} threads")));
-        facts.extend(entry.max_threads.map(|most| format!("at most {most} threads a block")));
+        facts.extend(entry.max_threads.map(|max| format!("at most {max} threads a block")));
         facts.extend(entry.cluster.map(|cluster| format!("clusters of {cluster:?} blocks")));
         line(text, 4, &format!("{}: {}", entry.name, facts.join(", ")));
     }

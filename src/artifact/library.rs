@@ -112,8 +112,8 @@ impl LibraryBuilder {
     /// Sets the maximum number of threads for code generation. The default is the machine's number of threads. Only
     /// Cranelift uses more than one, and only if a library has enough instructions to make starting a thread
     /// worthwhile. The object's bytes don't depend on this setting.
-    pub fn threads(mut self, most: NonZeroUsize) -> Self {
-        self.threads = Some(most);
+    pub fn threads(mut self, max: NonZeroUsize) -> Self {
+        self.threads = Some(max);
         self
     }
 

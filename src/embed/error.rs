@@ -23,7 +23,7 @@ pub enum EmbedError {
         /// The machine, as the module states it.
         target: String,
         /// The difference.
-        problem: String,
+        problem: HostProblem,
     },
     /// Errors in the functions: kernels that don't fit their signatures, or bodies with errors. All that were found,
     /// in the order of the functions.
@@ -50,6 +50,37 @@ pub enum EmbedError {
     /// The code can't be loaded.
     #[error(transparent)]
     Load(#[from] crate::engine::EngineError),
+}
+
+/// How the machine of a module and the host differ.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostProblem {
+    /// The host has another architecture or object format.
+    #[error("this machine is `{host}`")]
+    OtherHost {
+        /// The host's target triple.
+        host: String,
+    },
+    /// The host's functions have another calling convention.
+    #[error("its functions are called by `{module}`, and those of this machine, `{host}`, by `{expected}`")]
+    OtherConvention {
+        /// The calling convention of the module's target.
+        module: String,
+        /// The host's target triple.
+        host: String,
+        /// The host's calling convention.
+        expected: String,
+    },
+    /// The backend can't generate code for the host.
+    #[error("Cranelift has no code generator for this machine")]
+    NoCodeGenerator,
+    /// The module uses features that the CPU doesn't have.
+    #[error("this CPU lacks {}", features.iter().map(|feature| format!("`{feature}`")).collect::<Vec<_>>().join(", "))]
+    MissingFeatures {
+        /// The features, as the backend names them.
+        features: Vec<String>,
+    },
 }
 
 impl From<LowerError> for EmbedError {

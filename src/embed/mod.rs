@@ -56,7 +56,7 @@ mod native;
 mod refusal;
 mod symbols;
 
-pub use error::EmbedError;
+pub use error::{EmbedError, HostProblem};
 #[cfg(feature = "_engine")]
 pub use finish::functions_at;
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]

@@ -2,7 +2,7 @@
 
 use super::error::EmbedError;
 use crate::ir::{AbiParam, Extension, FuncSig};
-use crate::lower::{Kernel, KernelParam, KernelReturn, LowerError};
+use crate::lower::{Kernel, KernelParam, KernelReturn, LowerError, PrototypeProblem};
 use crate::spec::Signature;
 
 /// The error for a module of an unsupported machine.
@@ -28,14 +28,14 @@ impl<'a> Expected<'a> {
         Ok(Expected { signature, kernel: kernel.clone(), symbol: symbol.to_owned(), params, sig })
     }
 
-    pub(super) fn refuse(&self, problem: impl Into<String>) -> LowerError {
+    pub(super) fn refuse(&self, problem: PrototypeProblem) -> LowerError {
         let prototype = |symbol: &str| self.kernel.prototype_in_c(self.signature, symbol);
         // the function has no name, or a name that no kernel can have
         let prototype = prototype(&self.symbol).or_else(|_| prototype("kernel")).unwrap_or_default();
         LowerError::Prototype {
             function: self.signature.name().to_owned(),
             kernel: self.symbol.clone(),
-            problem: problem.into(),
+            problem: Box::new(problem),
             prototype,
         }
     }
@@ -51,38 +51,33 @@ impl<'a> Expected<'a> {
     /// The error for a wrong number of parameters, with the missing ones and a hint. `fits` returns whether the
     /// function has a given prototype.
     pub(super) fn count(&self, found: usize, fits: impl Fn(&FuncSig) -> bool) -> LowerError {
-        let missing: Vec<String> = self.params.iter().skip(found).map(|p| format!("`{p}` ({})", p.source)).collect();
-        let missing = match missing.join(", ") {
-            none if none.is_empty() => none,
-            missing => format!(": {missing} is missing"),
-        };
-        let hint = self.hint(fits);
-        self.refuse(format!("takes {found} parameters, and {} are passed{missing}{hint}", self.params.len()))
+        let missing = self.params.get(found..).unwrap_or_default().to_vec();
+        let (passed, fits) = (self.params.len(), self.fitting(fits));
+        self.refuse(PrototypeProblem::ParamCount { found, passed, missing, fits })
     }
 
     /// The error for a wrong extension of a narrow integer; `wanted` is the one that the function expects.
     pub(super) fn extension(&self, index: usize, wanted: Option<Extension>) -> Option<LowerError> {
         let AbiParam { ext, .. } = self.sig.params.get(index)?;
-        let found = match (ext, wanted?) {
-            (Extension::Signed, Extension::Unsigned) => "zero-extended, and it is passed sign-extended",
-            (Extension::Unsigned, Extension::Signed) => "sign-extended, and it is passed zero-extended",
+        let (signed, unsigned) = ("sign-extended", "zero-extended");
+        let (found, passed) = match (ext, wanted?) {
+            (Extension::Signed, Extension::Unsigned) => (unsigned, signed),
+            (Extension::Unsigned, Extension::Signed) => (signed, unsigned),
             _ => return None,
         };
-        Some(self.refuse(format!("has {} {found}", self.param(index))))
+        Some(self.refuse(PrototypeProblem::Extension { param: self.param(index), found, passed }))
     }
 
     /// The error for a wrong result, with a hint. `fits` returns whether the function has a given prototype.
-    pub(super) fn result(&self, found: &str, expected: &str, fits: impl Fn(&FuncSig) -> bool) -> LowerError {
-        let hint = self.hint(fits);
-        self.refuse(format!("returns {found} in place of {expected}{hint}"))
+    pub(super) fn result(&self, found: String, expected: String, fits: impl Fn(&FuncSig) -> bool) -> LowerError {
+        let fits = self.fitting(fits);
+        self.refuse(PrototypeProblem::Result { found, expected, fits })
     }
 
-    /// A hint: the result that the kernel would have to state for the function to fit.
-    fn hint(&self, fits: impl Fn(&FuncSig) -> bool) -> String {
+    /// The result that the kernel would have to state for the function to fit.
+    fn fitting(&self, fits: impl Fn(&FuncSig) -> bool) -> Option<KernelReturn> {
         let all = [KernelReturn::Nothing, KernelReturn::Status, KernelReturn::Value];
-        let fitting = all.into_iter().find(|returns| {
-            self.kernel.clone().returns(*returns).prototype(self.signature).is_ok_and(|sig| fits(&sig))
-        });
-        fitting.map_or_else(String::new, |returns| format!("; it fits if you state `KernelReturn::{returns:?}`"))
+        all.into_iter()
+            .find(|returns| self.kernel.clone().returns(*returns).prototype(self.signature).is_ok_and(|sig| fits(&sig)))
     }
 }

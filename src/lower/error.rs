@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::convention::Convention;
+use super::problem::{ConventionProblem, GlobalProblem, LaunchProblem, PrototypeProblem, ReturnProblem, joined};
 use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind, ErrorDetail};
 use crate::spec::SourceLocation;
 
@@ -59,14 +60,14 @@ pub enum LowerError {
         meaning: String,
     },
     /// The launch of a kernel doesn't fit the signature, or an image.
-    #[error("the launch of kernel `{kernel}` by function `{function}` {}", problems.join("; "))]
+    #[error("the launch of kernel `{kernel}` by function `{function}` {}", joined(problems))]
     Launch {
         /// The function.
         function: String,
         /// The kernel's name in its image.
         kernel: String,
         /// All problems.
-        problems: Vec<String>,
+        problems: Vec<LaunchProblem>,
     },
     /// The module already uses the kernel's symbol for something else.
     #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
@@ -94,7 +95,7 @@ pub enum LowerError {
         /// The name of the global function.
         global: String,
         /// The reason.
-        problem: String,
+        problem: GlobalProblem,
     },
     /// A kernel that exists only in this process can't be in a file.
     #[error(
@@ -136,8 +137,8 @@ pub enum LowerError {
         function: String,
         /// The kernel's name in the module.
         kernel: String,
-        /// The difference, and the prototype that would fit.
-        problem: String,
+        /// The difference.
+        problem: Box<PrototypeProblem>,
         /// The prototype in C.
         prototype: String,
     },
@@ -149,17 +150,17 @@ pub enum LowerError {
     },
     /// The module's messages exceed what its tables can address.
     #[error(
-        "module too large: error messages exceed {most} bytes at function `{function}`; split it into several modules"
+        "module too large: error messages exceed {max} bytes at function `{function}`; split it into several modules"
     )]
     TooManyMessages {
         /// The function that didn't fit.
         function: String,
         /// The limit.
-        most: u32,
+        max: u32,
     },
     /// The wrapper would need too much of its caller's stack.
     #[error(
-        "the wrapper of function `{function}` needs {bytes} bytes of stack, and may use {most}; most of them are for {}",
+        "the wrapper of function `{function}` needs {bytes} bytes of stack, and may use {max}; most of them are for {}",
         shares(.largest)
     )]
     TooLarge {
@@ -168,7 +169,7 @@ pub enum LowerError {
         /// The stack that it needs, in bytes.
         bytes: u32,
         /// The limit.
-        most: u32,
+        max: u32,
         /// The parts that need the most, with sizes in bytes: the largest first, at most three.
         largest: Vec<(&'static str, u32)>,
     },
@@ -180,7 +181,7 @@ pub enum LowerError {
         /// The convention.
         convention: Convention,
         /// The problem.
-        problem: String,
+        problem: ConventionProblem,
     },
     /// The kernel is the address NULL.
     #[error("the kernel of function `{function}` is at address NULL")]
@@ -206,7 +207,7 @@ pub enum LowerError {
         /// The function.
         function: String,
         /// The problem.
-        problem: String,
+        problem: ReturnProblem,
     },
     /// A bug of this crate: a look-up that can't fail has failed.
     #[error("lowering of function `{function}` lacks {missing}; this is a bug of tvm-ffi-codegen")]
@@ -241,13 +242,20 @@ fn list(errors: &[BodyError]) -> String {
     errors.iter().map(|m| format!("\n  {m}")).collect()
 }
 
+/// The parts of problems in a function.
+fn of_problems<P: Diagnose>(function: &str, problems: &[P]) -> Vec<ErrorDetail> {
+    let parts = problems.iter().flat_map(|problem| problem.diagnostic().errors);
+    parts.map(|part| ErrorDetail { path: Some(function.to_owned()), ..part }).collect()
+}
+
 impl Diagnose for LowerError {
     fn diagnostic(&self) -> Diagnostic {
         diagnostic_of([self], self)
     }
 }
 
-/// The parts of an error that represents several: each error of a body or a launch is listed separately.
+/// The parts of an error that represents several: each error of a body, a launch or stated arguments is listed
+/// separately.
 pub(crate) fn diagnostic_of<'e>(
     errors: impl IntoIterator<Item = &'e LowerError>,
     error: &dyn std::error::Error,
@@ -255,11 +263,16 @@ pub(crate) fn diagnostic_of<'e>(
     let of = |function: &String, message: String| ErrorDetail::new(message, Some(function.clone()));
     let parts = |error: &LowerError| -> Vec<ErrorDetail> {
         match error {
-            LowerError::Launch { function, problems, .. } => {
-                problems.iter().map(|problem| of(function, problem.clone())).collect()
+            LowerError::Launch { function, problems, .. } => of_problems(function, problems),
+            LowerError::Convention { function, problem: ConventionProblem::Args(problems), .. } => {
+                of_problems(function, problems)
             }
             LowerError::Body { function, errors } => {
                 errors.iter().map(|error| of(function, error.to_string())).collect()
+            }
+            LowerError::Prototype { problem, .. } => {
+                let (expected, got) = problem.mismatch().unzip();
+                vec![ErrorDetail { expected, got, ..ErrorDetail::new(error.to_string(), None) }]
             }
             _ => vec![ErrorDetail::new(error.to_string(), None)],
         }

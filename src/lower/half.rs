@@ -117,8 +117,8 @@ fn widening(module: &mut Module, format: Format) -> FuncRef {
         let number = magnitude.uge(format.infinite()).select(largest, normal);
 
         // subnormal: a multiple of the smallest one
-        let least = c.value(|b| b.f64(Format::power(1 - bias - significand)));
-        let multiple = magnitude.convert(ConvertOp::SIntToFloat, Type::F64).binary(BinaryOp::FMul, least);
+        let min = c.value(|b| b.f64(Format::power(1 - bias - significand)));
+        let multiple = magnitude.convert(ConvertOp::SIntToFloat, Type::F64).binary(BinaryOp::FMul, min);
         let multiple = multiple.convert(ConvertOp::Bitcast, Type::I64);
         let result = magnitude.ult(1_i64 << significand).select(multiple, number);
         c.ret((result | sign).convert(ConvertOp::Bitcast, Type::F64));

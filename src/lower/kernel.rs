@@ -12,6 +12,7 @@ use super::convention::{Convention, KernelReturn, params, returns_value, writes_
 use super::error::LowerError;
 use super::launch::{BlockFunction, LaunchSpec, block_prototype};
 use super::native::NativeCode;
+use super::problem::{ConventionProblem, LaunchProblem, ReturnProblem};
 use super::unit::{self, import_conflict};
 use crate::image::Image;
 use crate::ir::{self, FuncSig};
@@ -354,16 +355,16 @@ impl Kernel {
     }
 
     /// Why a function can't do the first-use work of kernels.
-    fn first_use_problem(&self, signature: &Signature) -> Option<&'static str> {
+    fn first_use_problem(&self, signature: &Signature) -> Option<LaunchProblem> {
         let Some(NativeTarget::FirstUses(specs)) = self.target() else { return None };
         let takes_device = matches!(signature.params(), [param] if param.ty == ParamType::Device);
         match specs.as_slice() {
-            [] => Some("prepares no kernel that is launched"),
+            [] => Some(LaunchProblem::PreparesNothing),
             [first, rest @ ..] if rest.iter().any(|spec| spec.device() != first.device()) => {
-                Some("prepares kernels of two kinds of devices; make a function for each")
+                Some(LaunchProblem::PreparesTwoApis)
             }
             _ if !takes_device || signature.ret().is_some_and(|ret| *ret != ParamType::None) => {
-                Some("prepares kernels for a device: it takes one parameter, a Device, and returns nothing")
+                Some(LaunchProblem::PrepareSignature)
             }
             _ => None,
         }
@@ -477,7 +478,7 @@ impl Kernel {
             return Err(LowerError::Launch {
                 function: function(),
                 kernel: signature.name().to_owned(),
-                problems: vec![problem.to_owned()],
+                problems: vec![problem],
             });
         }
         if let Some(problem) = self.convention_problem(signature) {
@@ -490,76 +491,71 @@ impl Kernel {
     }
 
     /// Why the convention can't pass a part of the signature.
-    fn convention_problem(&self, signature: &Signature) -> Option<String> {
+    fn convention_problem(&self, signature: &Signature) -> Option<ConventionProblem> {
         let is_unknown = |name: &&String| !signature.passed().any(|param| param.name == **name);
         if let Some(unknown) = self.arguments().iter().find(is_unknown) {
-            return Some(format!("it takes the caller's argument `{unknown}`, which a call doesn't pass"));
+            return Some(ConventionProblem::UnknownArgument(unknown.clone()));
         }
         if let Some(args) = self.stated_args() {
-            let problems = match self.stated_convention() {
-                Convention::Flat => args::problems(args, signature),
-                _ => vec!["states its args, which take the place of convention flat's".to_owned()],
+            return match self.stated_convention() {
+                Convention::Flat => Some(args::problems(args, signature))
+                    .filter(|problems| !problems.is_empty())
+                    .map(ConventionProblem::Args),
+                _ => Some(ConventionProblem::ArgsOfOtherConvention),
             };
-            return (!problems.is_empty()).then(|| problems.join("; "));
         }
         match self.stated_convention() {
             Convention::Flat | Convention::DlTensor => None,
             Convention::MemRef => {
                 let mut problem = None;
                 let mut look = |tensor: &TensorType| {
+                    let boxed = || Box::new(tensor.clone());
                     if tensor.shape.rank().is_none() {
-                        problem = Some(format!("{tensor} has any rank"));
+                        problem = Some(ConventionProblem::AnyRank { tensor: boxed() });
                     } else if tensor.is_opaque() {
-                        problem = Some(format!("{tensor} has an opaque handle for data"));
+                        problem = Some(ConventionProblem::OpaqueData { tensor: boxed() });
                     } else if tensor.device.kind().is_none() {
-                        problem = Some(format!("{tensor} may have an opaque handle for data"));
+                        problem = Some(ConventionProblem::PerhapsOpaqueData { tensor: boxed() });
                     }
                 };
                 signature.params().iter().for_each(|param| passed_tensors(&param.ty, &mut look));
                 signature.returned_tensors().into_iter().filter(|tensor| tensor.is_opaque()).for_each(look);
                 problem
             }
-            Convention::Packed if !self.arguments().is_empty() => {
-                Some("it passes all of the caller's arguments already".to_owned())
+            Convention::Packed if !self.arguments().is_empty() => Some(ConventionProblem::AllArguments),
+            Convention::Packed => {
+                (!signature.returned_tensors().is_empty()).then_some(ConventionProblem::ReturnedTensor)
             }
-            Convention::Packed => (!signature.returned_tensors().is_empty())
-                .then(|| "a tensor that the wrapper allocates has no place among the arguments".to_owned()),
         }
     }
 
-    fn return_problem(&self, signature: &Signature) -> Option<String> {
+    fn return_problem(&self, signature: &Signature) -> Option<ReturnProblem> {
         let returns = self.return_kind(signature);
         let Some(ty) = signature.ret() else {
             return match returns {
-                Some(KernelReturn::Value) => Some("returns a value, and the signature returns nothing".to_owned()),
+                Some(KernelReturn::Value) => Some(ReturnProblem::UnexpectedValue),
                 Some(KernelReturn::Nothing) if self.stated_convention() == Convention::Packed => {
-                    Some("has to return a status, as its convention says".to_owned())
+                    Some(ReturnProblem::StatusOfConvention)
                 }
                 _ => None,
             };
         };
+        let boxed = || Box::new(ty.clone());
         match (&self.code, returns) {
-            (KernelCode::CheckOnly, _) => {
-                Some(format!("is missing: the signature returns {ty}, which only a kernel can make"))
-            }
+            (KernelCode::CheckOnly, _) => Some(ReturnProblem::NoKernel { ty: boxed() }),
             (KernelCode::Body(_), _) if ty.as_scalar().is_none() && returns_value(ty) => {
-                Some(format!("is a body, and bodies don't return {ty}"))
+                Some(ReturnProblem::OfBody { ty: boxed() })
             }
-            (_, Some(KernelReturn::Value)) if self.stated_convention() == Convention::Packed => {
-                Some("has to return a status, as its convention says".to_owned())
+            (_, Some(KernelReturn::Value | KernelReturn::Nothing))
+                if self.stated_convention() == Convention::Packed =>
+            {
+                Some(ReturnProblem::StatusOfConvention)
             }
-            (_, Some(KernelReturn::Nothing)) if self.stated_convention() == Convention::Packed => {
-                Some("has to return a status, as its convention says".to_owned())
-            }
-            (_, Some(KernelReturn::Nothing)) if returns_value(ty) => {
-                Some(format!("has to return {ty}, as the signature does, or a status and write it"))
-            }
+            (_, Some(KernelReturn::Nothing)) if returns_value(ty) => Some(ReturnProblem::NoValue { ty: boxed() }),
             (_, Some(KernelReturn::Nothing | KernelReturn::Value)) if writes_result(ty) => {
-                Some(format!("has to return a status, as it writes its {ty}"))
+                Some(ReturnProblem::NoStatus { ty: boxed() })
             }
-            (_, Some(KernelReturn::Value)) if !returns_value(ty) => {
-                Some(format!("returns a value, and its {ty} is passed to it"))
-            }
+            (_, Some(KernelReturn::Value)) if !returns_value(ty) => Some(ReturnProblem::PassedResult { ty: boxed() }),
             _ => None,
         }
     }

@@ -8,6 +8,7 @@ use super::ffi_call;
 use super::globals::{self, Global};
 use super::kernel::Kernel;
 use super::metadata::metadata_with;
+use super::problem::GlobalProblem;
 use super::unit::Unit;
 use crate::ir::{
     AbiParam, Data, DataKind, DataRef, FuncDecl, FuncRef, FuncSig, Hint, Linkage, MemFlags, Module, Type, Val,
@@ -117,9 +118,9 @@ impl Carried {
         let symbol = format!("{FUNCTION}{}{function}", unit.prefix);
         let known = unit.module.function_named(&symbol).filter(|(_, known)| known.linkage == Linkage::Export);
         let problem = match known {
-            None => "the library has no such function",
-            Some(_) if global.is_empty() || global.contains('\0') => "the name is empty or holds a NUL byte",
-            Some(_) if self.globals.iter().any(|known| known.name == global) => "the library registers it already",
+            None => GlobalProblem::NoSuchFunction,
+            Some(_) if global.is_empty() || global.contains('\0') => GlobalProblem::InvalidName,
+            Some(_) if self.globals.iter().any(|known| known.name == global) => GlobalProblem::Taken,
             Some((func, _)) => {
                 self.globals.push(Global { func, name: global.to_owned() });
                 return Ok(());
@@ -204,8 +205,8 @@ fn doc_symbol(unit: &Unit, function: &str) -> String {
 }
 
 /// The error for a function that can't be registered as a global function.
-pub(super) fn no_global(function: &str, global: &str, problem: &str) -> LowerError {
-    LowerError::Global { function: function.to_owned(), global: global.to_owned(), problem: problem.to_owned() }
+pub(super) fn no_global(function: &str, global: &str, problem: GlobalProblem) -> LowerError {
+    LowerError::Global { function: function.to_owned(), global: global.to_owned(), problem }
 }
 
 /// `int32_t string(const char* data, int64_t size, TVMFFIAny* result)`: creates a str. Its error and code are the

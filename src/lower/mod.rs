@@ -40,6 +40,7 @@ mod module;
 mod native;
 mod once;
 mod plan;
+mod problem;
 mod protocol;
 mod prototype;
 mod recipe;
@@ -81,6 +82,10 @@ pub use metadata::{metadata, type_schema};
 pub use module::RuntimeHelpers;
 #[cfg(feature = "_engine")]
 pub(crate) use native::{NativeCode, is_archive};
+pub use problem::{
+    ArgProblem, ConventionProblem, GlobalProblem, ImageName, LaunchProblem, PrototypeProblem, ReturnProblem,
+    TensorMapProblem,
+};
 pub use protocol::Capabilities;
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype, flat_signature};

@@ -98,7 +98,7 @@ impl Lowering {
         if self.unit.pool.constants.is_in_reach() {
             return Ok(func);
         }
-        Err(LowerError::TooManyMessages { function: signature.name().to_owned(), most: constants::MAX_BYTES })
+        Err(LowerError::TooManyMessages { function: signature.name().to_owned(), max: constants::MAX_BYTES })
     }
 
     /// Checks calls by symbol of functions in the module: the callee must be able to accept each call. `signatures` are

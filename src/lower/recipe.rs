@@ -12,6 +12,7 @@ use super::kernel::Kernel;
 use super::launch_description::LaunchDescription;
 use super::library::{Carried, is_symbol_prefix, no_global};
 use super::module::{Lowering, RuntimeHelpers};
+use super::problem::GlobalProblem;
 use super::protocol::Capabilities;
 use crate::ir;
 use crate::spec::Signature;
@@ -182,7 +183,7 @@ impl<'a> Recipe<'a> {
             let unit = &lowering.unit;
             let register = |(function, global): &(String, String)| match &mut carried {
                 Some(carried) => carried.register_global(unit, function, global),
-                None => Err(no_global(function, global, "only a library that is loaded as a file registers functions")),
+                None => Err(no_global(function, global, GlobalProblem::NotALibrary)),
             };
             errors.extend(self.globals.iter().map(register).filter_map(Result::err));
         }

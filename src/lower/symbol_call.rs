@@ -164,9 +164,9 @@ impl SymbolCall {
     /// Why the callee rejects the call for all possible argument values; `None` if it may accept it.
     pub(super) fn problem(&self, callee: &Signature) -> Option<String> {
         let args = self.args.as_ref()?;
-        let (least, most) = callee.arity();
-        if !(least..=most).contains(&args.len()) {
-            let expected = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let (min, max) = callee.arity();
+        if !(min..=max).contains(&args.len()) {
+            let expected = if min == max { max.to_string() } else { format!("{min} to {max}") };
             return Some(format!("`{callee}` takes {expected} arguments, got {}", args.len()));
         }
         let wrong = callee.passed().zip(args).find(|(param, arg)| arg.never_is(&param.ty, callee))?;

@@ -144,8 +144,8 @@ impl ValueChecks {
         let more = if own { wanted } else { wanted.saturating_sub(self.shared_bytes) };
         self.bytes = self.bytes.saturating_add(more);
         if self.bytes > Scratch::MOST {
-            let most = Scratch::MOST;
-            return Err(format!("the checks of values need {} bytes of stack, and may use {most}", self.bytes));
+            let max = Scratch::MOST;
+            return Err(format!("the checks of values need {} bytes of stack, and may use {max}", self.bytes));
         }
         if own {
             return Ok(b.slot(wanted.max(1), 8));

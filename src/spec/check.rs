@@ -348,7 +348,7 @@ impl<'a> Checker<'a> {
             (ParamType::None | ParamType::Any | ParamType::Scalar(ScalarType::Handle), DefaultValue::None) => true,
             (ParamType::Scalar(ScalarType::Bool), DefaultValue::Bool(_)) => true,
             (ParamType::Scalar(ty), DefaultValue::Int(value)) if ty.is_int() => {
-                ty.narrow_range().is_none_or(|(least, greatest)| (least..=greatest).contains(value))
+                ty.narrow_range().is_none_or(|(min, greatest)| (min..=greatest).contains(value))
             }
             (ParamType::Scalar(ty), DefaultValue::Float(_)) => ty.is_float(),
             (ParamType::Int(wanted), DefaultValue::Int(value)) => wanted == value,

@@ -78,8 +78,8 @@ impl Signature {
 
     /// The minimum and maximum number of arguments of a call.
     pub fn arity(&self) -> (usize, usize) {
-        let least = self.passed().filter(|param| param.default.is_none()).count();
-        (least, self.passed().count())
+        let min = self.passed().filter(|param| param.default.is_none()).count();
+        (min, self.passed().count())
     }
 
     /// The type of the function's result; `None` if it returns nothing.

@@ -285,7 +285,7 @@ fn windows_finds_saved_registers() {
     let file = read(&object, "COFF");
     let infos = file.section_by_name(".xdata").unwrap().data().unwrap();
     let entries = file.section_by_name(".pdata").unwrap().size() / 12;
-    let (mut rest, mut count, mut most) = (infos, 0, 0);
+    let (mut rest, mut count, mut max) = (infos, 0, 0);
     // UNWIND_INFO: version, size of prologue, number of codes, frame register and its offset, codes
     while let [1, _, nodes, frame, ..] = *rest {
         let codes: Vec<[u8; 2]> = rest[4..4 + 2 * usize::from(nodes)].chunks(2).map(|c| [c[0], c[1]]).collect();
@@ -302,11 +302,11 @@ fn windows_finds_saved_registers() {
             assert!(places.insert(place), "two registers at {place}");
             assert!(place + width <= 16 * u32::from(frame >> 4), "{place} is not below the frame pointer");
         }
-        most = most.max(places.len());
+        max = max.max(places.len());
         count += 1;
         rest = &rest[4 + 2 * usize::from(nodes).next_multiple_of(2)..];
     }
-    assert!(rest.is_empty() && count == entries && most >= 6, "{count} of {entries}, {most}");
+    assert!(rest.is_empty() && count == entries && max >= 6, "{count} of {entries}, {max}");
 }
 
 /// A macOS library as its linker writes it with `-undefined dynamic_lookup`: each undefined symbol may be in any

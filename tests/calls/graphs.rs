@@ -234,8 +234,8 @@ fn handle<'b>(b: &'b Body<'_>, error: Caught<'b, '_>, handling: &Handling, scope
 /// The library of a graph, and the number of its functions.
 fn graph(number: u64, dice: &mut Dice) -> Result<(Library, usize), String> {
     // a few large ones are enough
-    let most = dice.pick(&[4, 6, 8, FUNCTIONS]);
-    let count = 1 + dice.below(most);
+    let max = dice.pick(&[4, 6, 8, FUNCTIONS]);
+    let count = 1 + dice.below(max);
     let mut maker = Maker { dice, costs: Vec::new(), count };
     let mut all: Vec<Vec<Action>> = (0..count).map(|_| maker.function()).collect();
     all.reverse();

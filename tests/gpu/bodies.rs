@@ -1,7 +1,7 @@
 //! Launches in bodies: several per body, with workspaces between them, in conditionals and in loops.
 
+use tvm_ffi_codegen::LaunchValue;
 use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::lower::LaunchValue;
 use tvm_ffi_codegen::runtime::{Module, Tensor};
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, dim};

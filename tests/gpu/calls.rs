@@ -128,7 +128,7 @@ fn parameters_of_compressed_images_are_compared_at_the_first_use() {
         let tensors = vectors(cuda(0), 300);
         call3(&function, &tensors).unwrap();
         assert_eq!(elements::<f32>(&tensors[2]), sums(300));
-        let asked: Vec<_> = (0..4).map(|number| format!("cuKernelGetParamInfo({number})")).collect();
+        let asked: Vec<_> = (0..4).map(|number| format!("cuKernelGetParamInfo({number}, 8)")).collect();
         assert_eq!(driver.calls_of("cuKernelGetParamInfo("), asked);
         for (args, expected) in &cases {
             let function = compile(&engine, ADD, launch().args(args.clone()), image());

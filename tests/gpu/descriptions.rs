@@ -1,11 +1,11 @@
-//! Descriptions of launches: in metadata, and as sequences of driver calls. These tests launch nothing.
+//! Descriptions of launches in metadata, and functions that have no sequence of driver calls. These tests launch nothing.
 
 use serde_json::{Value, json};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};
 use tvm_ffi_codegen::explain::{ExplainError, Stage, explain};
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
-use tvm_ffi_codegen::{Backend, Kernel, LowerError, OptLevel, Signature, dim};
+use tvm_ffi_codegen::{Backend, Kernel, LowerError, OptLevel, Signature};
 
 use super::{engines, nvrtc};
 use crate::support::sig;
@@ -103,93 +103,6 @@ fn cubins_tell_registers() {
     assert_eq!((image.kind.as_str(), image.targets.as_slice()), ("cubin", &["sm_90a".to_owned()][..]));
     assert_eq!(image.size, cubin.bytes().len() as u64);
     assert!(image.entry.as_ref().unwrap().registers.is_some_and(|count| count > 0));
-}
-
-#[test]
-fn sequences_name_the_calls_of_a_launch() {
-    let told = |text: &str, images: Vec<Image>| {
-        let (signature, launch) = parse(text);
-        explain(&signature, &Kernel::launch(launch, images), Stage::Launch, Backend::default(), OptLevel::None)
-    };
-    let expected = format!(
-        "{ADD}
-
-once for each library, at its first launch:
-  dlopen libcuda.so.1, cuGetProcAddress_v2 for the functions below
-  cuInit
-
-once for each device:
-  cuDeviceGet
-  cuDeviceGetAttribute 75 and 76: the compute capability
-  cuDeviceGetAttribute 1, 2, 3 and 4: the most threads of a block, and in x, y and z
-  cuDeviceGetAttribute 97: the most shared memory of a block
-  cuDevicePrimaryCtxRetain
-
-once for each library, the first image that is for the device:
-  for 8.0 and later: cuLibraryLoadData of {} bytes
-
-once for each device and kernel:
-  cuLibraryGetKernel \"add\"
-
-each call:
-  grid[0] = ceil_div(n, 128), 0 to 2147483647
-    where one is 0, nothing more
-  block[0] = 128
-    together at most 1024 threads
-  the kernel's parameters:
-    x
-    y
-    uint32(n)
-  the stream: TVMFFIEnvGetStream for the tensors' device
-  cuLaunchKernelEx
-    on a stream that is NULL or belongs to the thread: cuCtxGetCurrent, and cuCtxPushCurrent and cuCtxPopCurrent around the launch where \
-another context than the device's is current
-",
-        PTX.len()
-    );
-    assert_eq!(told(ADD, vec![ptx()]).unwrap(), expected);
-    // uses all optional parts of a launch; the image that supports fewer devices comes first
-    let every = "f(x: Tensor([m, n], float32, device=\"cuda\"), s: int64) @ launch f grid=(m, n) block=32 cluster=(2, 1) shared_memory=s \
-                 args=[tensor_map(x, box=(8, 8)), scratch(n, align=16), null] priority=1 cooperative non_portable_cluster";
-    let entry = ".visible .entry f(.param .align 64 .b8 m[128], .param .u64 s, .param .u64 p) { ret; }";
-    let image = |target| {
-        let text = format!(".version 8.0\n.target {target}\n.address_size 64\n{entry}\n");
-        Image::from_bytes(text.into_bytes()).unwrap()
-    };
-    let text = told(every, vec![image("sm_80"), image("sm_90a")]).unwrap();
-    for part in [
-        "  for 9.0 alone: cuLibraryLoadData of ",
-        "  cuKernelGetAttribute 1: the kernel's own shared memory\n",
-        "  cuKernelSetAttribute 8: all dynamic shared memory that a block may have beside the kernel's own\n",
-        "  cuKernelSetAttribute 14: clusters of more than 8 blocks\n",
-        "  grid[1] = n, 0 to 65535\n",
-        "  cluster[0] = 2\n",
-        "  shared_memory = s bytes of dynamic shared memory\n",
-        "    tensor_map(x, box=(8, 8)): cuTensorMapEncodeTiled\n",
-        "    scratch(n, align=16): TVMFFIEnvTensorAlloc on the tensors' device, given up behind the launch\n",
-        "  cuLaunchKernelEx, cooperative, priority=1\n",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    assert!(text.find("9.0 alone") < text.find("8.0 and later"));
-}
-
-#[test]
-fn the_launches_of_a_body_have_sequences() {
-    let (signature, launch) = parse(ADD);
-    let body = Kernel::body(move |b| {
-        let values = tvm_ffi_codegen::lower::LaunchValue::from(b.dim("n") + 1);
-        b.launch(launch.clone(), [ptx()]);
-        b.launch_with(launch.clone().grid([dim("m")]), [ptx()], [("m", values)]);
-    });
-    let text = explain(&signature, &body, Stage::Launch, Backend::default(), OptLevel::None).unwrap();
-    let (first, second) = text.split_once("\n\nadd(").unwrap();
-    assert!(first.starts_with("add(") && first.contains("grid=ceil_div(n, 128)"), "{first}");
-    // the second one gets a value of the body as an additional parameter
-    assert!(second.contains("m: int64") && second.contains("grid=m"), "{second}");
-    for sequence in [first, second] {
-        assert!(sequence.contains("cuLaunchKernelEx"), "{sequence}");
-    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod cpu;
 mod cpu_threads;
 mod descriptions;
 mod devices;
+mod explained;
 mod headers;
 mod images;
 mod large;
@@ -21,6 +22,7 @@ mod on_devices;
 mod python;
 mod real;
 mod refusals;
+mod sequences;
 mod shared;
 mod standin;
 

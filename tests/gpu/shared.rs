@@ -119,12 +119,11 @@ fn cubins_tell_what_kernels_have_of_their_own() {
                 let call = format!("cuKernelSetAttribute(8, {bytes}, {number})");
                 devices.assert_calls_of("cuKernelSetAttribute", &[call.as_str()][..usize::from(set)]);
             }
-            let most = [162 << 10, 226 << 10][number as usize];
+            let max = [162 << 10, 226 << 10][number as usize];
             let function = compile(&engine, STAGED, launch(dim("bytes")), cubins.clone());
-            call_staged(&function, cuda(number), most).unwrap();
-            let error = call_staged(&function, cuda(number), most + 1).unwrap_err();
-            let expected =
-                format!("shared_memory = {} (bytes), expected at most {most} bytes on this device", most + 1);
+            call_staged(&function, cuda(number), max).unwrap();
+            let error = call_staged(&function, cuda(number), max + 1).unwrap_err();
+            let expected = format!("shared_memory = {} (bytes), expected at most {max} bytes on this device", max + 1);
             assert!(error.starts_with("ValueError") && error.contains(&expected), "{error}");
         }
     }

@@ -44,8 +44,8 @@ pub fn plan() -> impl Strategy<Value = Plan> {
 impl Plan {
     pub fn call(&self, signature: &Signature) -> Call {
         let mut maker = Maker { plan: self, signature, dice: Dice::new(self.seed) };
-        let (least, most) = signature.arity();
-        let count = if maker.dice.one_in(2) { most } else { least + maker.dice.below(most - least + 1) };
+        let (min, max) = signature.arity();
+        let count = if maker.dice.one_in(2) { max } else { min + maker.dice.below(max - min + 1) };
         let args: Vec<Value> =
             signature.passed().take(count).map(|param| maker.argument(&param.name, &param.ty)).collect();
         let mut call = Call::new(args);

@@ -113,7 +113,7 @@ impl Programs {
 #[derive(Default)]
 struct Times {
     order: Vec<String>,
-    least: BTreeMap<String, f64>,
+    min: BTreeMap<String, f64>,
 }
 
 impl Times {
@@ -122,11 +122,11 @@ impl Times {
         for line in lines.lines() {
             let parsed = line.split_once('\t').and_then(|(name, time)| Some((name, time.parse::<f64>().ok()?)));
             let (name, time) = parsed.ok_or_else(|| failure(format!("no time of an operation: `{line}`")))?;
-            match self.least.get_mut(name) {
-                Some(least) => *least = least.min(time),
+            match self.min.get_mut(name) {
+                Some(min) => *min = min.min(time),
                 None => {
                     self.order.push(name.to_owned());
-                    self.least.insert(name.to_owned(), time);
+                    self.min.insert(name.to_owned(), time);
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Times {
     }
 
     fn of(&self, name: &str) -> Option<f64> {
-        self.least.get(name).copied()
+        self.min.get(name).copied()
     }
 }
 

@@ -1,5 +1,8 @@
 //! Errors of this backend.
 
+#[cfg(feature = "llvm22-1-loaded")]
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 /// An error of the LLVM backend.
@@ -19,15 +22,15 @@ pub enum Error {
     #[error(
         "LLVM {version} is not installed, or not found: install its shared library (`libllvm22` of Debian and apt.llvm.org, `llvm@22` of Homebrew), or name its file \
          by {variable}; tried {}",
-        problems.join("; ")
+        files.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     NotLoaded {
         /// The required version.
         version: String,
         /// The environment variable that names the file.
         variable: &'static str,
-        /// Each file that was tried, with the reason why it can't be used.
-        problems: Vec<String>,
+        /// The files that were tried.
+        files: Vec<UnusableFile>,
     },
     /// The module was made for big-endian targets; this backend supports only little-endian ones.
     #[error("the module is for big-endian targets, and LLVM is used for little-endian ones")]
@@ -91,5 +94,49 @@ pub enum Error {
         message: String,
         /// The module as passed to LLVM.
         listing: String,
+    },
+}
+
+/// A file that was tried as LLVM's shared library and can't be used.
+#[cfg(feature = "llvm22-1-loaded")]
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{}: {problem}", file.display())]
+#[non_exhaustive]
+pub struct UnusableFile {
+    /// The file's path, or its name for the dynamic linker.
+    pub file: PathBuf,
+    /// Why it can't be used.
+    pub problem: FileProblem,
+}
+
+/// Why a file can't be used as LLVM's shared library.
+#[cfg(feature = "llvm22-1-loaded")]
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum FileProblem {
+    /// The dynamic linker can't load it.
+    #[error("{message}")]
+    NotLoadable {
+        /// The dynamic linker's message, without the file's name at its beginning.
+        message: String,
+    },
+    /// The library isn't LLVM.
+    #[error("it is no LLVM")]
+    NotLlvm,
+    /// The library is another version of LLVM.
+    #[error("it is LLVM {major}.{minor}.{patch}")]
+    OtherVersion {
+        /// The first part of the version.
+        major: u32,
+        /// The second part.
+        minor: u32,
+        /// The third part.
+        patch: u32,
+    },
+    /// The library lacks a function of LLVM's C API.
+    #[error("it has no function `{name}`")]
+    NoFunction {
+        /// The function.
+        name: &'static str,
     },
 }

@@ -33,6 +33,8 @@ pub use compile::{CompiledModule, Compiler, Options, compile};
 pub(crate) use declare::{declare, function_type};
 pub(crate) use define::{add_to, check};
 pub use error::Error;
+#[cfg(feature = "llvm22-1-loaded")]
+pub use error::{FileProblem, UnusableFile};
 pub use library::{load, version};
 pub(crate) use module::Destructors;
 pub(crate) use pipeline::take_error;

@@ -298,8 +298,8 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         let equal = |x, y| builder.build_int_compare(IntPredicate::EQ, x, y, "");
         let mut bad = equal(b, ty.const_zero())?;
         if signed {
-            let least = ty.const_int(1 << (ty.get_bit_width() - 1), false);
-            let overflow = builder.build_and(equal(a, least)?, equal(b, ty.const_all_ones())?, "")?;
+            let min = ty.const_int(1 << (ty.get_bit_width() - 1), false);
+            let overflow = builder.build_and(equal(a, min)?, equal(b, ty.const_all_ones())?, "")?;
             bad = builder.build_or(bad, overflow, "")?;
         }
         self.trap_if(bad)

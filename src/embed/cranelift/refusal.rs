@@ -10,10 +10,10 @@ use cranelift_module::{FuncId, FuncOrDataId, Module};
 use target_lexicon::Triple;
 
 use crate::backend::cranelift::{IsaOptions, c_signature, host_isa};
-use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
+use crate::embed::{EmbedError, HostProblem};
 use crate::ir::{Extension, FuncSig};
-use crate::lower::{Kernel, LowerError};
+use crate::lower::{Kernel, LowerError, PrototypeProblem};
 use crate::spec::Signature;
 
 /// Checks that wrappers run on the module's machine.
@@ -24,29 +24,28 @@ pub(super) fn check_machine(isa: &dyn TargetIsa) -> Result<(), EmbedError> {
 /// Checks that code for a target runs in this process.
 pub(super) fn check_host(isa: &dyn TargetIsa) -> Result<(), EmbedError> {
     static HOST: OnceLock<Option<OwnedTargetIsa>> = OnceLock::new();
-    let refuse = |problem: String| EmbedError::OtherMachine { target: isa.triple().to_string(), problem };
+    let refuse = |problem: HostProblem| EmbedError::OtherMachine { target: isa.triple().to_string(), problem };
     let triple = isa.triple();
     let here = Triple::host();
     if triple.architecture != here.architecture {
-        return Err(refuse(format!("this machine is `{here}`")));
+        return Err(refuse(HostProblem::OtherHost { host: here.to_string() }));
     }
     let [theirs, ours] = [triple, &here].map(CallConv::triple_default);
     if theirs != ours {
-        return Err(refuse(format!(
-            "its functions are called by `{theirs}`, and those of this machine, `{here}`, by `{ours}`"
-        )));
+        let [module, expected] = [theirs, ours].map(|convention| convention.to_string());
+        return Err(refuse(HostProblem::OtherConvention { module, host: here.to_string(), expected }));
     }
     let Some(host) = HOST.get_or_init(|| host_isa(&IsaOptions::default()).ok()) else {
-        return Err(refuse("Cranelift has no code generator for this machine".to_owned()));
+        return Err(refuse(HostProblem::NoCodeGenerator));
     };
     let features = |isa: &dyn TargetIsa| -> BTreeSet<&'static str> {
         let on = isa.isa_flags().into_iter().filter(|flag| flag.as_bool() == Some(true));
         on.map(|flag| flag.name).filter(|name| name.starts_with("has_")).collect()
     };
-    let missing: Vec<_> = features(isa).difference(&features(&**host)).map(|name| format!("`{name}`")).collect();
-    match missing.join(", ") {
-        none if none.is_empty() => Ok(()),
-        missing => Err(refuse(format!("this CPU lacks {missing}"))),
+    let missing: Vec<String> = features(isa).difference(&features(&**host)).map(ToString::to_string).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(refuse(HostProblem::MissingFeatures { features: missing })),
     }
 }
 
@@ -81,19 +80,15 @@ pub(super) fn check_function<M: Module + ?Sized>(
 fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) -> Result<(), LowerError> {
     let ours = c_signature(isa, &expected.sig);
     if found.call_conv != ours.call_conv {
-        let (found, ours) = (found.call_conv, ours.call_conv);
-        return Err(expected.refuse(format!(
-            "has the calling convention `{found}`, and wrappers call by C's, which is `{ours}` here (`Module::make_signature` begins with it)"
-        )));
+        let [found, ours] = [found, &ours].map(|sig| sig.call_conv.to_string());
+        return Err(expected.refuse(PrototypeProblem::CallingConvention { found, expected: ours }));
     }
     // a result in memory comes first and isn't part of the prototype
     let hidden = ours.params.len() - expected.sig.params.len();
     for (index, param) in found.params.iter().enumerate().skip(hidden) {
         if param.purpose != ArgumentPurpose::Normal {
-            let (param, purpose) = (expected.param(index - hidden), param.purpose);
-            return Err(expected.refuse(format!(
-                "has {param} for a special purpose, `{purpose}`, and wrappers pass plain values: declare an `AbiParam::new`"
-            )));
+            let (param, purpose) = (expected.param(index - hidden), param.purpose.to_string());
+            return Err(expected.refuse(PrototypeProblem::SpecialParam { param, purpose }));
         }
     }
     let fits = |sig: &FuncSig| plain(&c_signature(isa, sig)) == plain(found);
@@ -102,8 +97,9 @@ fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) 
     }
     for (index, (found, ours)) in found.params.iter().zip(&ours.params).enumerate().skip(hidden) {
         if found.value_type != ours.value_type {
-            let (param, found, ours) = (expected.param(index - hidden), found.value_type, ours.value_type);
-            return Err(expected.refuse(format!("has {param} as `{found}`, and it is passed as `{ours}`")));
+            let [found, passed] = [found, ours].map(|param| param.value_type.to_string());
+            let param = expected.param(index - hidden);
+            return Err(expected.refuse(PrototypeProblem::ParamType { param, found, passed, advice: "" }));
         }
         let wanted = match found.extension {
             ArgumentExtension::None => None,
@@ -114,7 +110,7 @@ fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) 
             return Err(refusal);
         }
     }
-    if plain(found) == plain(&ours) { Ok(()) } else { Err(expected.result(&result(found), &result(&ours), fits)) }
+    if plain(found) == plain(&ours) { Ok(()) } else { Err(expected.result(result(found), result(&ours), fits)) }
 }
 
 /// The types of parameters and results.

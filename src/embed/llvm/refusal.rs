@@ -8,10 +8,10 @@ use target_lexicon::{Architecture, Triple};
 
 use crate::backend::ON_GPU;
 use crate::backend::llvm::{NotPlain, extension, function_type};
-use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
+use crate::embed::{EmbedError, HostProblem};
 use crate::ir::FuncSig;
-use crate::lower::{Kernel, LowerError};
+use crate::lower::{Kernel, LowerError, PrototypeProblem};
 use crate::spec::Signature;
 
 /// The prefixes of GPU architectures in LLVM's triples.
@@ -65,7 +65,8 @@ pub(super) fn check_host(module: &Module<'_>, machine: &TargetMachine) -> Result
         let is_here =
             |triple: Triple| triple.architecture == here.architecture && triple.binary_format == here.binary_format;
         if !text.parse().is_ok_and(is_here) {
-            return Err(EmbedError::OtherMachine { target: text, problem: format!("this machine is `{here}`") });
+            let problem = HostProblem::OtherHost { host: here.to_string() };
+            return Err(EmbedError::OtherMachine { target: text, problem });
         }
     }
     let wanted = machine.get_feature_string().to_string_lossy().into_owned();
@@ -73,12 +74,12 @@ pub(super) fn check_host(module: &Module<'_>, machine: &TargetMachine) -> Result
     let lacks = |feature: &&str| {
         feature.strip_prefix('+').is_some_and(|name| known.split(',').any(|k| k.strip_prefix('-') == Some(name)))
     };
-    let missing: Vec<String> = wanted.split(',').filter(lacks).map(|feature| format!("`{feature}`")).collect();
-    match missing.join(", ") {
-        none if none.is_empty() => Ok(()),
-        missing => Err(EmbedError::OtherMachine {
+    let missing: Vec<String> = wanted.split(',').filter(lacks).map(str::to_owned).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(EmbedError::OtherMachine {
             target: machine.get_triple().as_str().to_string_lossy().into_owned(),
-            problem: format!("this CPU lacks {missing}"),
+            problem: HostProblem::MissingFeatures { features: missing },
         }),
     }
 }
@@ -108,7 +109,8 @@ pub(super) fn check_function<'ctx>(
     }
     let expected = Expected::new(signature, kernel, &name)?;
     if let Some(problem) = NotPlain::of(function) {
-        return Err(expected.refuse(problem.in_words(|index| expected.param(index))));
+        let reason = problem.in_words(|index| expected.param(index));
+        return Err(expected.refuse(PrototypeProblem::NotPlain { reason }));
     }
     compare(function, &expected)
 }
@@ -124,21 +126,21 @@ fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), L
     for (index, (found, ours)) in params.into_iter().zip(ours.get_param_types()).enumerate() {
         let param = expected.param(index);
         if found != ours {
-            let hint = match found {
+            let advice = match found {
                 BasicMetadataTypeEnum::PointerType(_) if matches!(ours, BasicMetadataTypeEnum::PointerType(_)) => {
                     "; cast it to the other address space inside of the kernel (`addrspacecast`)"
                 }
                 _ => "",
             };
-            let [found, ours] = [found, ours].map(|ty| ty.print_to_string().to_string());
-            return Err(expected.refuse(format!("has {param} as `{found}`, and it is passed as `{ours}`{hint}")));
+            let [found, passed] = [found, ours].map(|ty| ty.print_to_string().to_string());
+            return Err(expected.refuse(PrototypeProblem::ParamType { param, found, passed, advice }));
         }
         if let Some(refusal) = expected.extension(index, extension(function, index)) {
             return Err(refusal);
         }
     }
     if found.get_return_type() != ours.get_return_type() {
-        return Err(expected.result(&result(found), &result(ours), fits));
+        return Err(expected.result(result(found), result(ours), fits));
     }
     Ok(())
 }

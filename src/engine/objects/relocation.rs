@@ -281,14 +281,14 @@ mod tests {
             assert_eq!(written(field, 0, 0, far), Err(OutOfReach), "{field:?}");
             assert_eq!(written(field, 0, far, 0), Err(OutOfReach), "{field:?}");
         }
-        for (field, least, most) in [
+        for (field, min, max) in [
             (Field::Branch26, -(1i64 << 27), (1 << 27) - 4),
             (Field::Page21, -(1i64 << 32), (1 << 32) - 4096),
             (Field::Relative32, -(1i64 << 31), (1 << 31) - 1),
         ] {
             let at = |distance: i64| written(field, 0, far, far.wrapping_add_signed(distance));
-            assert!(at(least).is_ok() && at(most).is_ok(), "{field:?}");
-            assert_eq!([at(least - 4096), at(most + 4096)], [Err(OutOfReach); 2], "{field:?}");
+            assert!(at(min).is_ok() && at(max).is_ok(), "{field:?}");
+            assert_eq!([at(min - 4096), at(max + 4096)], [Err(OutOfReach); 2], "{field:?}");
         }
         assert_eq!(written(Field::PageOffset(3), 0, 0, 0x1004), Err(OutOfReach), "not aligned");
         assert_eq!(written(Field::Absolute32, 0, 0, 0xffff_ffff), Ok(0xffff_ffff));

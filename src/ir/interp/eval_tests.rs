@@ -120,8 +120,8 @@ fn upper_halves_of_products() {
             assert_eq!(binary(BinaryOp::SMulHi, Datum::I64(a), Datum::I64(b)), Ok(Datum::I64(signed as u64)));
         }
     }
-    let least = Datum::I64(i64::MIN as u64);
-    assert_eq!(binary(BinaryOp::SMulHi, least, least), Ok(Datum::I64(1 << 62)));
+    let min = Datum::I64(i64::MIN as u64);
+    assert_eq!(binary(BinaryOp::SMulHi, min, min), Ok(Datum::I64(1 << 62)));
     assert_eq!(binary(BinaryOp::UMulHi, Datum::I64(u64::MAX), Datum::I64(u64::MAX)), Ok(Datum::I64(u64::MAX - 1)));
 }
 

@@ -129,13 +129,13 @@ impl Values<'_, '_> {
             }
             return value;
         }
-        let (least, most) = match ty.is_signed_int() {
+        let (min, max) = match ty.is_signed_int() {
             true => (-(1_i64 << (ty.bits() - 1)), (1_i64 << (ty.bits() - 1)) - 1),
             false => (0, (1_i64 << ty.bits()) - 1),
         };
-        if self.b.as_int_const(value).is_none_or(|value| !(least..=most).contains(&value)) {
-            let above = self.b.binary_imm(BinaryOp::Sub, value, least);
-            let holds = self.b.icmp_imm(IntCC::ULe, above, most - least);
+        if self.b.as_int_const(value).is_none_or(|value| !(min..=max).contains(&value)) {
+            let above = self.b.binary_imm(BinaryOp::Sub, value, min);
+            let holds = self.b.icmp_imm(IntCC::ULe, above, max - min);
             self.require_type(holds, value, what, dim, ty);
         }
         self.b.convert(ConvertOp::Truncate, to, value)

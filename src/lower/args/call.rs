@@ -8,6 +8,7 @@ use super::values::{Inputs, Values};
 use crate::ir::{Block, FunctionBuilder, MemFlags, Type, Value};
 use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
+use crate::lower::problem::ArgProblem;
 use crate::lower::unit::ModulePool;
 use crate::spec::{Dim, KernelArg, Signature};
 
@@ -28,7 +29,7 @@ pub(in crate::lower) struct Arguments {
 }
 
 /// All errors of stated parameters, given the signature.
-pub(in crate::lower) fn problems(args: &[KernelArg], signature: &Signature) -> Vec<String> {
+pub(in crate::lower) fn problems(args: &[KernelArg], signature: &Signature) -> Vec<ArgProblem> {
     let mut check = Check::new(signature, Receiver::Call);
     check.sizes(Some(args));
     check.problems

@@ -6,6 +6,7 @@ use crate::lower::convention::c_type::CType;
 use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
 use crate::lower::device_api::Api;
+use crate::lower::problem::{ArgProblem, TensorMapProblem};
 use crate::spec::{Dim, Interleave, KernelArg, Layout, ParamType, ScalarType, Signature, TensorMap, TensorType};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLFloat, kDLInt, kDLUInt};
 
@@ -21,18 +22,18 @@ pub(in crate::lower) enum Receiver {
 }
 
 /// Collects the errors of arguments and of related expressions.
-pub(in crate::lower) struct Check<'a> {
+pub(in crate::lower) struct Check<'a, P> {
     pub signature: &'a Signature,
     receiver: Receiver,
-    pub problems: Vec<String>,
+    pub problems: Vec<P>,
 }
 
-impl<'a> Check<'a> {
+impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
     pub(in crate::lower) fn new(signature: &'a Signature, receiver: Receiver) -> Self {
         Check { signature, receiver, problems: Vec::new() }
     }
 
-    pub(in crate::lower) fn problem(&mut self, problem: impl Into<String>) {
+    pub(in crate::lower) fn problem(&mut self, problem: impl Into<P>) {
         let problem = problem.into();
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -53,9 +54,8 @@ impl<'a> Check<'a> {
                 ty.is_some_and(|ty| !ty.is_float() && ty.bits() > 1 && ty != ScalarType::Handle)
             });
             if !var && !integer && ExtentOf::named(name, self.signature).is_none() {
-                self.problem(format!(
-                    "has {what} = {dim}, and `{name}` is no dimension variable or integer parameter of the function"
-                ));
+                let (what, name) = (what.to_owned(), name.to_owned());
+                self.problem(ArgProblem::UnknownName { what, value: dim.clone(), name });
             }
         });
     }
@@ -66,7 +66,7 @@ impl<'a> Check<'a> {
         let flat = params::params(self.signature, Convention::Flat, KernelReturn::Status);
         let Some(args) = args else {
             if let Some(param) = flat.iter().find(|param| self.is_out_of_reach(param)) {
-                self.problem(format!("gets {param}, which is in the memory of the host; state the kernel's args"));
+                self.problem(ArgProblem::HostMemory { param: param.clone() });
             }
             return Some(flat.iter().map(|param| param.c_type.abi().ty.bytes()).collect());
         };
@@ -90,14 +90,14 @@ impl<'a> Check<'a> {
             }
             KernelArg::Float(_, ty) => {
                 if !ty.is_float() {
-                    self.problem(format!("has a floating-point number of type {ty}"));
+                    self.problem(ArgProblem::FloatType { ty: *ty });
                 }
                 ty.is_float()
             }
             KernelArg::Stride(name, number, ty) => {
                 let Some(tensor) = self.tensor(name) else { return false };
                 if stride_of(tensor, *number).is_none() {
-                    self.problem(format!("has {name}.strides[{number}], which the signature doesn't state"));
+                    self.problem(ArgProblem::UnknownStride { tensor: name.clone(), number: *number });
                     return false;
                 }
                 self.integer_type(*ty)
@@ -110,12 +110,12 @@ impl<'a> Check<'a> {
             KernelArg::Scratch { bytes, align } => {
                 self.vars("scratch", bytes);
                 if !align.is_power_of_two() || *align > 256 {
-                    self.problem(format!("has scratch memory aligned to {align}, expected a power of two up to 256"));
+                    self.problem(ArgProblem::ScratchAlign { align: *align });
                 }
                 self.of_launches("scratch memory")
             }
             KernelArg::TensorMap(_) if inside => {
-                self.problem("has a tensor map inside a struct, where it isn't aligned to 64 bytes");
+                self.problem(ArgProblem::TensorMapInStruct);
                 false
             }
             KernelArg::TensorMap(map) => {
@@ -126,9 +126,9 @@ impl<'a> Check<'a> {
     }
 
     /// Checks that an argument that only launches support is passed to a launched kernel.
-    fn of_launches(&mut self, what: &str) -> bool {
+    fn of_launches(&mut self, what: &'static str) -> bool {
         if self.receiver == Receiver::Call {
-            self.problem(format!("has {what} among its args, which launches alone pass"));
+            self.problem(ArgProblem::OnlyInLaunches { what });
         }
         self.receiver != Receiver::Call
     }
@@ -142,17 +142,14 @@ impl<'a> Check<'a> {
             from != ScalarType::Handle && ty != ScalarType::Handle && (!from.is_float() || ty.is_float())
         });
         if !fits {
-            self.problem(format!("has {ty}({name}), and {name} is no number that becomes a {ty}"));
+            self.problem(ArgProblem::Cast { name: name.to_owned(), ty });
         }
         fits
     }
 
     fn of_struct(&mut self, flat: &[KernelParam], (size, align): (u32, u32), fields: &[(u32, KernelArg)]) -> bool {
         if !align.is_power_of_two() || align > 16 || size == 0 || size > 4096 || size % align != 0 {
-            self.problem(format!(
-                "has a struct of {size} bytes, aligned to {align}; expected a size of at most 4096 that is a multiple \
-                 of an alignment of 1 to 16"
-            ));
+            self.problem(ArgProblem::StructLayout { size, align });
             return false;
         }
         let mut covered: Vec<(u32, u32)> = Vec::new();
@@ -163,10 +160,7 @@ impl<'a> Check<'a> {
                 || offset % bytes.clamp(1, 8) != 0
                 || covered.iter().any(|(from, to)| *offset < *to && *from < end)
             {
-                self.problem(format!(
-                    "has a struct of {size} bytes whose field at {offset} takes {bytes}: fields are aligned, apart, \
-                     and inside"
-                ));
+                self.problem(ArgProblem::StructField { size, offset: *offset, bytes });
             }
             covered.push((*offset, end));
         }
@@ -177,10 +171,7 @@ impl<'a> Check<'a> {
     fn by_value(&mut self, flat: &[KernelParam], size: u32, fields: &[(u32, KernelArg)]) -> bool {
         let fits = self.receiver != Receiver::Call || (matches!(size, 4 | 8) && !has_float(flat, fields));
         if !fits {
-            self.problem(format!(
-                "has a struct of {size} bytes among its args; calls pass structs of 4 or 8 bytes without \
-                 floating-point fields"
-            ));
+            self.problem(ArgProblem::StructByValue { size });
         }
         fits
     }
@@ -189,7 +180,7 @@ impl<'a> Check<'a> {
     fn named(&mut self, flat: &[KernelParam], name: &str) -> bool {
         let found = flat.iter().find(|param| param.is_value_of(name)).filter(|param| !self.is_out_of_reach(param));
         if found.is_none() {
-            self.problem(format!("has {name} among its args, which is no tensor or scalar parameter of the function"));
+            self.problem(ArgProblem::UnknownParam { name: name.to_owned() });
         }
         found.is_some()
     }
@@ -197,7 +188,7 @@ impl<'a> Check<'a> {
     fn tensor(&mut self, name: &str) -> Option<&'a TensorType> {
         let found = tensor_of(self.signature, name);
         if found.is_none() {
-            self.problem(format!("has {name} among its args, which is no tensor parameter of the function"));
+            self.problem(ArgProblem::UnknownTensor { name: name.to_owned() });
         }
         found
     }
@@ -205,7 +196,7 @@ impl<'a> Check<'a> {
     fn integer_type(&mut self, ty: ScalarType) -> bool {
         let is = !ty.is_float() && !matches!(ty, ScalarType::Bool | ScalarType::Handle);
         if !is {
-            self.problem(format!("passes an integer as a {ty}"));
+            self.problem(ArgProblem::IntegerType { ty });
         }
         is
     }
@@ -213,41 +204,41 @@ impl<'a> Check<'a> {
     fn tensor_map(&mut self, map: &TensorMap) {
         let name = &map.tensor;
         let Some(tensor) = self.tensor(name) else { return };
-        let rank = tensor.shape.rank();
+        let of_tensor = || name.clone();
         let dtype = tensor.exact_dtype();
         let known = !matches!(tensor.layout, Layout::Any);
         let mut problems = Vec::new();
-        match rank {
+        match tensor.shape.rank() {
             Some(rank @ 1..=5) => {
-                if map.box_dims.len() != rank {
-                    problems.push(format!("has a box of {} dimensions, and {name} has {rank}", map.box_dims.len()));
+                let (dims, count) = (map.box_dims.len(), map.element_strides.len());
+                if dims != rank {
+                    problems.push(TensorMapProblem::BoxRank { tensor: of_tensor(), dims, rank });
                 }
-                if !map.element_strides.is_empty() && map.element_strides.len() != rank {
-                    let count = map.element_strides.len();
-                    problems.push(format!("has {count} element strides, and {name} has {rank} dimensions"));
+                if count != 0 && count != rank {
+                    problems.push(TensorMapProblem::ElementStrideCount { tensor: of_tensor(), count, rank });
                 }
                 if map.interleave != Interleave::None && rank < 3 {
-                    problems.push(format!("is interleaved, and {name} has less than 3 dimensions"));
+                    problems.push(TensorMapProblem::Interleaved { tensor: of_tensor() });
                 }
             }
-            _ => problems.push(format!("is of {name}, whose rank isn't one of 1 to 5")),
+            _ => problems.push(TensorMapProblem::Rank { tensor: of_tensor() }),
         }
         if dtype.and_then(data_type).is_none() {
-            problems.push(format!("is of {name}, whose dtype isn't one that tensor maps have"));
+            problems.push(TensorMapProblem::DType { tensor: of_tensor() });
         }
         if !known {
-            problems.push(format!("is of {name}, whose strides the signature doesn't state"));
+            problems.push(TensorMapProblem::Strides { tensor: of_tensor() });
         }
         if map.element_strides.iter().any(|step| !(1..=8).contains(step)) {
-            problems.push("has element strides that are not 1 to 8".to_owned());
+            problems.push(TensorMapProblem::ElementStrides);
         }
         for (number, size) in map.box_dims.iter().enumerate() {
             self.vars(&format!("box[{number}] of {name}"), size);
             if let Some(value) = size.eval(&|_| None).filter(|value| !(1..=256).contains(value)) {
-                problems.push(format!("has box[{number}] = {value}, expected 1 to 256"));
+                problems.push(TensorMapProblem::BoxExtent { number, value });
             }
         }
-        problems.into_iter().for_each(|problem| self.problem(format!("has a tensor map that {problem}")));
+        problems.into_iter().for_each(|problem| self.problem(ArgProblem::TensorMap(problem)));
     }
 }
 

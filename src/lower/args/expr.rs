@@ -50,8 +50,8 @@ impl DimCode for ExtentCode<'_, '_, '_> {
                 let b = &mut *self.values.b;
                 let some = b.icmp_imm(IntCC::Ne, y, 0);
                 // the only quotient that doesn't fit
-                let (least, minus) = (b.icmp_imm(IntCC::Eq, x, i64::MIN), b.icmp_imm(IntCC::Eq, y, -1));
-                let overflows = b.binary(BinaryOp::And, least, minus);
+                let (min, minus) = (b.icmp_imm(IntCC::Eq, x, i64::MIN), b.icmp_imm(IntCC::Eq, y, -1));
+                let overflows = b.binary(BinaryOp::And, min, minus);
                 let (yes, no) = (b.bconst(true), b.bconst(false));
                 let fits = b.select(overflows, no, yes);
                 let fine = b.binary(BinaryOp::And, some, fits);

@@ -119,8 +119,8 @@ impl<'c> Binder<'c, '_> {
             &[super::helper::EXPECTED_NUMBER, GOT, super::helper::GOT_NUMBER],
         );
         let few = size.le(MAX_RANK as i64) | is_shape;
-        let most = format!("at most {MAX_RANK}");
-        self.require_of(few, VALUE_ERROR, &length, &[Piece::Text(&most), GOT, super::helper::GOT_NUMBER]);
+        let max = format!("at most {MAX_RANK}");
+        self.require_of(few, VALUE_ERROR, &length, &[Piece::Text(&max), GOT, super::helper::GOT_NUMBER]);
         let object = self.c.var(Type::Ptr);
         object.set(base);
         self.c.when_else(

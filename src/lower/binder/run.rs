@@ -62,7 +62,7 @@ pub(super) fn run(r: &Binder<'_, '_>) {
 fn arity<'c>(r: &Binder<'c, '_>, signature: Val<'c>, args: Val<'c>, num_args: Val<'c>, count: Val<'c>) {
     r.set_field(Field::Calling, r.pool_text(signature, field!(SignatureDescriptor, calling)));
     let calling = r.calling();
-    let ok = Condition::All(vec![num_args.ge(signature.read(field!(SignatureDescriptor, least))), num_args.le(count)]);
+    let ok = Condition::All(vec![num_args.ge(signature.read(field!(SignatureDescriptor, min))), num_args.le(count)]);
     let (expected, got) = (piece(Directive::String, Field::Text), piece(Directive::Number, Field::Got));
     r.require_telling(
         ok,
@@ -155,7 +155,7 @@ fn lay_out<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
 fn fill<'c>(r: &Binder<'c, '_>, signature: Val<'c>, index: Val<'c>, to: Val<'c>) {
     let pool = r.field_ptr(Field::Pool);
     let from = (pool + signature.read(field!(SignatureExtension, defaults).of_ending::<SignatureExtension>()))
-        .nth_descriptor::<DefaultDescriptor>(index - signature.read(field!(SignatureDescriptor, least)));
+        .nth_descriptor::<DefaultDescriptor>(index - signature.read(field!(SignatureDescriptor, min)));
     let type_index = from.read(field!(DefaultDescriptor, type_index));
     let (low, high) =
         (from.read(field!(DefaultDescriptor, payload.low)), from.read(field!(DefaultDescriptor, payload.high)));

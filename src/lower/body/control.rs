@@ -386,17 +386,17 @@ impl Body<'_> {
 
     fn message(&self, operation: &str, kind: &str, message: &str, values: &[Expr<'_>]) -> Message {
         let pieces: Vec<&str> = message.split("{}").collect();
-        let (places, most) = (pieces.len() - 1, Self::MAX_MESSAGE_VALUES);
+        let (places, max) = (pieces.len() - 1, Self::MAX_MESSAGE_VALUES);
         if places != values.len() {
             self.error(operation, format!("the message prints {places} values, got {}", values.len()));
         }
-        if places > most {
-            self.error(operation, format!("a message prints at most {most} values, this one {places}"));
+        if places > max {
+            self.error(operation, format!("a message prints at most {max} values, this one {places}"));
         }
         if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
             self.error(operation, "the kind is empty, or there is a NUL in the text");
         }
-        let pieces = pieces.into_iter().take(most + 1).map(str::to_owned).collect();
+        let pieces = pieces.into_iter().take(max + 1).map(str::to_owned).collect();
         let printable = |e: &&Expr<'_>| {
             let printable = e.ty().is_int() || e.ty() == ScalarType::Bool;
             if !printable {
@@ -404,7 +404,7 @@ impl Body<'_> {
             }
             printable
         };
-        let values = values.iter().take(most).filter(printable);
+        let values = values.iter().take(max).filter(printable);
         let values = values.map(|e| e.used(operation).converted(ScalarType::Int64).value).collect();
         Message { kind: kind.to_owned(), pieces, values }
     }

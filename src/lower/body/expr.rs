@@ -105,9 +105,9 @@ impl dyn Ops + '_ {
             (Operand::Int(v), ScalarType::Float32) => self.value(|l| l.b.f32(v as f32)),
             (Operand::Int(v), ScalarType::Float64) => self.value(|l| l.b.f64(v as f64)),
             (Operand::Int(v), _) if ty.is_int() => {
-                let (least, greatest) = int_range(ty);
-                if !(least..=greatest).contains(&v) {
-                    return Err(format!("{v} is out of the range of {ty}, which is {least} to {greatest}"));
+                let (min, greatest) = int_range(ty);
+                if !(min..=greatest).contains(&v) {
+                    return Err(format!("{v} is out of the range of {ty}, which is {min} to {greatest}"));
                 }
                 self.value(|l| l.b.iconst(ir_type(ty), v as i64))
             }
@@ -718,15 +718,15 @@ fn to_float(b: &mut ir::FunctionBuilder<'_>, v: Value, from: ScalarType, to: Sca
 
 fn to_int(b: &mut ir::FunctionBuilder<'_>, v: Value, to: ScalarType) -> Value {
     let op = if to.is_signed_int() { ConvertOp::FloatToSInt } else { ConvertOp::FloatToUInt };
-    let Some((least, greatest)) = to.narrow_range().filter(|_| to.bits() < 32) else {
+    let Some((min, greatest)) = to.narrow_range().filter(|_| to.bits() < 32) else {
         return b.convert(op, ir_type(to), v);
     };
     // saturate at the narrow type's bounds, which fit in 32 bits
     let wide = b.convert(op, ir::Type::I32, v);
     let greatest = b.iconst(ir::Type::I32, greatest);
     let clamped = if to.is_signed_int() {
-        let least = b.iconst(ir::Type::I32, least);
-        let low = b.binary(BinaryOp::SMax, wide, least);
+        let min = b.iconst(ir::Type::I32, min);
+        let low = b.binary(BinaryOp::SMax, wide, min);
         b.binary(BinaryOp::SMin, low, greatest)
     } else {
         b.binary(BinaryOp::UMin, wide, greatest)

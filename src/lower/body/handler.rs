@@ -240,16 +240,16 @@ impl Body<'_> {
 
     /// Raises a `RecursionError` if more than `most` calls of this function are active, counted across all threads.
     /// Call it at the start of a body that may recurse without end, to raise an error before the stack overflows.
-    pub fn limit_recursion(&self, most: u32) {
+    pub fn limit_recursion(&self, max: u32) {
         let text = self
-            .emit(|l| format!("maximum recursion depth of {most} exceeded in `{}`", shown(l.signature, Subject::Call)));
+            .emit(|l| format!("maximum recursion depth of {max} exceeded in `{}`", shown(l.signature, Subject::Call)));
         self.emit(|l| {
             let cell = l.handles.cell(l.b.module(), "depth", 8);
             let address = l.b.data_addr(cell, 0);
             let one = l.b.i64(1);
             let before = l.b.atomic_add(address, one);
             l.hold(Held::Depth(cell));
-            let fine = l.b.icmp_imm(IntCC::SLt, before, i64::from(most));
+            let fine = l.b.icmp_imm(IntCC::SLt, before, i64::from(max));
             l.check(fine, |l| super::function::Failure {
                 template: l.pool.constants.template("RecursionError", &[crate::lower::protocol::Piece::Text(&text)]),
                 values: Vec::new(),

@@ -121,7 +121,7 @@ impl<'a> Body<'a> {
         let spec = LaunchSpec::new(launch, images.into_iter().collect());
         let problems = spec.problems(&signature);
         if !problems.is_empty() {
-            return problems.into_iter().for_each(|problem| self.error(&operation, problem));
+            return problems.iter().for_each(|problem| self.error(&operation, problem.to_string()));
         }
         let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.device().0);
         let first = self.signature.params().iter().find_map(|param| match &param.ty {

@@ -68,8 +68,8 @@ impl Body<'_> {
             parts.push(Piece::Text(text));
         }
         if fields.len() > Self::MAX_MESSAGE_VALUES {
-            let most = Self::MAX_MESSAGE_VALUES;
-            self.error(OPERATION, format!("a message prints at most {most} values, this one {}", fields.len()));
+            let max = Self::MAX_MESSAGE_VALUES;
+            self.error(OPERATION, format!("a message prints at most {max} values, this one {}", fields.len()));
             return self.end();
         }
         self.emit(|l| {

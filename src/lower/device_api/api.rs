@@ -71,7 +71,7 @@ pub(in crate::lower) struct SharedAttributes {
     /// The static shared memory.
     pub own: u32,
     /// The max dynamic shared memory per launch.
-    pub most: u32,
+    pub max: u32,
 }
 
 /// The numbers of the device attributes.
@@ -237,7 +237,7 @@ pub(in crate::lower) static CUDA: Api = Api {
         (Call::GetAttribute, function("cuKernelGetAttribute", 12000, &[Ptr, I32, Ptr, I32])),
     ],
     attributes: Attributes { capability: [75, 76], block: [1, 2, 3, 4], shared: 97 },
-    kernel_shared: Some(SharedAttributes { own: 1, most: 8 }),
+    kernel_shared: Some(SharedAttributes { own: 1, max: 8 }),
     non_portable_cluster: Some(14),
     images: &[ImageKind::Cubin, ImageKind::Fatbin, ImageKind::Ptx],
     helpers: helpers!("cuda"),

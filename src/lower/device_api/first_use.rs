@@ -141,9 +141,9 @@ impl<'c> FirstUse<'c, '_> {
         c.switch_to(next);
         self.steps.require(number.ult(count), Failed::Image, capability);
         let choice = first + number * ImageChoice::SIZE as i64;
-        let least = field_of(choice, field!(ImageChoice, least));
+        let min = field_of(choice, field!(ImageChoice, min));
         let end = field_of(choice, field!(ImageChoice, end));
-        c.branch(wide.uge(least) & wide.ult(end), found, look, Hint::None);
+        c.branch(wide.uge(min) & wide.ult(end), found, look, Hint::None);
         c.switch_to(look);
         c.jump(next, &[number + 1]);
         c.switch_to(found);
@@ -173,8 +173,8 @@ impl<'c> FirstUse<'c, '_> {
         let record = record_of(self.state, self.device);
         let device = record.load(Type::I32, record::DEVICE);
         if let Some(attributes) = self.driver.api.kernel_shared {
-            let most = record.load(Type::I32, record::SHARED).sext();
-            self.ask_for_shared(attributes, most, loaded, device);
+            let max = record.load(Type::I32, record::SHARED).sext();
+            self.ask_for_shared(attributes, max, loaded, device);
         }
         if let Some(attribute) = self.driver.api.non_portable_cluster {
             let asks = self.field(field!(KernelRecord, non_portable)).is_not(0);
@@ -185,7 +185,7 @@ impl<'c> FirstUse<'c, '_> {
     /// Allows launches the dynamic shared memory that the kernel's record states. The limit is the device's `most`
     /// bytes per block, minus the kernel's static shared memory. Launches of one kernel share its attribute, so each
     /// requests what the largest launch needs.
-    fn ask_for_shared(self, attributes: SharedAttributes, most: Val<'c>, loaded: Val<'c>, device: Val<'c>) {
+    fn ask_for_shared(self, attributes: SharedAttributes, max: Val<'c>, loaded: Val<'c>, device: Val<'c>) {
         let (bytes, told) = (self.field(field!(KernelRecord, shared)), self.field(field!(KernelRecord, own_shared)));
         let (steps, c) = (self.steps, self.steps.c);
         let [asks, unknown, known, done] = c.blocks();
@@ -199,9 +199,9 @@ impl<'c> FirstUse<'c, '_> {
         c.jump(known, &[place.load(Type::I32, 0).sext()]);
         c.switch_to(known);
         let more = (own + bytes).gt(WITHOUT_ASKING);
-        let rest = most - own;
+        let rest = max - own;
         let value = bytes.lt(rest).select(bytes, rest).truncate();
-        self.set_attribute(more, attributes.most, value, loaded, device);
+        self.set_attribute(more, attributes.max, value, loaded, device);
         c.jump(done, &[]);
         c.switch_to(done);
     }

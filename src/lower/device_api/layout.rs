@@ -72,7 +72,7 @@ mod tests {
             ("value CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", CUDA.kernel_shared.map_or(-1, |shared| shared.own.into())),
             (
                 "value CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
-                CUDA.kernel_shared.map_or(-1, |shared| shared.most.into()),
+                CUDA.kernel_shared.map_or(-1, |shared| shared.max.into()),
             ),
             (
                 "value CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED",

@@ -455,7 +455,7 @@ impl Launchable {
     /// The max dynamic shared memory of a block in bytes, an `I64`. The device must be in use.
     pub(super) fn max_shared_memory<'c>(&self, device: Val<'c>) -> Val<'c> {
         let state = device.emitter().data(self.places.state, 0);
-        let most = state::record_of(state, device).load(Type::I32, state::record::SHARED).sext();
-        if self.own_shared == 0 { most } else { most - self.own_shared }
+        let max = state::record_of(state, device).load(Type::I32, state::record::SHARED).sext();
+        if self.own_shared == 0 { max } else { max - self.own_shared }
     }
 }

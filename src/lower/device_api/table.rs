@@ -39,8 +39,8 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
     for row in kernels {
         let first_choice = behind + more.len() as u32;
         for (rule, image) in row.images {
-            let [least, end] = rule.capabilities();
-            ImageChoice { least, end, image: image_at(*image) }.write(order, &mut more);
+            let [min, end] = rule.capabilities();
+            ImageChoice { min, end, image: image_at(*image) }.write(order, &mut more);
         }
         let first_params = behind + more.len() as u32;
         let mut first = first_params + (row.params.len() * ParamSizes::SIZE) as u32;
@@ -51,7 +51,7 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
         }
         row.params.iter().copied().flatten().for_each(|size| size.write(order, &mut more));
         let (shared, own_shared) =
-            row.shared.map_or((0, 0), |most| (most.dynamic.unwrap_or(ALL_SHARED), most.own.unwrap_or(ASK_DRIVER)));
+            row.shared.map_or((0, 0), |max| (max.dynamic.unwrap_or(ALL_SHARED), max.own.unwrap_or(ASK_DRIVER)));
         records.push(KernelRecord {
             entry: 0,
             cells: row.cells,
@@ -118,9 +118,9 @@ mod tests {
             assert_eq!((first.shared, first.non_portable), (0, 0));
             let choice: ImageChoice = table.read(first.first_choice)?;
             let image = head.first_image + ImageRecord::SIZE as u32;
-            assert_eq!(choice, ImageChoice { least: 90, end: 91, image });
+            assert_eq!(choice, ImageChoice { min: 90, end: 91, image });
             let choice: ImageChoice = table.read(first.first_choice + ImageChoice::SIZE as u32)?;
-            assert_eq!(choice, ImageChoice { least: 80, end: i32::MAX as u32, image: head.first_image });
+            assert_eq!(choice, ImageChoice { min: 80, end: i32::MAX as u32, image: head.first_image });
             let second: KernelRecord = table.read(offset_of_kernel(1))?;
             assert_eq!((text(second.entry), second.cells, second.choices), (&b"second"[..], 6000, 1));
             assert_eq!((second.shared, second.own_shared), (ALL_SHARED, 7));

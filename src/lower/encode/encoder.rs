@@ -143,7 +143,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
     }
 
     fn scalar(&mut self, head: Head, ty: ScalarType, var: Option<&str>) -> Result<Vec<u8>, String> {
-        let range = ty.narrow_range().map(|(least, greatest)| self.pool.text(&format!("{ty} ({least} to {greatest})")));
+        let range = ty.narrow_range().map(|(min, greatest)| self.pool.text(&format!("{ty} ({min} to {greatest})")));
         let var = var.filter(|name| ty.is_int() && self.vars.has(name));
         let mut bytes = self.pool.encoded(&ScalarDescriptor {
             kind: head.kind,

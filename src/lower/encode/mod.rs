@@ -165,8 +165,8 @@ fn encode_signature(
     let defaults = e.defaults(signature);
     let constraints = signature.constraints().len() as u32;
     let has_extension = defaults != 0 || constraints != 0 || result_dims != 0;
-    let (least, most) = signature.arity();
-    let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let (min, max) = signature.arity();
+    let arity = if min == max { max.to_string() } else { format!("{min} to {max}") };
     let mut bytes = Vec::new();
     if has_extension {
         let extension = SignatureExtension { defaults, constraints, first_constraint, result_dims, first_result_dim };
@@ -177,7 +177,7 @@ fn encode_signature(
     let count = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
     let descriptor = SignatureDescriptor {
         params: count(passed),
-        least: count(least),
+        min: count(min),
         vars: count(e.vars.len()),
         deferred: count(e.deferred),
         devices: devices.slots() as u8,

@@ -26,17 +26,17 @@ impl LaunchEmitter<'_, '_> {
     }
 
     /// Requires extents that aren't constant to be at least `least` and at most the limits in `most`.
-    pub(super) fn limit(&mut self, what: &str, values: &[Value], dims: &[Dim], least: i64, most: &[i64]) {
-        for (number, ((value, dim), most)) in (0..).zip(values.iter().zip(dims).zip(most)) {
+    pub(super) fn limit(&mut self, what: &str, values: &[Value], dims: &[Dim], min: i64, max: &[i64]) {
+        for (number, ((value, dim), max)) in (0..).zip(values.iter().zip(dims).zip(max)) {
             if self.values.b.as_int_const(*value).is_some() {
                 continue;
             }
-            let above = if least == 0 { *value } else { self.values.b.binary_imm(BinaryOp::Sub, *value, least) };
-            let limit = self.values.b.i64(most - least);
+            let above = if min == 0 { *value } else { self.values.b.binary_imm(BinaryOp::Sub, *value, min) };
+            let limit = self.values.b.i64(max - min);
             // an unsigned comparison, so a negative extent exceeds the limit, too
             let holds = self.values.b.icmp(IntCC::ULe, above, limit);
             let before = format!(", {} = ", name_of(what, dims.len(), number));
-            let expected = format!(" ({}), expected {least} to {most}", self.values.shown(dim));
+            let expected = format!(" ({}), expected {min} to {max}", self.values.shown(dim));
             self.values.require(holds, *value, &before, &[Piece::Text(&expected)], None);
         }
     }
@@ -77,8 +77,8 @@ impl LaunchEmitter<'_, '_> {
     }
 
     /// Requires dynamic shared memory to be at most `most` bytes.
-    pub(super) fn refuse_unless_at_most(&mut self, bytes: Value, most: Value) {
-        let holds = self.values.b.icmp(IntCC::ULe, bytes, most);
+    pub(super) fn refuse_unless_at_most(&mut self, bytes: Value, max: Value) {
+        let holds = self.values.b.icmp(IntCC::ULe, bytes, max);
         let behind = [
             Piece::Text(&format!(
                 " ({}), expected at most ",
@@ -87,7 +87,7 @@ impl LaunchEmitter<'_, '_> {
             Piece::Value(Directive::Number, 2),
             Piece::Text(" bytes on this device"),
         ];
-        self.values.require(holds, bytes, ", shared_memory = ", &behind, Some(most));
+        self.values.require(holds, bytes, ", shared_memory = ", &behind, Some(max));
     }
 }
 

@@ -257,8 +257,8 @@ impl LaunchEmitter<'_, '_> {
         });
         let [.., shared] = extents;
         if let (Some(bytes), None) = (shared.first(), self.values.b.as_int_const(shared[0])) {
-            let most = self.values.b.structured(|c| launchable.max_shared_memory(c.val(device)).value());
-            self.refuse_unless_at_most(*bytes, most);
+            let max = self.values.b.structured(|c| launchable.max_shared_memory(c.val(device)).value());
+            self.refuse_unless_at_most(*bytes, max);
         }
         let params = early.unwrap_or_else(|| self.params());
         let (done, failed) = (self.done, self.values.failed);

@@ -65,7 +65,13 @@ impl Sequence<'_> {
             let load = api.function_name(Call::Load);
             writeln!(f, "  for {}: {load} of {} bytes", image.rule, image.bytes.len())?;
         }
-        Ok(())
+        match api.home {
+            KernelHome::Contexts => Ok(()),
+            KernelHome::CurrentDevice => {
+                let [current, enter, leave] = around(api);
+                writeln!(f, "    {current} and {enter} before it, and {leave} behind it")
+            }
+        }
     }
 
     fn kernel(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
@@ -74,14 +80,14 @@ impl Sequence<'_> {
         writeln!(f, "  {} \"{}\"", api.function_name(Call::Kernel), launch.entry())?;
         if let (Some(info), Some(sizes)) = (api.function(Call::ParamInfo), self.spec.untold_params(self.signature)) {
             let info = info.name;
-            writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes")?;
+            writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes, and no more")?;
         }
         let [get, set] = [Call::GetAttribute, Call::SetAttribute].map(|call| api.function_name(call));
-        if let (Some(attributes), Some(most)) = (api.kernel_shared, self.spec.shared().asked()) {
-            if most.own.is_none() {
+        if let (Some(attributes), Some(max)) = (api.kernel_shared, self.spec.shared().asked()) {
+            if max.own.is_none() {
                 writeln!(f, "  {get} {}: the kernel's own shared memory", attributes.own)?;
             }
-            writeln!(f, "  {set} {}: {most}", attributes.most)?;
+            writeln!(f, "  {set} {}: {max}", attributes.max)?;
         }
         match api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
             Some(attribute) => writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks"),
@@ -109,8 +115,7 @@ impl Sequence<'_> {
         let cooperative = api.function(Call::LaunchCooperative).filter(|_| flags.cooperative);
         let launch = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
         writeln!(f, "  {launch}{attributes}")?;
-        let around = [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call));
-        let [current, enter, leave] = around;
+        let [current, enter, leave] = around(api);
         match api.home {
             KernelHome::Contexts => writeln!(
                 f,
@@ -150,7 +155,13 @@ impl Sequence<'_> {
             }
             Some(args) => args.iter().try_for_each(|arg| match arg {
                 KernelArg::TensorMap(_) => {
-                    writeln!(f, "    {arg}: {}", api.map_or("", |api| api.function_name(Call::TensorMap)))
+                    let Some(api) = api else { return writeln!(f, "    {arg}") };
+                    let [current, enter, leave] = around(api);
+                    writeln!(f, "    {arg}: {}", api.function_name(Call::TensorMap))?;
+                    writeln!(
+                        f,
+                        "      {current}, and {enter} and {leave} around it where another context than the device's is current"
+                    )
                 }
                 KernelArg::Scratch { .. } => {
                     writeln!(f, "    {arg}: TVMFFIEnvTensorAlloc on the tensors' device, given up behind the launch")
@@ -161,13 +172,18 @@ impl Sequence<'_> {
     }
 }
 
+/// The functions that tell what is current on the thread, make the device current, and undo that.
+fn around(api: &Api) -> [&'static str; 3] {
+    [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call))
+}
+
 /// Prints extents with their limits. The device limits those of clusters.
-fn extents(f: &mut Formatter<'_>, name: &str, extents: &[Dim], least: i64, most: Option<[i64; 3]>) -> fmt::Result {
+fn extents(f: &mut Formatter<'_>, name: &str, extents: &[Dim], min: i64, max: Option<[i64; 3]>) -> fmt::Result {
     for (number, extent) in extents.iter().enumerate() {
         write!(f, "  {name}[{number}] = {extent}")?;
-        match (extent, most.and_then(|most| most.get(number).copied())) {
+        match (extent, max.and_then(|max| max.get(number).copied())) {
             (Dim::Const(_), _) | (_, None) => writeln!(f)?,
-            (_, Some(most)) => writeln!(f, ", {least} to {most}")?,
+            (_, Some(max)) => writeln!(f, ", {min} to {max}")?,
         }
     }
     Ok(())

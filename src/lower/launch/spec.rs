@@ -7,6 +7,7 @@ use super::super::device_api::{
     PORTABLE_CLUSTER, Shared,
 };
 use super::super::launch_description::LaunchDescription;
+use super::super::problem::{ImageName, LaunchProblem};
 use super::blocks::{BlockFunction, BlockParam};
 use crate::image::{ArchFeatures, GpuTarget, Image, ImageEntry, ImageKind};
 use crate::spec::{Dim, KernelArg, Launch, ParamType, Signature};
@@ -130,12 +131,12 @@ impl LaunchSpec {
     }
 
     /// Checks the kernel's arguments.
-    fn args_check<'a>(&self, signature: &'a Signature) -> args::Check<'a> {
+    fn args_check<'a>(&self, signature: &'a Signature) -> args::Check<'a, LaunchProblem> {
         args::Check::new(signature, if self.block_function().is_some() { Receiver::Blocks } else { Receiver::Device })
     }
 
     /// All errors of the launch, given the signature and the images.
-    pub(in crate::lower) fn problems(&self, signature: &Signature) -> Vec<String> {
+    pub(in crate::lower) fn problems(&self, signature: &Signature) -> Vec<LaunchProblem> {
         let mut check = Check { launch: &self.launch, args: self.args_check(signature) };
         check.device(self.device());
         match &self.code {
@@ -143,9 +144,7 @@ impl LaunchSpec {
             LaunchedCode::Blocks(function) => check.on_cpu(function),
         }
         if let Some(ret) = signature.ret().filter(|ret| !returns_tensors(ret) && **ret != ParamType::None) {
-            check.problem(format!(
-                "gives nothing, and the function returns {ret}; only tensors can be a kernel's output"
-            ));
+            check.problem(LaunchProblem::Returns { ty: Box::new(ret.clone()) });
         }
         check.extents();
         let sizes = check.args.sizes(self.launch.stated_args());
@@ -159,16 +158,16 @@ impl LaunchSpec {
 /// Collects the errors of a launch.
 struct Check<'a> {
     launch: &'a Launch,
-    args: args::Check<'a>,
+    args: args::Check<'a, LaunchProblem>,
 }
 
 impl Check<'_> {
-    fn problem(&mut self, problem: impl Into<String>) {
+    fn problem(&mut self, problem: LaunchProblem) {
         self.args.problem(problem);
     }
 
     /// Requires a tensor that is always given, to determine the device, and tensors on devices of one kind.
-    fn device(&mut self, (device, shown): (DLDeviceType, &str)) {
+    fn device(&mut self, (device, shown): (DLDeviceType, &'static str)) {
         let kinds: Vec<_> = self
             .args
             .signature
@@ -180,9 +179,7 @@ impl Check<'_> {
             })
             .collect();
         if !kinds.contains(&device) {
-            self.problem(format!(
-                "needs a tensor parameter that is on a {shown} device and isn't optional, which tells the device"
-            ));
+            self.problem(LaunchProblem::NoDevice { device: shown });
         }
     }
 
@@ -191,7 +188,7 @@ impl Check<'_> {
     fn on_cpu(&mut self, function: &BlockFunction) {
         let launch = self.launch;
         if *function == BlockFunction::Other {
-            self.problem("needs a native kernel of convention `flat` that returns void");
+            self.problem(LaunchProblem::NotABlockFunction);
         }
         let flags = launch.flags();
         let stated = [
@@ -200,28 +197,28 @@ impl Check<'_> {
             (flags.cooperative, "cooperative"),
             (*launch.shared_memory_bytes() != Dim::Const(0), "shared_memory"),
         ];
-        for (_, name) in stated.into_iter().filter(|(is, _)| *is) {
-            self.problem(format!("states {name}, which launches on the CPU don't have"));
+        for (_, part) in stated.into_iter().filter(|(is, _)| *is) {
+            self.problem(LaunchProblem::NotOnCpu { part });
         }
         if launch.stated_args().iter().any(|args| args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_)))) {
-            self.problem("passes a tensor map, which launches on the CPU don't have");
+            self.problem(LaunchProblem::TensorMapOnCpu);
         }
     }
 
     fn images(&mut self, images: &[Image], api: &Api) {
         if images.is_empty() {
-            self.problem("has no image");
+            self.problem(LaunchProblem::NoImage);
         }
         for image in images {
             if !api.images.contains(&image.kind()) {
-                self.problem(format!("has a {} for an image, which {} doesn't load", image.kind(), api.shown));
+                self.problem(LaunchProblem::ImageKind { kind: image.kind(), api: api.shown });
             }
             let (Some(entries), None) = (image.entries(), image.entry(self.launch.entry())) else { continue };
-            let mut names: Vec<_> = entries.iter().map(|entry| format!("`{}`", entry.name)).collect();
-            names.sort();
-            names.dedup();
-            let has = if names.is_empty() { "no kernels".to_owned() } else { names.join(", ") };
-            self.problem(format!("is `{}`, and {} has {has}", self.launch.entry(), shown(image)));
+            let mut known: Vec<_> = entries.iter().map(|entry| entry.name.clone()).collect();
+            known.sort();
+            known.dedup();
+            let (entry, image) = (self.launch.entry().to_owned(), ImageName::of(image));
+            self.problem(LaunchProblem::NoEntry { entry, image, known });
         }
     }
 
@@ -229,22 +226,22 @@ impl Check<'_> {
     fn extents(&mut self) {
         let launch = self.launch;
         let cluster_most = if launch.flags().non_portable_cluster { MOST_BLOCKS_OF_CLUSTER } else { PORTABLE_CLUSTER };
-        let all: [(&str, &[Dim], i64, [i64; 3]); 4] = [
+        let all: [(&'static str, &[Dim], i64, [i64; 3]); 4] = [
             ("grid", launch.grid_extents(), 0, MOST_BLOCKS),
             ("block", launch.block_extents(), 1, MOST_THREADS),
             ("cluster", launch.cluster_extents(), 1, [cluster_most; 3]),
             ("preferred_cluster", launch.preferred_cluster_extents(), 1, [MOST_BLOCKS_OF_CLUSTER; 3]),
         ];
-        for (what, extents, least, most) in all {
-            let optional = what.ends_with("cluster");
+        for (part, extents, min, max) in all {
+            let optional = part.ends_with("cluster");
             if extents.len() > 3 || (extents.is_empty() && !optional) {
-                self.problem(format!("has a {what} of {} extents, expected 1 to 3", extents.len()));
+                self.problem(LaunchProblem::ExtentCount { part, count: extents.len() });
             }
-            for (number, (extent, most)) in extents.iter().zip(most).enumerate() {
-                self.args.vars(&format!("{what}[{number}]"), extent);
+            for (number, (extent, max)) in extents.iter().zip(max).enumerate() {
+                self.args.vars(&format!("{part}[{number}]"), extent);
                 match extent.eval(&|_| None) {
-                    Some(value) if !(least..=most).contains(&value) => {
-                        self.problem(format!("has {what}[{number}] = {value}, expected {least} to {most}"));
+                    Some(value) if !(min..=max).contains(&value) => {
+                        self.problem(LaunchProblem::Extent { part, number, value, min, max });
                     }
                     _ => {}
                 }
@@ -254,34 +251,33 @@ impl Check<'_> {
             extents.iter().map(|extent| extent.eval(&|_| None)).try_fold(1_i64, |x, y| x.checked_mul(y?))
         };
         if let Some(threads) = product(launch.block_extents()).filter(|threads| *threads > MOST_THREADS_OF_BLOCK) {
-            self.problem(format!("has blocks of {threads} threads, expected at most {MOST_THREADS_OF_BLOCK}"));
+            self.problem(LaunchProblem::BlockThreads { threads, max: MOST_THREADS_OF_BLOCK });
         }
         if let Some(blocks) = product(launch.cluster_extents()).filter(|blocks| *blocks > cluster_most) {
-            let hint = if cluster_most == PORTABLE_CLUSTER { "; non_portable_cluster allows 16" } else { "" };
-            self.problem(format!("has clusters of {blocks} blocks, expected at most {cluster_most}{hint}"));
+            let allowed = (!launch.flags().non_portable_cluster).then_some(MOST_BLOCKS_OF_CLUSTER);
+            self.problem(LaunchProblem::ClusterBlocks { blocks, max: cluster_most, allowed });
         }
         for (number, (grid, cluster)) in launch.grid_extents().iter().zip(launch.cluster_extents()).enumerate() {
             if let (Some(grid), Some(cluster @ 1..)) = (grid.eval(&|_| None), cluster.eval(&|_| None))
                 && grid % cluster != 0
             {
-                self.problem(format!(
-                    "has grid[{number}] = {grid}, which cluster[{number}] = {cluster} doesn't divide"
-                ));
+                self.problem(LaunchProblem::Indivisible { number, grid, cluster });
             }
         }
         self.args.vars("shared_memory", launch.shared_memory_bytes());
-        if let Some(bytes) = launch.shared_memory_bytes().eval(&|_| None).filter(|bytes| *bytes < 0 || *bytes > 1 << 20)
-        {
-            self.problem(format!("has shared_memory = {bytes}, expected 0 to {} bytes", 1 << 20));
+        let max = 1 << 20;
+        if let Some(bytes) = launch.shared_memory_bytes().eval(&|_| None).filter(|bytes| !(0..=max).contains(bytes)) {
+            self.problem(LaunchProblem::Shared { bytes, max });
         }
     }
 
     /// Compares the launch with an image's description of its kernel.
     fn entry(&mut self, image: &Image, target: Option<GpuTarget>, entry: &ImageEntry, sizes: Option<&[u32]>) {
+        let image = || ImageName::of(image);
         if let Some(sizes) = sizes
-            && let Err(mismatch) = entry.check_params(sizes)
+            && let Err(params) = entry.check_params(sizes)
         {
-            self.problem(format!("doesn't fit: in {}, {mismatch}", shown(image)));
+            self.problem(LaunchProblem::Params { image: image(), params });
         }
         let launch = self.launch;
         let constant = |dims: &[Dim]| -> Option<[u32; 3]> {
@@ -297,60 +293,38 @@ impl Check<'_> {
         } else if let (Some(required), Some(block)) = (entry.required_block, block)
             && required != block
         {
-            self.problem(format!("is made for blocks of {required:?} threads in {}, got {block:?}", shown(image)));
+            self.problem(LaunchProblem::RequiredBlock { image: image(), required, block });
         }
-        if let (Some(most), Some([x, y, z])) = (entry.max_threads.filter(|_| !entry.is_tile), block)
-            && x.saturating_mul(y).saturating_mul(z) > most
-        {
-            self.problem(format!("is made for at most {most} threads a block in {}, got {}", shown(image), x * y * z));
+        if let (Some(max), Some(block)) = (entry.max_threads.filter(|_| !entry.is_tile), block) {
+            let threads = block.into_iter().map(u64::from).fold(1, u64::saturating_mul);
+            if threads > u64::from(max) {
+                self.problem(LaunchProblem::KernelThreads { image: image(), max, threads });
+            }
         }
         if let (Some(required), Some(cluster)) = (entry.cluster, constant(launch.cluster_extents()))
             && !launch.cluster_extents().is_empty()
             && required != cluster
         {
-            self.problem(format!("is made for clusters of {required:?} blocks in {}, got {cluster:?}", shown(image)));
+            self.problem(LaunchProblem::RequiredCluster { image: image(), required, cluster });
         }
-        let most = target.and_then(GpuTarget::max_shared_memory);
-        if let (Some(most), Some(dynamic)) = (most, launch.shared_memory_bytes().eval(&|_| None)) {
-            let total = i64::from(entry.static_shared).saturating_add(dynamic);
-            if total > i64::from(most) {
-                self.problem(format!(
-                    "takes {total} bytes of shared memory in {} ({} static, {dynamic} dynamic), and the architecture has {most}",
-                    shown(image),
-                    entry.static_shared
-                ));
+        let max = target.and_then(GpuTarget::max_shared_memory);
+        if let (Some(max), Some(dynamic)) = (max, launch.shared_memory_bytes().eval(&|_| None)) {
+            let own = entry.static_shared;
+            let total = i64::from(own).saturating_add(dynamic);
+            if total > i64::from(max) {
+                self.problem(LaunchProblem::SharedMemory { image: image(), total, own, dynamic, max });
             }
         }
     }
 
     /// Compares the launch with the requirements of NVIDIA's own launcher for tile kernels.
-    fn tile(&mut self, image: &Image, block: Option<[u32; 3]>) {
-        let got = match block {
-            Some([1, 1, 1]) => None,
-            Some(block) => Some(format!("{block:?}")),
-            None => Some("one that differs from call to call".to_owned()),
-        };
-        if let Some(got) = got {
-            self.problem(format!(
-                "is of a tile kernel in {}, whose block the driver sets: expected block=1, got {got}",
-                shown(image)
-            ));
+    fn tile(&mut self, image: impl Fn() -> ImageName, block: Option<[u32; 3]>) {
+        if block != Some([1, 1, 1]) {
+            self.problem(LaunchProblem::TileBlock { image: image(), block });
         }
-        if *self.launch.shared_memory_bytes() != Dim::Const(0) {
-            self.problem(format!(
-                "is of a tile kernel in {}, whose shared memory the driver sets: expected shared_memory=0, got {}",
-                shown(image),
-                self.launch.shared_memory_bytes()
-            ));
+        let shared = self.launch.shared_memory_bytes();
+        if *shared != Dim::Const(0) {
+            self.problem(LaunchProblem::TileShared { image: image(), shared: shared.clone() });
         }
-    }
-}
-
-/// The printed form of an image in messages: `the cubin of sm_90a`.
-fn shown(image: &Image) -> String {
-    let targets: Vec<_> = image.targets().iter().map(ToString::to_string).collect();
-    match targets.is_empty() {
-        true => format!("the {}", image.kind()),
-        false => format!("the {} of {}", image.kind(), targets.join(", ")),
     }
 }

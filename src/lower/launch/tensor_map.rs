@@ -121,25 +121,25 @@ impl LaunchEmitter<'_, '_> {
             &[Piece::Text(" bytes, expected a multiple of 16")],
             None,
         );
-        let most = match swizzle {
+        let max = match swizzle {
             Swizzle::None => return,
             Swizzle::Bytes32 => 32,
             Swizzle::Bytes64 => 64,
             Swizzle::Bytes128 => 128,
         };
-        let fits = self.values.b.icmp_imm(IntCC::ULe, inner, most);
-        let expected = format!(" bytes, expected at most the {most} of its swizzling");
+        let fits = self.values.b.icmp_imm(IntCC::ULe, inner, max);
+        let expected = format!(" bytes, expected at most the {max} of its swizzling");
         self.values.require(fits, inner, &format!(", {what} = "), &[Piece::Text(&expected)], None);
     }
 
     /// Requires a value to be in a range, both ends included.
-    fn require_range(&mut self, value: Value, what: &str, dim: &Dim, [least, most]: [i64; 2]) {
-        if self.values.b.as_int_const(value).is_some_and(|value| (least..=most).contains(&value)) {
+    fn require_range(&mut self, value: Value, what: &str, dim: &Dim, [min, max]: [i64; 2]) {
+        if self.values.b.as_int_const(value).is_some_and(|value| (min..=max).contains(&value)) {
             return;
         }
-        let above = self.values.b.binary_imm(BinaryOp::Sub, value, least);
-        let holds = self.values.b.icmp_imm(IntCC::ULe, above, most - least);
-        let behind = format!(" ({}), expected {least} to {most}, as a tensor map demands", self.values.shown(dim));
+        let above = self.values.b.binary_imm(BinaryOp::Sub, value, min);
+        let holds = self.values.b.icmp_imm(IntCC::ULe, above, max - min);
+        let behind = format!(" ({}), expected {min} to {max}, as a tensor map demands", self.values.shown(dim));
         self.values.require(holds, value, &format!(", {what} = "), &[Piece::Text(&behind)], None);
     }
 }

@@ -72,7 +72,7 @@ impl Walk<'_> {
             return Ok(());
         }
         self.found.add(Capability::Default);
-        for number in 0..u32::from(signature.params.saturating_sub(signature.least)) {
+        for number in 0..u32::from(signature.params.saturating_sub(signature.min)) {
             let default: DefaultDescriptor =
                 self.pool.read(extension.defaults + number * DefaultDescriptor::SIZE as u32)?;
             self.found.add_if(default.type_index == TypeIndex::RAW_STR.0 as u32, Capability::DefaultStr);

@@ -28,7 +28,7 @@ descriptors! {
         /// Number of parameters that are passed.
         params: u16,
         /// The number of arguments that a call can't omit.
-        least: u16,
+        min: u16,
         /// Number of variables.
         vars: u16,
         /// The max number of deferred dimensions.

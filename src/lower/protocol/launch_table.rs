@@ -41,7 +41,7 @@ descriptors! {
     /// An image that a kernel may be loaded from.
     ImageChoice {
         /// The range of compute capabilities that the image supports: the first, and one past the last.
-        least: u32,
+        min: u32,
         end: u32,
         /// The [`ImageRecord`].
         image: u32,

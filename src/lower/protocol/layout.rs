@@ -261,9 +261,9 @@ mod tests {
         assert_eq!((rank.offset, rank.ty, rank.signed), (2, Type::I8, true));
         let id = field!(TensorDescriptor, device_id);
         assert_eq!((id.offset, id.ty, id.signed), (20, Type::I32, true));
-        let least = field!(SignatureDescriptor, least);
-        assert_eq!((least.offset, least.ty, least.signed), (2, Type::I16, false));
-        assert_eq!(least.of_ending::<SignatureDescriptor>().offset, 2 - SignatureDescriptor::SIZE as i32);
+        let min = field!(SignatureDescriptor, min);
+        assert_eq!((min.offset, min.ty, min.signed), (2, Type::I16, false));
+        assert_eq!(min.of_ending::<SignatureDescriptor>().offset, 2 - SignatureDescriptor::SIZE as i32);
     }
 
     /// The error about a descriptor after the pool's end names it.

@@ -23,6 +23,7 @@ use super::ffi_call;
 use super::kernel::{Kernel, KernelCode};
 use super::launch::Failure;
 use super::plan::Plan;
+use super::problem::ReturnProblem;
 use super::protocol::helpers;
 use super::unit::{ModulePool, Unit};
 use crate::ir::{FuncRef, FunctionBuilder, MemFlags, Type, Value};
@@ -63,8 +64,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
 pub(super) fn lower_c_function(into: &mut Unit, signature: &Signature, body: &Kernel) -> Result<FuncRef, LowerError> {
     let function = || signature.name().to_owned();
     let KernelCode::Body(build) = &body.code else {
-        let problem = "is no body, of which C functions are made".to_owned();
-        return Err(LowerError::KernelReturn { function: function(), problem });
+        return Err(LowerError::KernelReturn { function: function(), problem: ReturnProblem::NoBody });
     };
     let symbol = into.c_symbol(signature);
     let enclosing = Enclosing { wrapper: &symbol, is_c: true, captured: &[] };
@@ -103,7 +103,7 @@ fn describe(into: &mut Unit, plan: &Plan<'_>) -> Result<Encoded, LowerError> {
     if descriptor.scratch.bytes > Scratch::MOST {
         let function = signature.name().to_owned();
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
-        return Err(LowerError::TooLarge { function, bytes, most: Scratch::MOST, largest });
+        return Err(LowerError::TooLarge { function, bytes, max: Scratch::MOST, largest });
     }
     Ok(descriptor)
 }

@@ -16,7 +16,7 @@ pub(super) struct Originals {
     /// The constant pool that contains the strings of defaults.
     table: DataRef,
     /// The minimum number of arguments of a call.
-    least: usize,
+    min: usize,
     defaults: Vec<Default>,
 }
 
@@ -52,7 +52,7 @@ impl Originals {
             })
         });
         let defaults = defaults.collect();
-        Originals { table: pool.data, least: signature.arity().0, defaults }
+        Originals { table: pool.data, min: signature.arity().0, defaults }
     }
 
     /// The address of the caller's arguments followed by defaults. If there are no defaults, it is the caller's own
@@ -61,11 +61,11 @@ impl Originals {
         if self.defaults.is_empty() {
             return args;
         }
-        let array = c.slot(ANY_SIZE as usize * (self.least + self.defaults.len()));
-        for i in 0..self.least as i32 {
+        let array = c.slot(ANY_SIZE as usize * (self.min + self.defaults.len()));
+        for i in 0..self.min as i32 {
             copy(args, array, i * ANY_SIZE);
         }
-        for (i, default) in (self.least as i32..).zip(&self.defaults) {
+        for (i, default) in (self.min as i32..).zip(&self.defaults) {
             c.when_else(
                 num_args.gt(i),
                 || copy(args, array, i * ANY_SIZE),

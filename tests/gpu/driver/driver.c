@@ -490,7 +490,7 @@ int cuKernelGetParamInfo(struct kernel* kernel, uint64_t index, uint64_t* offset
   REQUIRE(index < MOST_PARAMS && kernel->facts.sizes[index], INVALID_VALUE)
   *offset = kernel->facts.offsets[index];
   *size = kernel->facts.sizes[index];
-  note("(%d)\n", (int)index);
+  note("(%d, %d)\n", (int)index, (int)*size);
   LEAVE
 }
 int cuKernelSetAttribute(int attribute, int value, struct kernel* kernel, int device) {

@@ -239,10 +239,10 @@ impl<'a> Model<'a> {
     fn arity(&self, call: &Call) -> Checked {
         let count = call.num_args.unwrap_or(call.args.len() as i32);
         let params: Vec<_> = self.signature.params().iter().filter(|p| p.is_passed()).collect();
-        let least = params.iter().filter(|p| p.default.is_none()).count();
-        if count < least as i32 || count > params.len() as i32 {
-            let most = params.len().to_string();
-            let expected = if least == params.len() { most } else { format!("{least} to {most}") };
+        let min = params.iter().filter(|p| p.default.is_none()).count();
+        if count < min as i32 || count > params.len() as i32 {
+            let max = params.len().to_string();
+            let expected = if min == params.len() { max } else { format!("{min} to {max}") };
             return self.refuse("TypeError", "number of arguments", &expected, &count.to_string());
         }
         if call.null_array && count > 0 {

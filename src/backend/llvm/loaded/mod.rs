@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
-use super::error::Error;
+use super::error::{Error, FileProblem, UnusableFile};
 
 /// The environment variable that names libLLVM's file. If it is set, no other file is tried.
 const VARIABLE: &str = "TVM_FFI_CODEGEN_LIBLLVM";
@@ -80,23 +80,19 @@ fn candidates() -> Vec<OsString> {
 
 /// Loads the first library that fits, and returns the functions that it lacks.
 fn load_first(files: &[OsString]) -> Result<Vec<&'static str>, Error> {
-    let mut problems = Vec::new();
+    let mut unusable = Vec::new();
     for file in files {
         match load_file(file) {
             Ok(lacking) => return Ok(lacking),
-            // the dynamic linker's message may begin with the file name too
-            Err(problem) => {
-                let start = format!("{}: ", file.display());
-                problems.push(format!("{start}{}", problem.strip_prefix(&start).unwrap_or(&problem)));
-            }
+            Err(problem) => unusable.push(UnusableFile { file: file.into(), problem }),
         }
     }
     let (major, minor) = VERSION;
-    Err(Error::NotLoaded { version: format!("{major}.{minor}"), variable: VARIABLE, problems })
+    Err(Error::NotLoaded { version: format!("{major}.{minor}"), variable: VARIABLE, files: unusable })
 }
 
-fn load_file(file: &OsString) -> Result<Vec<&'static str>, String> {
-    let library = open(file).map_err(|error| reason(&error))?;
+fn load_file(file: &OsString) -> Result<Vec<&'static str>, FileProblem> {
+    let library = open(file).map_err(|error| not_loadable(file, &error))?;
     let address = |name: &str| {
         // SAFETY: only the address is taken; it isn't called before the version is known
         let symbol = unsafe { library.get::<unsafe extern "C" fn()>(name) };
@@ -108,8 +104,8 @@ fn load_file(file: &OsString) -> Result<Vec<&'static str>, String> {
     let lacking: Vec<&str> = lacking.collect();
     let is_of_target =
         |name: &str| name.starts_with("LLVMInitialize") && OF_TARGETS.iter().any(|end| name.ends_with(end));
-    if let Some(name) = lacking.iter().find(|name| !is_of_target(name)) {
-        return Err(format!("it has no function `{name}`"));
+    if let Some(&name) = lacking.iter().find(|name| !is_of_target(name)) {
+        return Err(FileProblem::NoFunction { name });
     }
     // SAFETY: each address is that of the LLVM function of this name, of the version that `llvm-sys` declares, and the
     // library is never unloaded.
@@ -141,24 +137,27 @@ fn open(file: &OsString) -> Result<Library, libloading::Error> {
 }
 
 /// Checks that a library is LLVM of the version whose functions are declared.
-fn check_version(library: &Library) -> Result<(), String> {
+fn check_version(library: &Library) -> Result<(), FileProblem> {
     type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint, *mut c_uint);
     let (mut major, mut minor, mut patch) = (0, 0, 0);
     // SAFETY: it is `void LLVMGetVersion(unsigned*, unsigned*, unsigned*)` in every version from 16 on, and writes to
     // all three pointers.
     unsafe {
-        let get = library.get::<GetVersion>(c"LLVMGetVersion").map_err(|_| "it is no LLVM".to_owned())?;
+        let get = library.get::<GetVersion>(c"LLVMGetVersion").map_err(|_| FileProblem::NotLlvm)?;
         get(&raw mut major, &raw mut minor, &raw mut patch);
     }
     match (major, minor) == VERSION {
         true => Ok(()),
-        false => Err(format!("it is LLVM {major}.{minor}.{patch}")),
+        false => Err(FileProblem::OtherVersion { major, minor, patch }),
     }
 }
 
-/// The system's message for a failure.
-fn reason(error: &libloading::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+/// The problem of a file that the dynamic linker can't load.
+fn not_loadable(file: &OsString, error: &libloading::Error) -> FileProblem {
+    let message = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    // the dynamic linker's message may begin with the file name too
+    let start = format!("{}: ", file.display());
+    FileProblem::NotLoadable { message: message.strip_prefix(&start).unwrap_or(&message).to_owned() }
 }
 
 #[cfg(test)]
@@ -169,7 +168,12 @@ mod tests {
     fn files_that_do_not_fit_are_refused_with_their_reasons() {
         let libc = if cfg!(target_os = "linux") { "libc.so.6" } else { "no such library" };
         let files = ["no/such/file.so", libc].map(OsString::from);
-        let error = load_first(&files).map_err(|error| error.to_string()).expect_err("neither is LLVM");
+        let error = load_first(&files).expect_err("neither is LLVM");
+        let Error::NotLoaded { files: unusable, .. } = &error else { panic!("{error}") };
+        assert!(unusable.iter().map(|unusable| unusable.file.as_os_str()).eq(&files), "{unusable:?}");
+        assert!(matches!(unusable[0].problem, FileProblem::NotLoadable { .. }), "{unusable:?}");
+        assert!(!cfg!(target_os = "linux") || unusable[1].problem == FileProblem::NotLlvm, "{unusable:?}");
+        let error = error.to_string();
         assert!(
             error.contains("LLVM 22.1") && error.contains(VARIABLE) && error.contains("no/such/file.so: "),
             "{error}"

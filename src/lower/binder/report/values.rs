@@ -253,7 +253,7 @@ impl<'c> Printer<'c, '_> {
         length.set(one);
         good.set((first - one).ult(0x7f).zext());
         // the first two bytes decide everything except the top bits of the later bytes: RFC 3629
-        let [of_three, of_four] = [0xe0, 0xf0].map(|least| first.uge(least).zext());
+        let [of_three, of_four] = [0xe0, 0xf0].map(|min| first.uge(min).zext());
         let behind = (of_three + of_four) + one;
         self.c.when(first.uge(0x80) & behind.lt(rest), || {
             let second = self.byte(from, one);
@@ -261,8 +261,8 @@ impl<'c> Printer<'c, '_> {
             // No character begins below c2 80 or above f4 8f. Those at e0 80 and f0 80 are overlong; those at ed a0 are
             // surrogates.
             let mut ok = both.uge(0xc280);
-            for (least, count) in [(0xf490, 0x10000), (0xe080, 0x20), (0xeda0, 0x20), (0xf080, 0x10)] {
-                ok = ok & (both - least).uge(count);
+            for (min, count) in [(0xf490, 0x10000), (0xe080, 0x20), (0xeda0, 0x20), (0xf080, 0x10)] {
+                ok = ok & (both - min).uge(count);
             }
             good.set(ok.zext());
             self.c.for_up(behind, |index| {

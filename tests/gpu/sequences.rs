@@ -1,0 +1,289 @@
+//! Explained sequences of launches, compared with the calls that the emitted code makes on the stand-in driver.
+
+use std::collections::{BTreeMap, HashSet};
+
+use tvm_ffi_codegen::explain::{Stage, explain};
+use tvm_ffi_codegen::image::Image;
+use tvm_ffi_codegen::lower::{LaunchValue, RuntimeHelpers, lower};
+use tvm_ffi_codegen::runtime::{DLDevice, Function, with_stream};
+use tvm_ffi_codegen::spec::LaunchedSignature;
+use tvm_ffi_codegen::{Backend, DLDeviceType, Kernel, OptLevel, Signature, dim};
+
+use super::devices::{elements, on};
+use super::engines;
+use super::explained::{Call, Sequence, Situation, compare, functions};
+use super::launches::{call3, load, vectors};
+use super::standin::{Driver, bundle, fatbin, ptx};
+use crate::support::allocator;
+
+/// A function that launches, and its calls.
+struct Case<'c> {
+    signature: Signature,
+    kernel: Kernel,
+    own_shared: i64,
+    /// Calls the function with tensors on a device. Their sizes depend on a number, as the values do.
+    call: &'c dyn Fn(&Function, DLDevice, i64) -> Result<(), String>,
+    values: &'c dyn Fn(i64) -> BTreeMap<&'static str, i64>,
+    size: i64,
+    kind: DLDeviceType,
+    /// The driver's version.
+    version: i32,
+}
+
+impl Case<'_> {
+    fn explained(&self) -> String {
+        explain(&self.signature, &self.kernel, Stage::Launch, Backend::default(), OptLevel::None).unwrap()
+    }
+
+    /// Compares calls of the function, by the code of each backend, with the explanation.
+    fn check(&self, driver: &Driver, capability: u32) {
+        self.check_text(&self.explained(), driver, capability);
+    }
+
+    fn check_text(&self, text: &str, driver: &Driver, capability: u32) {
+        let head = format!("\n\n{}(", self.signature.name());
+        let starts: Vec<usize> = [0].into_iter().chain(text.match_indices(&head).map(|(at, _)| at + 2)).collect();
+        let ends = starts.iter().skip(1).copied().chain([text.len()]);
+        let sequences: Vec<&str> = starts.iter().zip(ends).map(|(start, end)| text[*start..end].trim_end()).collect();
+        let is_cuda = self.kind == DLDeviceType::CUDA;
+        for engine in engines() {
+            let module = lower(&self.signature, &self.kernel, RuntimeHelpers::Define).unwrap();
+            let function = load(&engine, module, &self.signature);
+            let mut done = HashSet::new();
+            // the first use on a device, then more calls, and another device
+            let runs = [(1, -1, true, 0), (1, -1, true, 1), (1, -1, true, 1), (1, 0, true, 1), (1, 1, true, 1)];
+            let others = [(1, 0, false, 1), (0, 1, true, 1), (0, 0, true, 0)];
+            for (device, current, is_on_null, times) in runs.into_iter().chain(others) {
+                driver.reset();
+                driver.version(self.version);
+                (0..2).for_each(|device| driver.capability(device, capability as i32));
+                let (current, size) = (if is_cuda { current } else { driver.hip_device() }, self.size * times);
+                driver.make_current(if is_cuda { current } else { -1 });
+                let values = (self.values)(size);
+                let tells_params = self.version >= 12040;
+                let own_shared = self.own_shared;
+                let situation =
+                    Situation { device, capability, current, is_on_null, tells_params, own_shared, values: &values };
+                let expected: Vec<Call> =
+                    sequences.iter().flat_map(|text| Sequence { text, situation }.calls(&mut done)).collect();
+                let on_device = DLDevice::new(self.kind, device);
+                let call = || (self.call)(&function, on_device, size);
+                // streams of the stand-in have their device's number in the lowest bit
+                let stream = (0x1000 + device as usize) as *mut std::ffi::c_void;
+                let result = match is_on_null {
+                    true => call(),
+                    // SAFETY: the stand-in doesn't dereference the address.
+                    false => unsafe { with_stream(on_device, stream, call) }.unwrap(),
+                };
+                result.unwrap();
+                compare(text, &expected, &driver.log());
+                assert_eq!(expected.is_empty(), times == 0);
+            }
+            driver.make_current(-1);
+        }
+    }
+}
+
+const TENSOR: &str = "Tensor([n], float32, device=\"cuda\")";
+
+/// A launch of kernel `add` of kernels.c.
+fn add(launch: &str, images: Vec<Image>) -> Case<'static> {
+    let text = format!("add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}) @ launch add {launch}");
+    Case { call: &|function, device, n| call3(function, &vectors(device, n as usize)), ..case(&text, images) }
+}
+
+/// A launch of a kernel of kernels.c. Its only symbol is `n`, which is 20.
+fn case(text: &str, images: Vec<Image>) -> Case<'static> {
+    let LaunchedSignature { signature, launch } = text.parse().unwrap();
+    Case {
+        signature,
+        kernel: Kernel::launch(launch, images),
+        own_shared: 0,
+        call: &|_, _, _| Ok(()),
+        values: &|n| [("n", n)].into(),
+        size: 20,
+        kind: DLDeviceType::CUDA,
+        version: 12080,
+    }
+}
+
+fn called<T>(result: Result<T, tvm_ffi_codegen::runtime::Error>) -> Result<(), String> {
+    result.map(drop).map_err(|error| error.message().to_owned())
+}
+
+#[test]
+fn launches_call_the_driver_as_explained() {
+    let driver = Driver::cuda();
+    let both = || vec![ptx("sm_80", 80), ptx("sm_90", 90)];
+    add("grid=ceil_div(n, 8) block=8", both()).check(&driver, 90);
+    add("grid=(n, 2, 3) block=(4, 2)", both()).check(&driver, 80);
+    // parameters and the kernel's own shared memory are asked for
+    let every = "grid=(8, n) block=16 cluster=(2, 1) preferred_cluster=(4, 1) shared_memory=65536 priority=-3 cooperative \
+                 programmatic_dependent_launch non_portable_cluster";
+    let compressed = || vec![fatbin(&[("sm_90", 90)], true)];
+    add(every, compressed()).check(&driver, 90);
+    Case { version: 12030, ..add(every, compressed()) }.check(&driver, 90);
+    // with what is the kernel's own, the launch's shared memory needs no asking, or does
+    let staged = |shared: &str| {
+        let text =
+            format!("staged(out: {TENSOR}, bytes: int64) @ launch staged grid=n shared_memory={shared} args=[out]");
+        Case {
+            own_shared: 1024,
+            call: &|function, device, n| called(function.call((&on(device, vec![0.0_f32; n as usize], &[n]), 512))),
+            values: &|n| [("n", n), ("bytes", 512)].into(),
+            size: 2,
+            ..case(&text, both())
+        }
+    };
+    for shared in ["bytes", "49152", "48128", "0"] {
+        staged(shared).check(&driver, 90);
+    }
+}
+
+/// Each call of an explanation counts, and their order too.
+#[test]
+fn other_explanations_are_refused() {
+    let driver = Driver::cuda();
+    let launch = "grid=(8, n) block=16 cluster=(2, 1) shared_memory=65536 priority=-3 cooperative non_portable_cluster";
+    let case = add(launch, vec![fatbin(&[("sm_90", 90)], true)]);
+    let text = case.explained();
+    let lines: Vec<&str> = text.lines().collect();
+    let is_call = |number: usize| number > 0 && lines.get(number).is_some_and(|line| !functions(line).is_empty());
+    let refused = |lines: &[&str]| {
+        let text = lines.join("\n");
+        let check = std::panic::AssertUnwindSafe(|| case.check_text(&text, &driver, 90));
+        assert!(std::panic::catch_unwind(check).is_err(), "{text}");
+    };
+    case.check_text(&lines.join("\n"), &driver, 90);
+    let calls: Vec<usize> = (0..lines.len()).filter(|number| is_call(*number)).collect();
+    assert!(calls.len() >= 14, "{text}");
+    for &number in &calls {
+        let mut others = lines.clone();
+        others.remove(number);
+        refused(&others);
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        if is_call(number + 1) && indent(lines[number]) == indent(lines[number + 1]) {
+            let mut others = lines.clone();
+            others.swap(number, number + 1);
+            refused(&others);
+        }
+    }
+    for (is, other) in [
+        ("97:", "96:"),
+        ("75 and 76", "76 and 75"),
+        ("\"add\"", "\"sum\""),
+        ("[8, 8, 8, 8]", "[8, 8, 8]"),
+        ("[8, 8, 8, 8]", "[8, 8, 8, 4]"),
+        ("8: 65536", "8: 65535"),
+        ("grid[0] = 8", "grid[0] = 7"),
+        ("grid[1] = n", "grid[1] = n + 1"),
+        ("block[0] = 16", "block[0] = 8"),
+        ("cluster[0] = 2", "cluster[0] = 4"),
+        ("shared = 65536", "shared = 4"),
+        (", cooperative", ""),
+        ("priority=-3", "priority=-2"),
+    ] {
+        assert!(text.contains(is), "{is}: {text}");
+        refused(&text.replace(is, other).lines().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn tensor_maps_and_scratch_memory_are_made_as_explained() {
+    let driver = Driver::cuda();
+    allocator::install();
+    allocator::install_for_devices();
+    let tma = "tma(x: Tensor([m, n], float32, device=\"cuda\"), y: Tensor([m, n], float32, device=\"cuda\")) \
+               @ launch tma grid=(ceil_div(n, 8), ceil_div(m, 4)) args=[tensor_map(x, box=(4, 8)), y, int32(m), int32(n)]";
+    let tma = Case {
+        call: &|function, device, n| {
+            let [x, y] = [0, 1].map(|_| on(device, vec![0.0_f32; 5 * n as usize], &[5, n]));
+            // `malloc` aligns as a tensor map demands
+            assert!(n == 0 || (x.as_dl_tensor().data as usize).is_multiple_of(16));
+            called(function.call((&x, &y)))
+        },
+        values: &|n| [("m", 5), ("n", n)].into(),
+        size: 12,
+        ..case(tma, vec![ptx("sm_90", 90)])
+    };
+    tma.check(&driver, 90);
+    let text = format!(
+        "sum(x: {TENSOR}, out: {TENSOR}) @ launch sum grid=n args=[x, out, int64(n), scratch(128, align=128), null]"
+    );
+    let sum = Case {
+        call: &|function, device, n| {
+            let live = allocator::live();
+            let [x, out] = [1.0_f32, 0.0].map(|value| on(device, vec![value; n as usize], &[n]));
+            called(function.call((&x, &out)))?;
+            drop([x, out]);
+            assert_eq!(allocator::live(), live);
+            Ok(())
+        },
+        size: 3,
+        ..case(&text, vec![ptx("sm_80", 80)])
+    };
+    assert!(sum.explained().contains("scratch(128, align=128): TVMFFIEnvTensorAlloc"), "{}", sum.explained());
+    sum.check(&driver, 90);
+}
+
+/// The image that is loaded is the first of the explanation that is for the device.
+#[test]
+fn the_explained_image_is_loaded() {
+    let driver = Driver::cuda();
+    for (capability, expected) in [(80, 80), (90, 901), (75, 70)] {
+        let text = "which(out: Tensor([n], int32, device=\"cuda\")) @ launch which grid=n args=[out]";
+        let call = move |function: &Function, device, n| {
+            let out = on(device, vec![0_i32; n as usize], &[n]);
+            called(function.call((&out,)))?;
+            assert!(elements::<i32>(&out).first().is_none_or(|which| *which == expected));
+            Ok(())
+        };
+        let images = vec![ptx("sm_70", 70), ptx("sm_90a", 901), ptx("sm_80", 80)];
+        let bytes = |which: usize| images[which].bytes().len();
+        let case = Case { call: &call, size: 1, ..case(text, images.clone()) };
+        let order = format!(
+            "\n  for 9.0 alone: cuLibraryLoadData of {} bytes\n  for 8.0 and later: cuLibraryLoadData of {} bytes\n  \
+             for 7.0 and later: cuLibraryLoadData of {} bytes\n",
+            bytes(1),
+            bytes(2),
+            bytes(0)
+        );
+        assert!(case.explained().contains(&order), "{}", case.explained());
+        case.check(&driver, capability);
+    }
+}
+
+/// The launches of a body share what is done once. The second knows a value of the body.
+#[test]
+fn the_launches_of_a_body_call_the_driver_as_explained() {
+    let driver = Driver::cuda();
+    let text = format!(
+        "add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}) @ launch add grid=ceil_div(n, 8) block=8 args=[x, y, z, int64(n)]"
+    );
+    let LaunchedSignature { signature, launch } = text.parse().unwrap();
+    let kernel = Kernel::body(move |b| {
+        let twice = LaunchValue::from(b.dim("n") * 2);
+        b.launch(launch.clone(), [ptx("sm_80", 80)]);
+        b.launch_with(launch.clone().grid([dim("m")]), [ptx("sm_80", 80)], [("m", twice)]);
+    });
+    let case = Case {
+        signature,
+        kernel,
+        values: &|n| [("n", n), ("m", 2 * n)].into(),
+        ..add("grid=1", vec![ptx("sm_80", 80)])
+    };
+    let explained = case.explained();
+    assert_eq!(explained.matches("each call:").count(), 2, "{explained}");
+    assert!(explained.contains("m: int64") && explained.contains("grid=m"), "{explained}");
+    case.check(&driver, 90);
+}
+
+#[test]
+fn hip_is_called_as_explained() {
+    let driver = Driver::hip();
+    for launch in ["grid=ceil_div(n, 8) block=8", "grid=(4, n) block=(2, 2) shared_memory=512 cooperative"] {
+        let text = format!("add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}) @ launch add {launch}").replace("cuda", "rocm");
+        let case = Case { kind: DLDeviceType::ROCM, call: add("grid=1", vec![]).call, ..case(&text, vec![bundle()]) };
+        case.check(&driver, 94);
+    }
+}
