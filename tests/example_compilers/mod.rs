@@ -8,10 +8,10 @@ use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Function, Module, ObjectRef,
 #[cfg(feature = "cranelift")]
 #[allow(dead_code)] // writing libraries, and the examples' host, are unused
 mod cranelift;
-#[path = "../examples/dsl/mod.rs"]
+#[path = "../../examples/dsl/mod.rs"]
 #[allow(dead_code)] // the code generator is unused
 mod dsl;
-#[path = "../examples/dsl/host.rs"]
+#[path = "../../examples/dsl/host.rs"]
 mod host;
 #[cfg(feature = "_llvm")]
 #[allow(dead_code)] // as above
@@ -181,7 +181,7 @@ fn keep(x: Any, list: Any, pair: Any) -> i64 {
 #[test]
 fn kernels_compute_what_plain_rust_does() {
     for compile in COMPILERS {
-        host::run(&compile(include_str!("../examples/dsl/kernels.dsl"))).unwrap();
+        host::run(&compile(include_str!("../../examples/dsl/kernels.dsl"))).unwrap();
     }
 }
 
