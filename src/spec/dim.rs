@@ -5,6 +5,14 @@ use std::ops;
 
 use super::location::Origin;
 
+/// What sizes have to be, in messages. It is a macro so that other literals can contain it.
+macro_rules! any_size {
+    () => {
+        "a size of at least 0"
+    };
+}
+pub(crate) use any_size;
+
 /// The size of a dimension, or a stride in elements: an integer expression over variables.
 ///
 /// A variable is a name local to the signature, or an integer parameter. Its first occurrence binds it: alone, or in an

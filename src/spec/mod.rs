@@ -29,6 +29,7 @@ mod token;
 
 pub use builder::SignatureBuilder;
 pub use check::{MAX_CONTAINER_DEPTH, MAX_DIM_DEPTH, MAX_RANK, MAX_TYPE_DEPTH};
+pub(crate) use dim::any_size;
 pub use dim::{CompareOp, Constraint, Dim, DimOp, dim};
 pub use error::{PartError, SignatureError};
 pub use kernel_arg::{FloatBits, Interleave, KernelArg, L2Promotion, Swizzle, TensorMap};

@@ -10,6 +10,7 @@ use crate::lower::protocol::{
     Binding, Capability, ConstantDim, Deferred, DescriptorField, DimDescriptor, DimKind, Directive, ExprDescriptor,
     ExprDim, Field, Path, Piece, Step, StepKind, TermDescriptor, VarDim, field, offset,
 };
+use crate::spec::any_size;
 
 /// Flag: the dimension is a size, so it can't be negative.
 pub(super) const IS_SIZE: i64 = 1;
@@ -101,9 +102,7 @@ impl<'c> Binder<'c, '_> {
         }
         let natural = || {
             // needed even for a bound variable: a stride may have bound it to a negative value
-            self.require_dim(self.natural(d, got), &[Piece::Text("a size of at least 0"), GOT, GOT_NUMBER], || {
-                self.tell_got(d)
-            });
+            self.require_dim(self.natural(d, got), &[Piece::Text(any_size!()), GOT, GOT_NUMBER], || self.tell_got(d));
         };
         let computed = !is_const;
         match self.has(Capability::Const) {

@@ -10,6 +10,7 @@ use crate::lower::abi::tensor::STRIDES;
 use crate::lower::protocol::{
     Capability, DimDescriptor, Field, Path, Piece, TensorDescriptor, TensorFlags, field, offset,
 };
+use crate::spec::any_size;
 
 impl<'c> Binder<'c, '_> {
     /// The descriptor of dimension `index` of the tensor. Sizes come first, then strides.
@@ -34,7 +35,7 @@ impl<'c> Binder<'c, '_> {
                         size.ge(0),
                         VALUE_ERROR,
                         &DIM_PATH,
-                        &[Piece::Text("a size of at least 0"), GOT, GOT_NUMBER],
+                        &[Piece::Text(any_size!()), GOT, GOT_NUMBER],
                         || self.set_field(Field::Got, size),
                     );
                 },

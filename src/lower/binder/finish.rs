@@ -10,6 +10,7 @@ use crate::lower::protocol::{
     Binding, Capability, ConstraintDescriptor, Deferred, Directive, ExprDescriptor, Field, Piece, ResultDimDescriptor,
     SignatureDescriptor, SignatureExtension, TermDescriptor, field, offset,
 };
+use crate::spec::any_size;
 
 const BINDINGS: Piece<'static> = Piece::Value(Directive::Bindings, Field::Expr as u32);
 const UNKNOWN: Piece<'static> = Piece::Value(Directive::Unknown, Field::Expr as u32);
@@ -116,7 +117,7 @@ fn result<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
     let with = |more: &[Piece<'static>]| [&mismatch[..], more].concat();
     r.c.for_up(rank, |d| {
         let expr = size_of(d);
-        look_at(r, expr, &with(&[Piece::Text("a size of at least 0, got no value of "), UNKNOWN]));
+        look_at(r, expr, &with(&[Piece::Text(concat!(any_size!(), ", got no value of ")), UNKNOWN]));
         let zero = r.c.i64(0);
         let (size, has_value) = r.value_of(expr, field!(ExprDescriptor, code), zero);
         r.require(
@@ -138,7 +139,7 @@ fn result<'c>(r: &Binder<'c, '_>, signature: Val<'c>) {
         );
         let negative = |more: [Piece<'static>; 2]| {
             let [sep, what] = more;
-            let size = [Piece::Text("a size of at least 0, got "), GOT_NUMBER, Piece::Text(" ("), EXPECTED_TEXT];
+            let size = [Piece::Text(concat!(any_size!(), ", got ")), GOT_NUMBER, Piece::Text(" ("), EXPECTED_TEXT];
             with(&[&size[..], &[sep, what, Piece::Text(")")]].concat())
         };
         r.require(natural | alone, VALUE_ERROR, &negative([Piece::Text(", "), BINDINGS]));

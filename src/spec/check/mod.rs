@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
-use super::dim::Dim;
+use super::dim::{Dim, any_size};
 use super::error::{PartError, Problem};
 use super::param::{DefaultValue, Param, ParamType};
 use super::path::{Part, Step, Way};
@@ -277,7 +277,7 @@ impl<'a> Checker<'a> {
             if let Dim::Const(size) = dim {
                 constant.push(*size);
                 if *size < 0 {
-                    self.error(at, Problem::mismatch("a size of at least 0", size));
+                    self.error(at, Problem::mismatch(any_size!(), size));
                 }
             } else {
                 self.dim(at, dim);
