@@ -229,7 +229,7 @@ fn an_unregistered_global_is_told_of_the_function_in_the_source() {
     // SAFETY: the C function reads its number.
     let functions = unsafe { cranelift::finish_functions(module, [added, wrapper], ()).unwrap() };
     let error = functions[0].call((1,)).unwrap_err();
-    assert_eq!(error.message(), "global function `c_functions.none` is not registered, which `f` calls");
+    assert_eq!(error.message(), "global function `c_functions.none`, which `f` calls, is not registered");
     assert!(error.backtrace().contains("File \"k.dsl\", line 26, in f"), "{}", error.backtrace());
 }
 
@@ -249,7 +249,7 @@ fn what_can_be_no_c_function_is_refused() {
         "{tensor}"
     );
     let native = lower("f(x: int64)", &Kernel::symbol("g"));
-    assert!(native.contains("is no body, of which C functions are made"), "{native}");
+    assert!(native.contains("isn't a body, as a C function's kernel has to be"), "{native}");
     let reserved = lower("TVMFFIFunctionCall(x: int64)", &passes_on);
     assert!(reserved.contains("reserved for the C API"), "{reserved}");
 }

@@ -195,21 +195,21 @@ fn check_each(cases: &[(&str, &[&str])]) {
 #[test]
 fn defaults_fit_their_types_and_come_last() {
     check_each(&[
-        ("f(x: int8 = 128)", &["x.default: 128 is no default for int8"]),
-        ("f(x: uint8 = -1)", &["x.default: -1 is no default for uint8"]),
-        ("f(x: int64 = 1.0)", &["x.default: 1.0 is no default for int64"]),
-        ("f(x: int64 = True)", &["x.default: True is no default for int64"]),
-        ("f(x: bool = 1)", &["x.default: 1 is no default for bool"]),
-        ("f(x: float32 = None)", &["x.default: None is no default for float32"]),
-        ("f(x: handle = 0)", &["x.default: 0 is no default for handle"]),
-        ("f(x: str = None)", &["x.default: None is no default for str"]),
-        ("f(x: dtype = \"f33x0\")", &["x.default: \"f33x0\" is no default for dtype"]),
-        ("f(x: device = \"cuda:-1\")", &["x.default: \"cuda:-1\" is no default for device"]),
-        ("f(x: Int(3) = 4)", &["x.default: 4 is no default for Int(3)"]),
-        ("f(x: Bool(True) = False)", &["x.default: False is no default for Bool(True)"]),
-        ("f(x: Tensor([n], int8) = None)", &["x.default: None is no default for Tensor([n], int8)"]),
-        ("f(x: Optional[int8] = 300)", &["x.default: 300 is no default for int8"]),
-        ("f(x: Array[Any] = 1)", &["x.default: 1 is no default for Array[Any]"]),
+        ("f(x: int8 = 128)", &["x.default: 128 can't be a default of int8"]),
+        ("f(x: uint8 = -1)", &["x.default: -1 can't be a default of uint8"]),
+        ("f(x: int64 = 1.0)", &["x.default: 1.0 can't be a default of int64"]),
+        ("f(x: int64 = True)", &["x.default: True can't be a default of int64"]),
+        ("f(x: bool = 1)", &["x.default: 1 can't be a default of bool"]),
+        ("f(x: float32 = None)", &["x.default: None can't be a default of float32"]),
+        ("f(x: handle = 0)", &["x.default: 0 can't be a default of handle"]),
+        ("f(x: str = None)", &["x.default: None can't be a default of str"]),
+        ("f(x: dtype = \"f33x0\")", &["x.default: \"f33x0\" can't be a default of dtype"]),
+        ("f(x: device = \"cuda:-1\")", &["x.default: \"cuda:-1\" can't be a default of device"]),
+        ("f(x: Int(3) = 4)", &["x.default: 4 can't be a default of Int(3)"]),
+        ("f(x: Bool(True) = False)", &["x.default: False can't be a default of Bool(True)"]),
+        ("f(x: Tensor([n], int8) = None)", &["x.default: None can't be a default of Tensor([n], int8)"]),
+        ("f(x: Optional[int8] = 300)", &["x.default: 300 can't be a default of int8"]),
+        ("f(x: Array[Any] = 1)", &["x.default: 1 can't be a default of Array[Any]"]),
         (
             "f(a: int8 = 1, b: int8, c: int8)",
             &[
@@ -222,7 +222,7 @@ fn defaults_fit_their_types_and_come_last() {
     assert_eq!(quoted.to_string(), r#"f(x: str = "a\"b\\\n")"#);
     assert_eq!(quoted.to_string().parse(), Ok(quoted));
     let nul = Signature::builder("f").param_or("x", ParamType::Str, "a\0").build();
-    assert_eq!(errors(nul.unwrap_err()), ["x.default: \"a\0\" is no default for str"]);
+    assert_eq!(errors(nul.unwrap_err()), ["x.default: \"a\0\" can't be a default of str"]);
     let error = r#"f(x: str = "a\x")"#.parse::<Signature>().unwrap_err();
     let ParseError::Syntax(error) = error else { panic!("{error}") };
     assert_eq!((error.column, error.span), (14, 13..14));
@@ -268,7 +268,7 @@ fn a_state_is_that_of_a_global_function() {
         ("f(x: Optional[EnvState(\"g\")])", &[&format!("x: {nested}")]),
         ("f(x: Tuple[int8, EnvState(\"g\")])", &[&format!("x[1]: {nested}")]),
         ("f(x: Array[EnvState(\"g\")])", &[&format!("x[...]: {nested}")]),
-        ("f(s: EnvState(\"g\") = 1)", &["s.default: 1 is no default for EnvState(\"g\")"]),
+        ("f(s: EnvState(\"g\") = 1)", &["s.default: 1 can't be a default of EnvState(\"g\")"]),
         (
             "f() -> EnvState(\"g\")",
             &[

@@ -89,7 +89,7 @@ fn parts_that_a_tensor_lacks_are_errors() {
     assert_eq!(known, "void k(int32_t x_shape_1, int32_t y_ndim, uint64_t z_byte_offset);");
     for unknown in ["x.shape[2]", "y.shape[0]", "x.byte_offset", "n.ndim", "x.shape"] {
         let told = prototype(&format!("int32({unknown})")).unwrap_err().to_string();
-        assert!(told.contains(&format!("`{unknown}` is no dimension variable or integer parameter")), "{told}");
+        assert!(told.contains(&format!("`{unknown}` isn't a dimension variable or an integer parameter")), "{told}");
     }
 }
 
@@ -103,10 +103,10 @@ fn errors_are_told_all_at_once() {
     let kernel = Kernel::symbol("k").args(all);
     let told = refusal(kernel.clone());
     for expected in [
-        "has z among its args, which is no tensor or scalar parameter of the function",
-        "`q` is no dimension variable or integer parameter",
-        "has int32(h), and h is no number that becomes a int32",
-        "has y among its args, which is no tensor parameter of the function",
+        "has z among its args, which isn't a tensor or scalar parameter of the function",
+        "`q` isn't a dimension variable or an integer parameter",
+        "has int32(h), but h can't become a int32",
+        "has y among its args, which isn't a tensor parameter of the function",
         "has scratch memory among its args, which launches alone pass",
         "has a tensor map among its args",
         "has a struct of 16 bytes among its args; calls pass structs of 4 or 8 bytes without floating-point fields",

@@ -48,7 +48,7 @@ pub fn read_stdin() -> Result<Vec<u8>, CliError> {
 /// The text of a file; of stdin for `-`.
 pub fn read_text(path: &Path) -> Result<String, CliError> {
     let text = match is_stream(path) {
-        true => String::from_utf8(read_stdin()?).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8")),
+        true => String::from_utf8(read_stdin()?).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it isn't UTF-8")),
         false => fs::read_to_string(path),
     };
     text.map_err(|error| CliError::at_path(path, error))

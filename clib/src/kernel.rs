@@ -282,7 +282,7 @@ fn tfc_kernel_with_symbols(
 
 /// An address of this process, passed as the bits of an `i64`.
 fn address_of(address: i64) -> Result<usize> {
-    usize::try_from(address as u64).map_err(|_| other(format!("{address:#x} is no address")))
+    usize::try_from(address as u64).map_err(|_| other(format!("{address:#x} isn't an address")))
 }
 
 fn launch_of(text: &str) -> Result<Launch> {

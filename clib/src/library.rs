@@ -293,7 +293,7 @@ fn tfc_cached_library(
         Failed::Folder(error) => other(format!("the temporary folder: {error}")),
     })?;
     let text =
-        |path: &Path| path.to_str().map(Any::from).ok_or_else(|| other(format!("{} is no UTF-8", path.display())));
+        |path: &Path| path.to_str().map(Any::from).ok_or_else(|| other(format!("{} isn't UTF-8", path.display())));
     let found = Array::from(vec![text(artifact.path())?, Any::from(artifact.not_cached().map(ToString::to_string))]);
     artifact.keep();
     Ok(found)

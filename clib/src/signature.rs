@@ -60,7 +60,7 @@ fn part(signature: &Signature, name: &str) -> Result<Part> {
         "signature" => Ok(Part::Signature),
         "result" => Ok(Part::Result),
         _ => constraint.map(Part::Constraint).ok_or_else(|| {
-            other(format!("locations: `{name}` is no part of `{signature}`; parts are `signature`, `result`, `where[0]`, and parameters"))
+            other(format!("locations: `{name}` isn't a part of `{signature}`; parts are `signature`, `result`, `where[0]`, and parameters"))
         }),
     }
 }

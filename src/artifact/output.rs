@@ -153,7 +153,7 @@ fn not_replaced(place: &Path, error: io::Error) -> io::Error {
         return error;
     }
     let why = "a library that is loaded, or a file that is open, is in use, and Windows doesn't replace it";
-    io::Error::new(error.kind(), format!("the file that is there stays, as it can't be replaced ({why}): {error}"))
+    io::Error::new(error.kind(), format!("the existing file stays, because it can't be replaced ({why}): {error}"))
 }
 
 fn builder() -> Builder<'static, 'static> {
@@ -183,7 +183,7 @@ fn place(path: &Path) -> io::Result<PathBuf> {
     }
     match fs::metadata(path) {
         Ok(there) if there.is_file() => fs::canonicalize(path),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is there, and is no regular file")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it exists and isn't a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
         Err(error) => Err(error),
     }

@@ -22,7 +22,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
         let id = number(&mut rest).and_then(|length| usize::try_from(length).ok());
         let (id, behind) = id.and_then(|length| rest.split_at_checked(length)).ok_or_else(cut)?;
         rest = behind;
-        let id = std::str::from_utf8(id).map_err(|_| broken("the id of an entry is no text".to_owned()))?;
+        let id = std::str::from_utf8(id).map_err(|_| broken("the id of an entry isn't text".to_owned()))?;
         if id.starts_with("host") {
             continue;
         }

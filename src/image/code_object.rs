@@ -80,14 +80,14 @@ fn note_among<'d>(
 /// The target and the kernels in the metadata.
 fn kernels(mut metadata: &[u8]) -> Result<(Option<GpuTarget>, Vec<ImageEntry>), String> {
     let metadata = rmpv::decode::read_value_ref_with_max_depth(&mut metadata, MOST_DEPTH)
-        .map_err(|error| format!("its metadata is no MessagePack: {error}"))?;
-    let ValueRef::Map(metadata) = metadata else { return Err("its metadata is no map".to_owned()) };
+        .map_err(|error| format!("its metadata isn't MessagePack: {error}"))?;
+    let ValueRef::Map(metadata) = metadata else { return Err("its metadata isn't a map".to_owned()) };
     // Version 3 doesn't state the target.
     let target = item(&metadata, "amdhsa.target").and_then(text).and_then(AmdTarget::behind_triple);
     let kernels = item(&metadata, "amdhsa.kernels").ok_or("its metadata has no `amdhsa.kernels`")?;
-    let ValueRef::Array(kernels) = kernels else { return Err("its `amdhsa.kernels` are no array".to_owned()) };
+    let ValueRef::Array(kernels) = kernels else { return Err("its `amdhsa.kernels` aren't an array".to_owned()) };
     let entries = kernels.iter().enumerate().map(|(number, kernel)| {
-        let ValueRef::Map(kernel) = kernel else { return Err(format!("its kernel {number} is no map")) };
+        let ValueRef::Map(kernel) = kernel else { return Err(format!("its kernel {number} isn't a map")) };
         entry(kernel).map_err(|problem| format!("its kernel {number} {problem}"))
     });
     Ok((target.map(GpuTarget::Amd), entries.collect::<Result<_, _>>()?))
@@ -101,7 +101,7 @@ fn entry(kernel: &Items<'_>) -> Result<ImageEntry, String> {
     let params = match item(kernel, ".args") {
         None => Vec::new(),
         Some(ValueRef::Array(args)) => params(args)?,
-        Some(_) => return Err("has `.args` that are no array".to_owned()),
+        Some(_) => return Err("has `.args` that aren't an array".to_owned()),
     };
     let required_block = match item(kernel, ".reqd_workgroup_size") {
         None => None,
@@ -113,7 +113,7 @@ fn entry(kernel: &Items<'_>) -> Result<ImageEntry, String> {
             ]),
             extents => return Err(format!("has a `.reqd_workgroup_size` of {} extents, expected 3", extents.len())),
         },
-        Some(_) => return Err("has a `.reqd_workgroup_size` that is no array".to_owned()),
+        Some(_) => return Err("has a `.reqd_workgroup_size` that isn't an array".to_owned()),
     };
     Ok(ImageEntry {
         name: name.to_owned(),
@@ -132,7 +132,7 @@ fn entry(kernel: &Items<'_>) -> Result<ImageEntry, String> {
 fn params(args: &[ValueRef<'_>]) -> Result<Vec<EntryParam>, String> {
     let mut params: Vec<EntryParam> = Vec::new();
     for (at, arg) in args.iter().enumerate() {
-        let ValueRef::Map(arg) = arg else { return Err(format!("has an item {at} of `.args` that is no map")) };
+        let ValueRef::Map(arg) = arg else { return Err(format!("has an item {at} of `.args` that isn't a map")) };
         let kind = item(arg, ".value_kind").and_then(text);
         let kind = kind.ok_or_else(|| format!("has an item {at} of `.args` without `.value_kind`"))?;
         if kind.starts_with("hidden_") {
@@ -172,7 +172,7 @@ fn number(value: &ValueRef<'_>, key: &str) -> Result<u32, String> {
         ValueRef::Integer(number) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
         _ => None,
     };
-    number.ok_or_else(|| format!("has a `{key}` that is no number of 32 bits"))
+    number.ok_or_else(|| format!("has a `{key}` that isn't a 32-bit number"))
 }
 
 /// The kernels found from their descriptors, `<name>.kd`.

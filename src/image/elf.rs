@@ -16,6 +16,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     match file.elf_header().e_machine(file.endian()) {
         EM_CUDA => cubin::read(&file),
         EM_AMDGPU => code_object::read(&file, bytes),
-        machine => Err(ImageError::Unknown { found: format!("an ELF file for machine {machine}, which is no GPU") }),
+        machine => Err(ImageError::Unknown { found: format!("an ELF file for machine {machine}, which isn't a GPU") }),
     }
 }

@@ -217,8 +217,8 @@ fn fetch_state<'c>(
             Some(default) => keep(c.null(), c.func_addr(default)),
             None => {
                 let zero = c.i64(0);
-                let text = format!("global function `{name}` is not registered, which gives {what} of `");
-                c.ret(raise("RuntimeError", &text, &[Piece::Text("`")], [zero, zero]));
+                let text = format!("global function `{name}`, which provides {what} of `");
+                c.ret(raise("RuntimeError", &text, &[Piece::Text("`, is not registered")], [zero, zero]));
             }
         }
     });
@@ -237,7 +237,7 @@ fn fetch_state<'c>(
     c.branch(index.is(TypeIndex::OPAQUE_PTR.0), right, wrong, Hint::Likely);
     c.switch_to(right);
     c.branch(pointer.is_not(0), there, null, Hint::Likely);
-    let before = format!("Mismatched type of result of `{name}`, which gives {what} of `");
+    let before = format!("Mismatched type of result of `{name}`, which provides {what} of `");
     const EXPECTED: &str = "`, expected a handle that is not NULL, got ";
     c.switch_to(null);
     let zero = c.i64(0);

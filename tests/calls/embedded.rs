@@ -43,7 +43,7 @@ fn a_module_of_cranelift_has_bodies_that_call() {
         assert_eq!(call(0, &[TVMFFIAny::from_bits(TypeIndex::INT, n)]), (0, TypeIndex::INT.0, expected, None));
     }
     let (code, _, _, error) = call(2, &[]);
-    let text = "RuntimeError: global function `calls.nowhere` is not registered, which `lost()` calls";
+    let text = "RuntimeError: global function `calls.nowhere`, which `lost()` calls, is not registered";
     assert_eq!((code, error.as_deref()), (-1, Some(text)));
 }
 

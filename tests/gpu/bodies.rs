@@ -157,7 +157,7 @@ fn errors_of_launches_are_the_bodys() {
         "binds no such dimension variable",
         "has block[0] = 2048, expected 1 to 1024",
         "kernel `add` takes 4 parameters (of 8, 8, 8, 8 bytes), and 1 are passed (of 8)",
-        "has partial among its args, which is no tensor or scalar parameter of the function",
+        "has partial among its args, which isn't a tensor or scalar parameter of the function",
     ] {
         assert!(error.contains(expected), "{expected}\n{error}");
     }

@@ -191,29 +191,29 @@ fn broken_metadata_is_an_error() {
     let arg = |offset: i64, size: i64| json!({ ".offset": offset, ".size": size, ".value_kind": "by_value" });
     let long = i64::from(u32::MAX) + 1;
     for (error, expected) in [
-        (broken(made::code_object(&json!([]))), "its metadata is no map"),
+        (broken(made::code_object(&json!([]))), "its metadata isn't a map"),
         (broken(made::code_object(&json!({}))), "its metadata has no `amdhsa.kernels`"),
-        (kernels(json!(1)), "its `amdhsa.kernels` are no array"),
-        (kernels(json!([1])), "its kernel 0 is no map"),
+        (kernels(json!(1)), "its `amdhsa.kernels` aren't an array"),
+        (kernels(json!([1])), "its kernel 0 isn't a map"),
         (kernels(json!([{}])), "its kernel 0 has no `.name`"),
         (kernels(json!([{ ".name": 3 }])), "its kernel 0 has no `.name`"),
         (kernels(json!([{ ".name": "f" }])), "its kernel 0 has no `.group_segment_fixed_size`"),
         (
             kernels(json!([{ ".name": "f", ".group_segment_fixed_size": -1 }])),
-            "its kernel 0 has a `.group_segment_fixed_size` that is no number of 32 bits",
+            "its kernel 0 has a `.group_segment_fixed_size` that isn't a 32-bit number",
         ),
         (
             kernels(json!([{ ".name": "f", ".group_segment_fixed_size": 0, ".reqd_workgroup_size": [1, 2] }])),
             "its kernel 0 has a `.reqd_workgroup_size` of 2 extents, expected 3",
         ),
-        (args(json!({})), "its kernel 0 has `.args` that are no array"),
-        (args(json!([1])), "its kernel 0 has an item 0 of `.args` that is no map"),
+        (args(json!({})), "its kernel 0 has `.args` that aren't an array"),
+        (args(json!([1])), "its kernel 0 has an item 0 of `.args` that isn't a map"),
         (args(json!([{}])), "its kernel 0 has an item 0 of `.args` without `.value_kind`"),
         (
             args(json!([{ ".value_kind": "by_value", ".size": 8 }])),
             "its kernel 0 has an item 0 of `.args` without `.offset` and `.size`",
         ),
-        (args(json!([arg(0, long)])), "its kernel 0 has a `.size` that is no number of 32 bits"),
+        (args(json!([arg(0, long)])), "its kernel 0 has a `.size` that isn't a 32-bit number"),
         (
             args(json!([arg(long - 1, 8)])),
             "its kernel 0 has an item 0 of `.args` at offset 4294967295, which isn't behind the one before",
@@ -225,9 +225,9 @@ fn broken_metadata_is_an_error() {
         // an array of 2^32 - 1 items, and 100,000 nested arrays
         (
             broken(made::code_object_of(&[0xdd, 0xff, 0xff, 0xff, 0xff], 3)),
-            "its metadata is no MessagePack: I/O error while reading marker byte: failed to fill whole buffer",
+            "its metadata isn't MessagePack: I/O error while reading marker byte: failed to fill whole buffer",
         ),
-        (broken(made::code_object_of(&[0x91; 100_000], 3)), "its metadata is no MessagePack: depth limit exceeded"),
+        (broken(made::code_object_of(&[0x91; 100_000], 3)), "its metadata isn't MessagePack: depth limit exceeded"),
     ] {
         assert_eq!(error, format!("the code object is broken: {expected}"));
     }

@@ -239,7 +239,7 @@ fn what_the_cpu_does_not_have_is_refused() {
         ),
         (
             add_launch().args([KernelArg::Int(dim("q"), ScalarType::Int32)]),
-            "has int32(q) = q, and `q` is no dimension variable or integer parameter of the function",
+            "has int32(q) = q, and `q` isn't a dimension variable or an integer parameter of the function",
         ),
     ] {
         let text = format!("the launch of kernel `add` by function `add` {expected}");
@@ -269,7 +269,7 @@ fn sequences_have_the_functions_prototype() {
             "{ADD} @ launch add grid=ceil_div(n, 128) block=128
 
 once for each library, at its first launch:
-  tvm_ffi_codegen.parallel_for: the threads' parallel-for, or a loop where nobody has registered it
+  tvm_ffi_codegen.parallel_for: the threads' parallel-for, or a loop if none is registered
 
 each call:
   grid[0] = ceil_div(n, 128), 0 to 2147483647

@@ -186,7 +186,7 @@ fn a_parallel_for_of_another_stays() {
     let function = load(&path, "note");
     let x = Tensor::from_vec(vec![0_i64; 7], &[7]).unwrap();
     let error = function.call((&x,)).unwrap_err();
-    let expected = "Mismatched type of result of `tvm_ffi_codegen.parallel_for`, which gives the threads of `note(x: Tensor([n], int64))`, \
+    let expected = "Mismatched type of result of `tvm_ffi_codegen.parallel_for`, which provides the threads of `note(x: Tensor([n], int64))`, \
                     expected a handle that is not NULL, got int";
     assert_eq!((error.kind(), error.message()), ("TypeError", expected));
     // SAFETY: the function is a parallel-for.

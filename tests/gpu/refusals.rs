@@ -31,11 +31,11 @@ fn mismatches_are_told_when_compiling() {
         ),
         (
             Launch::new("add").args([KernelArg::Param("w".to_owned())]),
-            "has w among its args, which is no tensor or scalar parameter of the function",
+            "has w among its args, which isn't a tensor or scalar parameter of the function",
         ),
         (
             Launch::new("add").grid([dim("q")]).block([2048]),
-            "has grid[0] = q, and `q` is no dimension variable or integer parameter of the function; has block[0] = 2048, expected 1 to \
+            "has grid[0] = q, and `q` isn't a dimension variable or an integer parameter of the function; has block[0] = 2048, expected 1 to \
              1024; has blocks of 2048 threads, expected at most 1024",
         ),
         (Launch::new("add").grid([1, 1, 1, 1]), "has a grid of 4 extents, expected 1 to 3"),

@@ -107,7 +107,7 @@ fn what_would_run_by_itself_is_refused() {
 fn the_kernel_has_to_be_there() {
     let two = object("void g(void) {} void h(void) {} static void f(void) {} void (*p)(void) = f;");
     expect_undefined(two, "`g`, `h`");
-    expect(object("long f = 5;"), "`f` is a variable there, and no function");
+    expect(object("long f = 5;"), "`f` is a variable there, not a function");
 }
 
 /// An unknown kind of relocation is reported with its section and symbol.

@@ -33,7 +33,7 @@ fn find(name: &str) -> Option<State> {
 /// The pointer that a function with this signature gets for the name, or the error's kind and message.
 pub fn state_of(name: &str, signature: &str) -> Result<u64, (&'static str, String)> {
     let text = match find(name) {
-        None => format!("global function `{name}` is not registered, which gives the state of `{signature}`"),
+        None => format!("global function `{name}`, which provides the state of `{signature}`, is not registered"),
         Some(State::Raises(message)) => return Err(("ValueError", message.to_owned())),
         Some(State::Pointer(state @ 1..)) => return Ok(state),
         Some(State::Pointer(0)) => wrong(name, signature, "NULL"),
@@ -43,7 +43,7 @@ pub fn state_of(name: &str, signature: &str) -> Result<u64, (&'static str, Strin
 }
 
 fn wrong(name: &str, signature: &str, got: &str) -> String {
-    let subject = format!("Mismatched type of result of `{name}`, which gives the state of `{signature}`");
+    let subject = format!("Mismatched type of result of `{name}`, which provides the state of `{signature}`");
     format!("{subject}, expected a handle that is not NULL, got {got}")
 }
 

@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// A list of arguments.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no list of arguments",
+    message = "`{Self}` isn't a list of arguments",
     label = "expected a tuple of arguments",
     note = "one argument is a tuple with a comma: `(x,)`",
     note = "each argument implements `ToAnyView`"

@@ -396,7 +396,7 @@ fn check_values<T: Element>(bytes: &[u8]) -> Result<()> {
     if T::is_valid(bytes) {
         return Ok(());
     }
-    Err(value_error("tensor holds bytes that are no value of its type"))
+    Err(value_error("tensor holds bytes that aren't a value of its type"))
 }
 
 /// The deleter that marks tensors over this crate's own memory.

@@ -30,7 +30,7 @@ pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<
     }
     let inputs = linker.elf_inputs(objects, |option| option.into());
     for arg in inputs.into_iter().chain(linker.last(linker.runtime.as_deref())).chain(["-o".into(), as_file(output)]) {
-        args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} is no UTF-8", arg.display())))?);
+        args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} isn't UTF-8", arg.display())))?);
     }
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&warnings);
@@ -53,7 +53,7 @@ pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => Ok(Run { command: args.join(" "), output: said().join("\n") }),
         Ok(Err(problem)) => Err(failed(problem)),
-        Err(_) => Err(failed("wild has panicked, which is an error of its own".to_owned())),
+        Err(_) => Err(failed("wild panicked, which is a bug of its own".to_owned())),
     }
 }
 

@@ -191,7 +191,7 @@ fn check_sections(label: &str, file: &File<'_>, runs: RunsAtLoad) -> Result<(), 
         let name = section.name().map_err(|error| refused(label, error.to_string()))?;
         let is_run = runs == RunsAtLoad::Lists && LISTS.iter().any(|list| name.starts_with(list));
         if !is_run && RUN_BY_LOADERS.iter().any(|prefix| name.starts_with(prefix)) {
-            let problem = format!("section `{name}` has constructors or destructors, which nobody would run");
+            let problem = format!("section `{name}` has constructors or destructors, which the loader wouldn't run");
             return Err(refused(label, problem));
         }
         if matches!(section.kind(), SectionKind::Tls | SectionKind::UninitializedTls | SectionKind::TlsVariables) {

@@ -160,7 +160,7 @@ impl<'a> Unit<'a> {
         match self.globals.get(kernel) {
             Some(global) if is_of(global.object) && global.is_function => Ok(None),
             Some(global) if is_of(global.object) => {
-                Err(refused(&input.label, format!("`{kernel}` is a variable there, and no function")))
+                Err(refused(&input.label, format!("`{kernel}` is a variable there, not a function")))
             }
             _ => {
                 let functions = self.globals.iter().filter(|(_, global)| global.is_function && is_of(global.object));

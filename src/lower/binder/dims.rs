@@ -301,11 +301,11 @@ impl<'c> Binder<'c, '_> {
         };
         let may_defer = !never;
         let text = piece(Directive::String, Field::Text);
-        // "of which n has", "of which n and k have"
+        // "where n has", "where n and k have"
         let (unknown, _) = self.unknown(self.field_ptr(Field::Expr));
         let several = !unknown.is(1);
         let names = piece(Directive::Unknown, Field::Expr);
-        let no_value = |verb| [text, Piece::Text(", of which "), names, Piece::Text(verb), GOT, GOT_NUMBER];
+        let no_value = |verb| [text, Piece::Text(", where "), names, Piece::Text(verb), GOT, GOT_NUMBER];
         self.require_dim(may_defer | several, &no_value(" has no value"), || {});
         self.require_dim(may_defer, &no_value(" have no value"), || {});
         self.c.when(pass.is(Pass::First as i64), || {

@@ -136,7 +136,7 @@ impl<'a> Body<'a> {
 
     pub(super) fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
         if ty.is_half() {
-            self.error(ty.name(), "is no type of a body's values; those of parameters and results are float32");
+            self.error(ty.name(), "isn't a type of a body's values; those of parameters and results are float32");
             return self.placeholder(ScalarType::Float32);
         }
         Expr::new(self, value, ty)

@@ -35,7 +35,7 @@ impl BodyLowerer<'_> {
         let (name, items) = path.split_once('[').map_or((path, ""), |(name, _)| (name, &path[name.len()..]));
         let mut passed = self.signature.passed();
         let Some(index) = passed.position(|param| param.name == name) else {
-            return Err(format!("`{path}` is no argument"));
+            return Err(format!("`{path}` isn't an argument"));
         };
         if self.is_c {
             return Err(format!(

@@ -31,7 +31,7 @@ impl BodyLowerer<'_> {
         let handle = self.handles.get(self.b.module(), self.prefix, &looked);
         if let Looked::Global(name) = &looked {
             let text = format!(
-                "global function `{name}` is not registered, which `{}` calls",
+                "global function `{name}`, which `{}` calls, is not registered",
                 self.caller(|signature| shown(signature, Subject::Call))
             );
             let template = self.pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
@@ -66,7 +66,7 @@ impl BodyLowerer<'_> {
                 (
                     NO_CONTEXT,
                     format!(
-                        "the library has no context, in which to look for the function `{name}` of its imports, which `{caller}` calls"
+                        "the library has no context, so `{caller}` can't call the function `{name}` of its imports"
                     ),
                 ),
             ],
@@ -137,7 +137,7 @@ impl BodyLowerer<'_> {
         let function = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
         let there = self.b.icmp_imm(IntCC::Ne, function, 0);
         let text = format!(
-            "global function `{name}` is not registered, which `{}` calls",
+            "global function `{name}`, which `{}` calls, is not registered",
             self.caller(|signature| shown(signature, Subject::Call))
         );
         self.check(there, |l| Failure {

@@ -101,7 +101,7 @@ impl<'b> ParamRef<'b> {
         match (this.node, this.found()) {
             (Some(node), Some(Arg::Tensor(vars))) => TensorRef::new(self.body, &node.path, vars),
             _ => {
-                this.missing("tensor", "is no tensor that a body can hold; use `value`");
+                this.missing("tensor", "isn't a tensor that a body can hold; use `value`");
                 TensorRef::missing(self.body)
             }
         }

@@ -474,7 +474,7 @@ impl<'b> TensorRef<'b> {
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..vars.shape.len()) {
             self.body
-                .note(OPERATION, format!("{order:?} is no order of the {} dimensions of {name}", vars.shape.len()));
+                .note(OPERATION, format!("{order:?} isn't an order of the {} dimensions of {name}", vars.shape.len()));
             return TensorRef::missing(self.body);
         }
         self.view(OPERATION, |l, strides| {
@@ -554,7 +554,7 @@ impl<'b> TensorRef<'b> {
         };
         let bits = i64::from(dtype.bits) * i64::from(dtype.lanes);
         if bits % 8 != 0 {
-            body.note(operation, format!("elements of {dtype} are no whole bytes"));
+            body.note(operation, format!("elements of {dtype} aren't whole bytes"));
             return TensorRef::missing(body);
         }
         if vars.ty.is_opaque() && !matches!(vars.origin, Origin::View(_) | Origin::Object(_)) {

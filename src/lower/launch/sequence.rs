@@ -22,7 +22,7 @@ impl Display for Sequence<'_> {
         writeln!(f, "{signature} @ {}", spec.launch)?;
         let Some(api) = spec.api() else {
             writeln!(f, "\nonce for each library, at its first launch:")?;
-            writeln!(f, "  {PARALLEL_FOR}: the threads' parallel-for, or a loop where nobody has registered it")?;
+            writeln!(f, "  {PARALLEL_FOR}: the threads' parallel-for, or a loop if none is registered")?;
             writeln!(f, "\neach call:")?;
             self.extents_and_params(f, None)?;
             let prototype = block_prototype(&spec.block_params(signature));

@@ -16,7 +16,7 @@ const SCRATCH: &str = "a power of two up to 256";
 #[non_exhaustive]
 pub enum ArgProblem {
     /// A name in an expression has no value.
-    #[error("has {what} = {value}, and `{name}` is no dimension variable or integer parameter of the function")]
+    #[error("has {what} = {value}, and `{name}` isn't a dimension variable or an integer parameter of the function")]
     UnknownName {
         /// The computed part: `grid[0]`, `shared_memory`, `int32(n)`.
         what: String,
@@ -67,7 +67,7 @@ pub enum ArgProblem {
         what: &'static str,
     },
     /// A parameter can't be converted to the type.
-    #[error("has {ty}({name}), and {name} is no number that becomes a {ty}")]
+    #[error("has {ty}({name}), but {name} can't become a {ty}")]
     Cast {
         /// The parameter.
         name: String,
@@ -103,13 +103,13 @@ pub enum ArgProblem {
         size: u32,
     },
     /// An argument names something that can't be passed as one value.
-    #[error("has {name} among its args, which is no tensor or scalar parameter of the function")]
+    #[error("has {name} among its args, which isn't a tensor or scalar parameter of the function")]
     UnknownParam {
         /// The name.
         name: String,
     },
     /// An argument that is part of a tensor names no tensor.
-    #[error("has {name} among its args, which is no tensor parameter of the function")]
+    #[error("has {name} among its args, which isn't a tensor parameter of the function")]
     UnknownTensor {
         /// The name.
         name: String,

@@ -84,6 +84,6 @@ pub enum ReturnProblem {
         ty: Box<ParamType>,
     },
     /// C functions are made of bodies.
-    #[error("is no body, of which C functions are made")]
+    #[error("isn't a body, as a C function's kernel has to be")]
     NoBody,
 }

@@ -48,7 +48,7 @@ impl Packer {
         let Unit { module, pool, handles, prefix, .. } = into;
         let make = handles.get(module, prefix, &Looked::Global(MAKE.to_owned()));
         let caller = encode::shown(signature, Subject::Result);
-        let text = format!("global function `{MAKE}` is not registered, which makes the result of `{caller}`");
+        let text = format!("global function `{MAKE}`, which makes the result of `{caller}`, is not registered");
         let template = pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
         Some(Packer { make, template, pool: pool.data })
     }

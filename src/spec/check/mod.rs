@@ -363,7 +363,7 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !fits {
-            self.error(at.then(Step::Default), format!("{default} is no default for {ty}"));
+            self.error(at.then(Step::Default), format!("{default} can't be a default of {ty}"));
         }
     }
 }

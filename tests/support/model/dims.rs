@@ -193,7 +193,7 @@ impl<'a> Model<'a> {
     fn undecided<T>(&self, Deferred { dim, got, what, .. }: &Deferred<'_>) -> Checked<T> {
         let unknown = self.unknown(dim);
         let have = if unknown.len() == 1 { "has" } else { "have" };
-        let expected = format!("{dim}, of which {} {have} no value", listed(&unknown));
+        let expected = format!("{dim}, where {} {have} no value", listed(&unknown));
         self.refuse("ValueError", what, &expected, &got.to_string())
     }
 
