@@ -111,7 +111,7 @@ impl<T> Wrappers<T> {
 
     /// Only wrappers, with their own helpers.
     pub(super) fn wrappers() -> Self {
-        Self::of(Purpose::Library)
+        Self::of(Purpose::Wrappers)
     }
 
     /// For a module that becomes the object file of a library for hosts to load. Add all wrappers of the library
