@@ -4,14 +4,14 @@
 // -- both modes --
 
 use super::{codegen, dsl::program::*, host::Result};
-use cranelift_module::{FuncId, Module};
+use cranelift_module::Module;
 use std::mem::{offset_of, size_of};
-use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Wrappers};
+use tvm_ffi_codegen::embed::{cranelift, cranelift::Wrappers};
 use tvm_ffi_codegen::runtime::{self, abi::TVMFFIAny};
 use tvm_ffi_codegen::{KernelParam, ParamType, Signature, artifact, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
-fn add(module: &mut impl Module, program: &Program, mut library: Wrappers) -> Result<Added<FuncId>> {
+fn add(module: &mut impl Module, program: &Program, mut library: Wrappers) -> Result<cranelift::Added> {
     for kernel in &program.kernels {
         let location = |line| spec::SourceLocation::new(&program.file, line, &kernel.head.name);
         let signature = signature(&kernel.head)?.with_location(spec::Part::Signature, location(kernel.head.line))?;

@@ -6,12 +6,12 @@
 use super::{codegen, dsl::program::*, host::Result};
 use inkwell::module::Module;
 use std::mem::{offset_of, size_of};
-use tvm_ffi_codegen::embed::{Added, llvm, llvm::Wrappers};
+use tvm_ffi_codegen::embed::{llvm, llvm::Wrappers};
 use tvm_ffi_codegen::runtime::{self, abi::TVMFFIAny};
 use tvm_ffi_codegen::{KernelParam, ParamType, Signature, artifact, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
-fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Wrappers<'ctx>) -> Result<Added<String>> {
+fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Wrappers<'ctx>) -> Result<llvm::Added> {
     for kernel in &program.kernels {
         let location = |line| spec::SourceLocation::new(&program.file, line, &kernel.head.name);
         let signature = signature(&kernel.head)?.with_location(spec::Part::Signature, location(kernel.head.line))?;

@@ -130,7 +130,7 @@ def test_errors_of_calls_are_errors(functions):
         functions["twice"](jnp.ones((4, 1)))
     with pytest.raises(Exception, match="Mismatched z.dtype on argument #2"):
         functions["sub"](X, jnp.ones(4, "int32"))
-    with pytest.raises(TypeError, match="`by` of `add_to` is no tensor"):
+    with pytest.raises(TypeError, match="`by` of `add_to` isn.t a tensor"):
         jax.jit(functions["add_to"])(X, X, 2.0)
 
 
@@ -142,7 +142,7 @@ def test_functions_that_xla_cannot_call_are_refused(module):
         tfc_jax.register(module, "scale")
     with pytest.raises(ValueError, match="XLA allocates what `f` writes, and the rank of `y` is open"):
         register("f(y: Tensor([...], float32))", outputs=["y"])
-    with pytest.raises(TypeError, match="returns what is no tensor"):
+    with pytest.raises(TypeError, match="doesn.t return a tensor"):
         tfc_jax.register(module.scale, "tfc_test.refused", "f(n: int64) -> int64")
     with pytest.raises(TypeError, match="`xs` of `f` holds tensors"):
         register("f(xs: Array[Tensor([4], float32)])", inouts=["xs"])

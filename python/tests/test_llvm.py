@@ -211,7 +211,7 @@ def test_without_the_library_the_error_says_what_was_tried(tmp_path):
         for text in ("LLVM 22.1", "libllvm22", "TVM_FFI_CODEGEN_LIBLLVM", {f"{none}: cannot open"!r}, "No such file"):
             assert text in str(raised.value), raised.value
         assert raised.value.details["kind"] == "LlvmNotFoundError"
-    for file, problem in (({str(other)!r}, "it is LLVM 21.1.8"), ("libm.so.6", "it is no LLVM")):
+    for file, problem in (({str(other)!r}, "it is LLVM 21.1.8"), ("libm.so.6", "it is not LLVM")):
         os.environ["TVM_FFI_CODEGEN_LIBLLVM"] = file
         with pytest.raises(tfc.LlvmNotFoundError, match=problem):
             tfc.llvm_version()

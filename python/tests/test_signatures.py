@@ -99,7 +99,7 @@ def test_errors_are_values():
 def test_places_are_parts_of_signatures():
     location = tfc.SourceLocation("model.py", 7, "forward")
     tfc.Signature(SAXPY, locations={"signature": location, "x": location})
-    with pytest.raises(tfc.CodegenError, match="`z` is no part"):
+    with pytest.raises(tfc.CodegenError, match="`z` isn.t a part"):
         tfc.Signature(SAXPY, locations={"z": location})
     with pytest.raises(tfc.CodegenError, match="no part"):
         tfc.Signature(SAXPY, locations={"where[0]": location})

@@ -191,7 +191,7 @@ def compiled_function(text):
 def test_what_is_written_has_to_be_known(module):
     with pytest.raises(ValueError, match="nothing says which tensors `scale` writes"):
         tfc_torch.register(module, "tfc_test::scale_1", function="scale")
-    with pytest.raises(ValueError, match="`z` is no tensor of `scale`; its tensors are x, y"):
+    with pytest.raises(ValueError, match="`z` isn't a tensor of `scale`; its tensors are x, y"):
         tfc_torch.register(module, "tfc_test::scale_1", function="scale", outputs=["z"])
     with pytest.raises(ValueError, match="`y` is named twice"):
         tfc_torch.register(module, "tfc_test::scale_1", function="scale", outputs=["y"], inouts=["y"])
@@ -223,7 +223,7 @@ def test_outputs_of_open_types_have_no_functional_operator():
             ("Tensor([...], float32)", "the rank of `y` is open"),
             ("Tensor([n], any)", "the dtype of `y` is open"),
             ("Tensor([m], float32)", "no input has `m`, a size of `y`"),
-            ("Optional[Tensor([n], float32)]", "`y` is no plain tensor"),
+            ("Optional[Tensor([n], float32)]", "`y` isn't a plain tensor"),
         ]
     ):
         text = f"f(x: Tensor([n], float32), y: {type})"

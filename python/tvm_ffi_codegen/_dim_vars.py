@@ -105,7 +105,7 @@ class DimVars:
             return x % y
         if sign == "ceil_div":
             return -(-x // y)
-        raise ValueError(f"`{sign}` is no operation of this version's dimensions")
+        raise ValueError(f"`{sign}` isn't an operation of dimensions in this version")
 
     def match(self, dim: Dim, size: Any, path: str, *, is_stride: bool = False, may_defer: bool = True) -> None:
         """Compares a size or stride with the dimension in the signature, or solves for the dimension's variable."""

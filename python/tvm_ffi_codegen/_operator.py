@@ -120,7 +120,7 @@ class Operator:
         known |= {of.name for of in self.parameters if group(of.type) == "int"}
         for of in self.outputs:
             if of.type["kind"] != "tensor":
-                return f"`{of.name}` is no plain tensor"
+                return f"`{of.name}` isn't a plain tensor"
             unknown = sorted(_names_of(of.type) - known)
             if of.type["shape"] is None:
                 return f"the rank of `{of.name}` is open"
@@ -189,7 +189,7 @@ def _access(
         for name in stated or ():
             if name not in have_tensors:
                 raise ValueError(
-                    f"`{name}` is no tensor of `{signature.name}`; its tensors are {', '.join(have_tensors) or 'none'}"
+                    f"`{name}` isn't a tensor of `{signature.name}`; its tensors are {', '.join(have_tensors) or 'none'}"
                 )
             if access[name] != "in":
                 raise ValueError(f"`{name}` is named twice among the tensors that are written")

@@ -65,6 +65,6 @@ def of_module(module: tvm_ffi.Module, name: str) -> FunctionInfo:
     if isinstance(metadata, str):
         metadata = json.loads(metadata)
     if "signature" not in metadata or "parameters" not in metadata:
-        raise ValueError(f"the metadata of `{name}` doesn't name its parameters: it is no function of tvm-ffi-codegen")
+        raise ValueError(f"the metadata of `{name}` doesn't name its parameters: it isn't a function of tvm-ffi-codegen")
     doc = module.get_function_doc(name)
     return FunctionInfo(name, Signature(metadata["signature"]), None if doc is None else str(doc), metadata)

@@ -85,7 +85,7 @@ class _Target:
         for result in self.results:
             if result["kind"] != "tensor" or result["shape"] is None or result["dtype"] == "any":
                 raise TypeError(
-                    f"`{of.name}` returns what is no tensor of known rank and dtype, which XLA has no result for"
+                    f"`{of.name}` doesn't return a tensor of known rank and dtype, as XLA requires"
                 )
         for parameter in of.parameters:
             if parameter.plain["kind"] != "tensor" and parameter.is_written:
@@ -128,7 +128,7 @@ class _Target:
                 continue
             if isinstance(value, jax.core.Tracer):
                 raise TypeError(
-                    f"`{of.name}` of `{self.of.name}` is no tensor, so that it has to be known when the call is "
+                    f"`{of.name}` of `{self.of.name}` isn't a tensor, so it has to be known when the call is "
                     "compiled"
                 )
             if kind in _ATTRIBUTES and value is not None:

@@ -87,9 +87,9 @@ class Signature:
         defaults = _check.mapping("defaults", defaults, "values by names")
         unknown = [of for of in defaults if of not in types]
         if unknown:
-            raise ValueError(f"there is no parameter `{unknown[0]}` for its default")
+            raise ValueError(f"unknown parameter `{unknown[0]}` with a default")
         if keyword_only is not None and keyword_only not in types:
-            raise ValueError(f"there is no parameter `{keyword_only}` to be keyword-only")
+            raise ValueError(f"unknown keyword-only parameter `{keyword_only}`")
         listed = [
             ("*, " if of == keyword_only else "")
             + f"{of}: {type}"

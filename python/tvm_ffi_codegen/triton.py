@@ -180,7 +180,7 @@ class _Arguments:
         if value not in self.tensors:
             known = ", ".join(self.tensors) or "none"
             raise KernelError(
-                f"`{name}` is bound to `{value}`, which is no tensor of the signature; its tensors are {known}"
+                f"`{name}` is bound to `{value}`, which isn't a tensor of the signature; its tensors are {known}"
             )
         return str(value)
 

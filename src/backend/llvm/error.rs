@@ -121,7 +121,7 @@ pub enum FileProblem {
         message: String,
     },
     /// The library isn't LLVM.
-    #[error("it is no LLVM")]
+    #[error("it is not LLVM")]
     NotLlvm,
     /// The library is another version of LLVM.
     #[error("it is LLVM {major}.{minor}.{patch}")]

@@ -13,7 +13,7 @@ pub use self::finish::finish;
 pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
 use self::targets::ModuleTarget as Machine;
 use super::error::{EmbedError, undefined};
-use super::library::{self, Added, LoweredWrappers};
+use super::library::{self, LoweredWrappers};
 use super::native;
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
 use crate::backend::{CodegenError, local_symbol, name_of_local};
@@ -45,6 +45,9 @@ impl From<Kernel> for KernelSource {
 
 /// Wrappers for a `cranelift_module::Module`, and everything else that the module gets.
 pub type Wrappers = super::Wrappers<KernelSource>;
+
+/// The wrappers that were added to a `cranelift_module::Module`, each with its id.
+pub type Added = super::Added<FuncId>;
 
 /// A kernel that a [`Wrappers`] has declared in a `cranelift_module::Module`.
 pub type Native<'l> = super::Native<'l, KernelSource, FuncId>;
@@ -143,7 +146,7 @@ impl Wrappers {
     /// # Errors
     /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit). On
     /// an error nothing is added.
-    pub fn add_to<M: Module + ?Sized>(&self, module: &mut M) -> Result<Added<FuncId>, EmbedError> {
+    pub fn add_to<M: Module + ?Sized>(&self, module: &mut M) -> Result<Added, EmbedError> {
         refusal::check_machine(module.isa())?;
         let machine = Machine::of(module.isa())?;
         let mut bound = Vec::new();

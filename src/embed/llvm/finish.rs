@@ -9,11 +9,12 @@ use inkwell::targets::TargetMachine;
 use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
+use super::Added;
 use super::refusal;
 use crate::backend::{CodegenError, llvm};
 use crate::diagnostic::UndefinedSymbol;
 use crate::embed::finish::Loaded;
-use crate::embed::{Added, EmbedError, runtime_symbols};
+use crate::embed::{EmbedError, runtime_symbols};
 use crate::engine::{EngineError, SymbolResolver, load_object};
 
 /// Compiles a module with wrappers and turns it into a runtime module of kind `jit`. Run your own passes before. The
@@ -36,7 +37,7 @@ use crate::engine::{EngineError, SymbolResolver, load_object};
 pub unsafe fn finish(
     module: &Module<'_>,
     machine: &TargetMachine,
-    added: impl IntoIterator<Item = Added<String>>,
+    added: impl IntoIterator<Item = Added>,
     owner: impl Any + Send + Sync,
 ) -> Result<tvm_ffi_runtime::Module, EmbedError> {
     // SAFETY: as promised to this function.
@@ -53,7 +54,7 @@ pub unsafe fn finish(
 pub unsafe fn finish_functions(
     module: &Module<'_>,
     machine: &TargetMachine,
-    added: impl IntoIterator<Item = Added<String>>,
+    added: impl IntoIterator<Item = Added>,
     owner: impl Any + Send + Sync,
 ) -> Result<Vec<Function>, EmbedError> {
     // SAFETY: as promised to this function.
@@ -68,7 +69,7 @@ const ADVICE: &str = "define them in the module, or load a library that exports 
 unsafe fn load(
     module: &Module<'_>,
     machine: &TargetMachine,
-    added: Vec<Added<String>>,
+    added: Vec<Added>,
     owner: impl Any + Send + Sync,
 ) -> Result<Loaded, EmbedError> {
     refusal::check_host(module, machine)?;

@@ -13,7 +13,7 @@ use target_lexicon::Triple;
 pub use self::finish::finish;
 pub use self::finish::finish_functions;
 use super::error::{EmbedError, undefined};
-use super::library::{self, Added, LoweredWrappers};
+use super::library::{self, LoweredWrappers};
 use super::native;
 use crate::backend::llvm::Destructors;
 use crate::backend::{CodegenError, llvm, local_symbol, name_of_local, verified};
@@ -53,6 +53,9 @@ impl From<Kernel> for KernelSource<'_> {
 
 /// Wrappers for an `inkwell::module::Module`, and everything else that the module gets.
 pub type Wrappers<'ctx> = super::Wrappers<KernelSource<'ctx>>;
+
+/// The wrappers that were added to an `inkwell::module::Module`, each with its symbol.
+pub type Added = super::Added<String>;
 
 /// A kernel that a [`Wrappers`] has declared in an `inkwell::module::Module`.
 pub type Native<'l, 'ctx> = super::Native<'l, KernelSource<'ctx>, FunctionValue<'ctx>>;
@@ -113,7 +116,7 @@ impl<'ctx> Wrappers<'ctx> {
     /// # Errors
     /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit). On
     /// an error nothing is added.
-    pub fn add_to(&self, module: &Module<'ctx>) -> Result<Added<String>, EmbedError> {
+    pub fn add_to(&self, module: &Module<'ctx>) -> Result<Added, EmbedError> {
         refusal::check_machine(module)?;
         let triple = module.get_triple();
         let mut target: Triple = triple.as_str().to_string_lossy().parse().unwrap_or(Triple::host());

@@ -178,6 +178,6 @@ mod tests {
             error.contains("LLVM 22.1") && error.contains(VARIABLE) && error.contains("no/such/file.so: "),
             "{error}"
         );
-        assert!(!cfg!(target_os = "linux") || error.contains("libc.so.6: it is no LLVM"), "{error}");
+        assert!(!cfg!(target_os = "linux") || error.contains("libc.so.6: it is not LLVM"), "{error}");
     }
 }
