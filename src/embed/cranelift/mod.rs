@@ -15,6 +15,7 @@ use self::targets::ModuleTarget as Machine;
 use super::error::{EmbedError, undefined};
 use super::library::{self, LoweredWrappers};
 use super::native;
+pub use crate::backend::cranelift::Error;
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
 use crate::backend::{CodegenError, local_symbol, name_of_local};
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, LoweredFunction};

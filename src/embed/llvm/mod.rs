@@ -24,7 +24,9 @@ use crate::spec::{ParamType, Signature, SourceLocation};
 mod declare;
 mod refusal;
 
-pub use crate::backend::llvm::{load, version};
+pub use crate::backend::llvm::{Error, load, version};
+#[cfg(feature = "llvm22-1-loaded")]
+pub use crate::backend::llvm::{FileProblem, UnusableFile};
 pub use declare::{declare_kernel, kernel_type};
 
 /// The function that a wrapper in your module calls.
