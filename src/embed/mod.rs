@@ -3,7 +3,7 @@
 //! Lowering and a backend meet here outside the engine; they don't depend on each other. Each kind of module has a
 //! submodule: [`cranelift`] for a `cranelift_module::Module`, `llvm` for an `inkwell::module::Module`.
 //!
-//! - [`add_wrapper`] adds a self-contained wrapper to any module.
+//! - [`cranelift::add_wrapper`] and `llvm::add_wrapper` add a self-contained wrapper to any module.
 //! - A [`Wrappers`] for a module that [runs in this process](Wrappers::in_process) shares the runtime helpers with all
 //!   engines. `finish` ([`cranelift::finish`], `llvm::finish`, [`module_at`]) turns the module into a
 //!   [`Module`](crate::runtime::Module), which owns and frees the code.
@@ -39,7 +39,7 @@
 //!
 //! Code may keep values between calls, such as the global functions that it has looked up. The results of `finish`
 //! release them when the code is unloaded. So do the object files of a [`Wrappers`], [objects](crate::artifact) and
-//! the code of an [`Engine`](crate::Engine). Code added with [`add_wrapper`] is not notified when its module is
+//! the code of an [`Engine`](crate::Engine). Code added with `add_wrapper` is not notified when its module is
 //! freed, so it never releases such values.
 
 #[cfg(feature = "cranelift")]

@@ -308,7 +308,7 @@ impl Kernel {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// For a kernel that isn't native this is an error, as for [`returning`](Self::returning). Names that the signature
+    /// For a kernel that isn't native this is an error, as for [`returns`](Self::returns). Names that the signature
     /// doesn't pass are a [`LowerError::Convention`], and so is the convention `packed`, which passes all arguments.
     pub fn with_arguments(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();

@@ -189,7 +189,7 @@ impl Native<'_> {
     /// Declares a C function that raises an error. It takes the values that the message prints, one for each `{}`.
     ///
     /// # Errors
-    /// A type isn't valid, or the module has the C function's name already. [`Library::add_to`] reports a message with
+    /// A type isn't valid, or the module has the C function's name already. [`Wrappers::add_to`] reports a message with
     /// another number of values.
     pub fn raise<M: Module + ?Sized>(
         &mut self,
@@ -208,7 +208,7 @@ impl Native<'_> {
     /// for the result is the last parameter. An argument of the kernel that is passed on has the type `Any`.
     ///
     /// # Errors
-    /// A type isn't valid, or the module has the C function's name already. [`Library::add_to`] reports types that
+    /// A type isn't valid, or the module has the C function's name already. [`Wrappers::add_to`] reports types that
     /// can't be passed.
     pub fn call<M: Module + ?Sized>(
         &mut self,
