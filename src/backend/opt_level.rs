@@ -48,6 +48,7 @@ impl OptLevel {
 
     /// The level for a module: with [`Speed`](Self::Speed), code with loops is fully optimised.
     #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn for_module(self, module: &Module) -> OptLevel {
         let loops = || module.functions.values().any(Self::gains);
         if self == OptLevel::Speed && loops() { OptLevel::Full } else { self }

@@ -87,6 +87,7 @@ pub struct LoadOptions<'a> {
     pub keep_alive: Vec<KeepAlive>,
 }
 
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 impl JitBuilder {
     /// Adds a symbol. The address must stay valid as long as code that uses it; see [`keep_alive`](Self::keep_alive).
     pub fn symbol(mut self, name: impl Into<String>, address: *const u8) -> Self {
