@@ -2,7 +2,9 @@
 //! that its wrappers don't use.
 
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
-use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, ParamType, ScalarType, ir};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, ir};
+#[cfg(target_os = "linux")]
+use tvm_ffi_codegen::{Body, ParamType, ScalarType};
 
 use crate::support::sig;
 
