@@ -110,7 +110,7 @@ impl<T> Wrappers<T> {
     }
 
     /// Only wrappers, with their own helpers.
-    pub(super) fn wrappers() -> Self {
+    pub(super) fn self_contained() -> Self {
         Self::of(Purpose::Wrappers)
     }
 

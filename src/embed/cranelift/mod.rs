@@ -80,7 +80,7 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
     wrappers: impl IntoIterator<Item = (&'a Signature, KernelSource)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
     let add = |library: Wrappers, (signature, target)| library.function(signature, target);
-    let added = wrappers.into_iter().fold(Wrappers::wrappers(), add).add_to(module)?;
+    let added = wrappers.into_iter().fold(Wrappers::self_contained(), add).add_to(module)?;
     Ok(added.functions().copied().collect())
 }
 

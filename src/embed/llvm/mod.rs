@@ -90,7 +90,7 @@ pub fn add_wrappers<'ctx, 'a>(
     wrappers: impl IntoIterator<Item = (&'a Signature, KernelSource<'ctx>)>,
 ) -> Result<Vec<FunctionValue<'ctx>>, EmbedError> {
     let add = |library: Wrappers<'ctx>, (signature, target)| library.function(signature, target);
-    let added = wrappers.into_iter().fold(Wrappers::wrappers(), add).add_to(module)?;
+    let added = wrappers.into_iter().fold(Wrappers::self_contained(), add).add_to(module)?;
     added.functions().map(|name| module.get_function(name).ok_or_else(|| undefined(name))).collect()
 }
 
