@@ -260,7 +260,7 @@ impl Sequence<'_> {
                     let behind = lines.next_if(|line| line.starts_with("      "));
                     calls.extend(self.param(param.trim(), behind.copied()));
                 }
-            } else if let Some(shared) = text.strip_prefix("shared = ") {
+            } else if let Some(shared) = text.strip_prefix("shared_memory = ") {
                 config.shared = self.value(shared.strip_suffix(" bytes of dynamic shared memory").unwrap());
             } else if text == "the stream: TVMFFIEnvGetStream for the tensors' device" {
                 // the stand-in's devices have no streams

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 import tvm_ffi_codegen as tfc
-from tvm_ffi_codegen._symbols import Numbers, Symbols, show
+from tvm_ffi_codegen._dim_vars import DimVars, Numbers, show
 
 MOST = 2**63 - 1
 
@@ -67,11 +67,11 @@ def test_expressions_have_the_values_that_wrappers_compute():
         try:
             f, dim = tfc.compile(stated(text), tfc.Kernel.check_only()), dim_of(text)
         except tfc.SignatureError:
-            # a part without symbols can't be computed, such as a division by 0
+            # a part without variables can't be computed, such as a division by 0
             continue
         for n, m in [(rng.choice(values), rng.choice(values)) for _ in range(8)]:
             try:
-                value = Symbols(Numbers(), {"n": n, "m": m}).compute(dim)
+                value = DimVars(Numbers(), {"n": n, "m": m}).compute(dim)
             except ValueError:
                 failed += 1
                 for result in (0, 1):
@@ -102,17 +102,17 @@ SOLVED = "f(x: Tensor([2 * n + k], int8), y: Tensor([n - m, 3 - k], int8), z: Te
 
 
 def solve(signature: str, *arrays: np.ndarray) -> dict[str, int]:
-    """The symbols of a call, as :class:`Symbols` computes them."""
+    """The dimension variables of a call, as :class:`DimVars` computes them."""
     structure = tfc.Signature(signature).structure
-    symbols = Symbols(Numbers(), {})
+    dim_vars = DimVars(Numbers(), {})
     for of, array in zip(structure["parameters"], arrays):
         for number, (dim, size) in enumerate(zip(of["type"]["shape"], array.shape)):
-            symbols.match(dim, size, f"{of['name']}.shape[{number}]")
-    symbols.settle()
-    return symbols.values
+            dim_vars.match(dim, size, f"{of['name']}.shape[{number}]")
+    dim_vars.settle()
+    return dim_vars.values
 
 
-def test_symbols_are_solved_for_as_wrappers_do():
+def test_dimension_variables_are_solved_for_as_wrappers_do():
     f = tfc.compile(SOLVED, tfc.Kernel.check_only())
     arrays = [np.zeros(11, "int8"), np.zeros((3, 2), "int8"), np.zeros(2, "int8")]
     f(*arrays)
