@@ -124,9 +124,9 @@ pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder, Perf};
 pub use lower::{
-    Body, BodyError, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel, KernelParam,
-    KernelReturn, LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, TensorRef, Variable,
-    c_header, c_prototype, metadata, type_schema,
+    Body, BodyError, CStruct, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel,
+    KernelParam, KernelReturn, LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, TensorRef,
+    Variable, c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
 pub use parallel_for::register_parallel_for;

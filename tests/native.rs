@@ -1,5 +1,8 @@
 //! Native kernels of up to 40 arguments of every type, by their address: registers run out on the way.
 
+mod cases;
+mod structs;
+
 use std::ffi::c_void;
 
 use tvm_ffi_codegen::{Kernel, ScalarType};

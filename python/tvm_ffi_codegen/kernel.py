@@ -152,7 +152,7 @@ class Kernel:
         args: Iterable[str] | None = None,
         cluster: Extents | None = None,
         preferred_cluster: Extents | None = None,
-        shared: int | str = 0,
+        shared_memory: int | str = 0,
         priority: int | None = None,
         cooperative: bool = False,
         programmatic_dependent_launch: bool = False,
@@ -168,8 +168,8 @@ class Kernel:
         for name, extents in (("cluster", cluster), ("preferred_cluster", preferred_cluster)):
             if extents is not None:
                 words.append(f"{name}={_extents(name, extents)}")
-        if shared != 0:
-            words.append(f"shared_memory={_check.extent('shared', shared)}")
+        if shared_memory != 0:
+            words.append(f"shared_memory={_check.extent('shared_memory', shared_memory)}")
         if args is not None:
             words.append(f"args=[{', '.join(_check.texts('args', args))}]")
         if priority is not None:

@@ -75,11 +75,11 @@ def from_compiled(
     launches = [_launch(of, signature, grid, bound) for of in kernels]
     for of, launch in zip(kernels[1:], launches[1:]):
         for part, value in launch.items():
-            if part != "shared" and value != launches[0][part]:
+            if part != "shared_memory" and value != launches[0][part]:
                 between = f"sm_{kernels[0].metadata.target.arch} and sm_{of.metadata.target.arch}"
                 raise KernelError(f"the launches for {between} differ in `{part}`: {launches[0][part]} and {value}")
-    shared = max(launch["shared"] for launch in launches)
-    return Kernel.cuda([of.asm["cubin"] for of in kernels], **{**launches[0], "shared": shared})
+    shared_memory = max(launch["shared_memory"] for launch in launches)
+    return Kernel.cuda([of.asm["cubin"] for of in kernels], **{**launches[0], "shared_memory": shared_memory})
 
 
 def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, Binding]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _launch(compiled: Any, signature: Signature, grid: Extents, bind: dict[str, 
         "entry": metadata["name"],
         "grid": [f"({first}) * {ctas}" if ctas > 1 else first, *others],
         "block": metadata["num_warps"] * metadata["warp_size"],
-        "shared": metadata["shared"],
+        "shared_memory": metadata["shared"],
         "cluster": (ctas, 1, 1) if ctas > 1 else None,
         # clusters of more than 8 blocks are none that every device has
         "non_portable_cluster": ctas > 8,

@@ -40,6 +40,18 @@ impl<'a> Expected<'a> {
         }
     }
 
+    /// Whether the kernel takes structs by value. The function then has other parameters than the prototype.
+    pub(super) fn takes_structs(&self) -> bool {
+        takes_structs(&self.sig)
+    }
+
+    /// The error for a function that takes structs by value in another way than the target's C ABI.
+    pub(super) fn structs(&self, found: &str, expected: &str) -> LowerError {
+        self.refuse(format!(
+            "is `{found}`, and its structs are passed by value as to `{expected}`; link the kernel from an object"
+        ))
+    }
+
     /// A description of a parameter for messages, by its index in the prototype.
     pub(super) fn param(&self, index: usize) -> String {
         match self.params.get(index) {
@@ -85,4 +97,18 @@ impl<'a> Expected<'a> {
         });
         fitting.map_or_else(String::new, |returns| format!("; it fits if you state `KernelReturn::{returns:?}`"))
     }
+}
+
+/// The prototype of a kernel that is to be a function of the caller's module.
+pub(super) fn prototype(signature: &Signature, kernel: &Kernel) -> Result<FuncSig, LowerError> {
+    let sig = kernel.prototype(signature)?;
+    if takes_structs(&sig) {
+        let expected = Expected::new(signature, kernel, kernel.linked_symbol().unwrap_or(signature.name()))?;
+        return Err(expected.refuse("takes a struct by value, which only functions outside of your module do"));
+    }
+    Ok(sig)
+}
+
+fn takes_structs(sig: &FuncSig) -> bool {
+    sig.params.iter().any(|param| param.by_value.is_some())
 }

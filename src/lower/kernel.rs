@@ -262,8 +262,8 @@ impl Kernel {
     /// States the C parameters of a native kernel, in place of those of convention `flat`: scalars at other widths,
     /// symbols and expressions (an integer that doesn't fit is a `ValueError`), strides, constants, a tensor's device
     /// number. If the kernel writes its result, the result's address follows them. A returned tensor is the parameter
-    /// `result`, or `result[0]`. A struct by value has 4 or 8 bytes and no floating-point fields. Only
-    /// [launches](Self::launch) support scratch memory and tensor maps.
+    /// `result`, or `result[0]`. A struct is passed by value, as the target's C ABI passes the type that the
+    /// [header](Self::header) defines for it. Only [launches](Self::launch) support scratch memory and tensor maps.
     ///
     /// ```
     /// use tvm_ffi_codegen::spec::KernelArg;

@@ -164,7 +164,7 @@ another context than the device's is current
         "  cuKernelSetAttribute 14: clusters of more than 8 blocks\n",
         "  grid[1] = n, 0 to 65535\n",
         "  cluster[0] = 2\n",
-        "  shared = s bytes of dynamic shared memory\n",
+        "  shared_memory = s bytes of dynamic shared memory\n",
         "    tensor_map(x, box=(8, 8)): cuTensorMapEncodeTiled\n",
         "    scratch(n, align=16): TVMFFIEnvTensorAlloc on the tensors' device, given up behind the launch\n",
         "  cuLaunchKernelEx, cooperative, priority=1\n",

@@ -161,7 +161,7 @@ fn kernels_have_more_shared_memory_than_48_kib() {
         }
         let error = stated.call((&on(cuda(0), vec![0_i32], &[1]), 1 << 20)).unwrap_err();
         assert_eq!(error.kind(), "ValueError");
-        assert!(error.message().contains("shared = 1048576"), "{}", error.message());
+        assert!(error.message().contains("shared_memory = 1048576"), "{}", error.message());
     }
 }
 

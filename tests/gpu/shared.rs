@@ -86,7 +86,7 @@ fn memory_that_differs_from_call_to_call_leaves_room_for_the_kernels_own() {
         // what the driver alone knows is the driver's to refuse
         let error = call_staged(&function, devices.device(0), 1 << 20).unwrap_err();
         assert!(
-            error.starts_with("ValueError") && error.contains("shared = 1048576 (bytes), expected at most "),
+            error.starts_with("ValueError") && error.contains("shared_memory = 1048576 (bytes), expected at most "),
             "{error}"
         );
     }
@@ -122,7 +122,8 @@ fn cubins_tell_what_kernels_have_of_their_own() {
             let function = compile(&engine, STAGED, launch(dim("bytes")), cubins.clone());
             call_staged(&function, cuda(number), most).unwrap();
             let error = call_staged(&function, cuda(number), most + 1).unwrap_err();
-            let expected = format!("shared = {} (bytes), expected at most {most} bytes on this device", most + 1);
+            let expected =
+                format!("shared_memory = {} (bytes), expected at most {most} bytes on this device", most + 1);
             assert!(error.starts_with("ValueError") && error.contains(&expected), "{error}");
         }
     }

@@ -86,6 +86,12 @@ fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) 
             "has the calling convention `{found}`, and wrappers call by C's, which is `{ours}` here (`Module::make_signature` begins with it)"
         )));
     }
+    if expected.takes_structs() {
+        return match plain(found) == plain(&ours) {
+            true => Ok(()),
+            false => Err(expected.structs(&found.to_string(), &ours.to_string())),
+        };
+    }
     // a result in memory comes first and isn't part of the prototype
     let hidden = ours.params.len() - expected.sig.params.len();
     for (index, param) in found.params.iter().enumerate().skip(hidden) {

@@ -87,7 +87,7 @@ impl Emitter<'_, '_> {
             Piece::Value(Directive::Number, 2),
             Piece::Text(" bytes on this device"),
         ];
-        self.values.require(holds, bytes, ", shared = ", &behind, Some(most));
+        self.values.require(holds, bytes, ", shared_memory = ", &behind, Some(most));
     }
 }
 

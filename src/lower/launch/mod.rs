@@ -224,8 +224,14 @@ impl Emitter<'_, '_> {
         self.cluster_divides(&grid, &cluster);
         let preferred = self.extents("preferred_cluster", launch.preferred_cluster_extents());
         self.limit("preferred_cluster", &preferred, launch.preferred_cluster_extents(), 1, &MOST_BLOCKS);
-        let shared = self.extents("shared", std::slice::from_ref(launch.shared_memory_bytes()));
-        self.limit("shared", &shared, std::slice::from_ref(launch.shared_memory_bytes()), 0, &[i64::from(i32::MAX)]);
+        let shared = self.extents("shared_memory", std::slice::from_ref(launch.shared_memory_bytes()));
+        self.limit(
+            "shared_memory",
+            &shared,
+            std::slice::from_ref(launch.shared_memory_bytes()),
+            0,
+            &[i64::from(i32::MAX)],
+        );
         match self.prepared.code {
             PreparedCode::Device(code) => self.launch_on_device(code, [&grid, &block, &cluster, &preferred, &shared]),
             PreparedCode::Blocks(blocks) => {

@@ -136,7 +136,7 @@ impl Sequence<'_> {
         }
         extents(f, "preferred_cluster", launch.preferred_cluster_extents(), 1, None)?;
         if *launch.shared_memory_bytes() != Dim::Const(0) {
-            writeln!(f, "  shared = {} bytes of dynamic shared memory", launch.shared_memory_bytes())?;
+            writeln!(f, "  shared_memory = {} bytes of dynamic shared memory", launch.shared_memory_bytes())?;
         }
         self.params(f, api)
     }

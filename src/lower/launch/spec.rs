@@ -198,7 +198,7 @@ impl Check<'_> {
             (!launch.cluster_extents().is_empty(), "cluster"),
             (!launch.preferred_cluster_extents().is_empty(), "preferred_cluster"),
             (flags.cooperative, "cooperative"),
-            (*launch.shared_memory_bytes() != Dim::Const(0), "shared"),
+            (*launch.shared_memory_bytes() != Dim::Const(0), "shared_memory"),
         ];
         for (_, name) in stated.into_iter().filter(|(is, _)| *is) {
             self.problem(format!("states {name}, which launches on the CPU don't have"));
@@ -269,10 +269,10 @@ impl Check<'_> {
                 ));
             }
         }
-        self.args.vars("shared", launch.shared_memory_bytes());
+        self.args.vars("shared_memory", launch.shared_memory_bytes());
         if let Some(bytes) = launch.shared_memory_bytes().eval(&|_| None).filter(|bytes| *bytes < 0 || *bytes > 1 << 20)
         {
-            self.problem(format!("has shared = {bytes}, expected 0 to {} bytes", 1 << 20));
+            self.problem(format!("has shared_memory = {bytes}, expected 0 to {} bytes", 1 << 20));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::spec::parse_error::{ParseError, SyntaxError};
 use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
 
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
                     `non_portable_cluster` or the end";
 
 impl FromStr for Launch {
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
             "block" => launch.block(self.extents()?),
             "cluster" => launch.cluster(self.extents()?),
             "preferred_cluster" => launch.preferred_cluster(self.extents()?),
-            "shared" => launch.shared_memory(self.dim(dims::OPERAND)?),
+            "shared_memory" => launch.shared_memory(self.dim(dims::OPERAND)?),
             "priority" => launch.priority(self.small("a priority")?),
             _ => {
                 self.expect(Token::OpenList)?;

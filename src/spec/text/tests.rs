@@ -393,7 +393,7 @@ fn found(text: &str) -> Vec<String> {
 const NAME: &str = "a parameter's name, `*` or `)`";
 const ARG: &str =
     "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
                     `non_portable_cluster` or the end";
 const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 
@@ -480,8 +480,8 @@ fn all_errors_come_at_once() {
                 "14 an integer, a name or `(`: \u{ab}+\u{bb}",
                 "27 an integer after `-`: \u{ab}n\u{bb}",
                 "30 `grid` is given twice: \u{ab}grid\u{bb}",
-                "61 the end: \u{ab}=\u{bb}",
-                "73 `5000000000` is out of the range of a priority: \u{ab}5000000000\u{bb}",
+                "78 the end: \u{ab}=\u{bb}",
+                "90 `5000000000` is out of the range of a priority: \u{ab}5000000000\u{bb}",
             ],
         ),
         (
@@ -496,8 +496,8 @@ fn all_errors_come_at_once() {
                 &format!("29 {ARG}: \u{ab}3\u{bb}"),
                 "38 `,` or `]`: \u{ab}w\u{bb}",
                 "46 `,` or `]`: \u{ab}(\u{bb}",
-                "65 `=`: \u{ab}block\u{bb}",
-                "71 an integer, a name or `(`: \u{ab}+\u{bb}",
+                "72 `=`: \u{ab}block\u{bb}",
+                "78 an integer, a name or `(`: \u{ab}+\u{bb}",
             ],
         ),
         (

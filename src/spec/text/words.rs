@@ -39,7 +39,8 @@ pub(super) const FORMS: [(&str, &str); 13] = [
 pub(super) const ARG_FORMS: &[&str] = &["param", "cast", "scratch", "struct", "tensor_map"];
 
 /// Items with a value after `=`.
-pub(super) const VALUES: &[&str] = &["grid", "block", "cluster", "preferred_cluster", "shared", "args", "priority"];
+pub(super) const VALUES: &[&str] =
+    &["grid", "block", "cluster", "preferred_cluster", "shared_memory", "args", "priority"];
 /// Items that consist of one word.
 pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic_dependent_launch", "non_portable_cluster"];
 
