@@ -133,7 +133,7 @@ pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder, Perf};
 pub use lower::{
-    ArgProblem, Body, BodyError, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention,
+    ArgProblem, Body, BodyError, CStruct, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention,
     ConventionProblem, Expr, GlobalProblem, ImageName, Kernel, KernelParam, KernelReturn, LaunchProblem, LaunchValue,
     LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, PrototypeProblem, ReturnProblem,
     TensorMapProblem, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,

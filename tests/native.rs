@@ -1,5 +1,8 @@
 //! Native kernels at an address, with up to 40 arguments of every type. That is more than fit in registers.
 
+mod cases;
+mod structs;
+
 use std::ffi::c_void;
 
 use tvm_ffi_codegen::{Kernel, ScalarType};

@@ -78,6 +78,29 @@ fn structs_are_types_of_the_header() {
         assert!(header.contains(expected), "{header}");
     }
     assert!(!Kernel::symbol("k").header(&signature).unwrap().contains("tvm_ffi_codegen_struct"));
+
+    let pair = "struct(size=16, align=8, 8: float64(2.5), 0: float32(1))";
+    let text = format!(
+        "{pair}, struct(size=40, align=8, 0: {pair}, 16: int64(n), 38: float16(1)), \
+         struct(size=16, align=16, 0: struct(size=2, align=1, 1: uint8(n))), {pair}"
+    );
+    let kernel = Kernel::symbol("k").args(args(&text));
+    let types: Vec<_> = kernel.parameters(&signature).unwrap().iter().map(|param| param.c_type.to_string()).collect();
+    assert_eq!(types[0], types[3]);
+    let header = kernel.header(&signature).unwrap();
+    for (ty, definition) in [
+        (&types[0], "{ float at0; double at8; }"),
+        (&types[1], "{ struct { float at0; double at8; } at0; int64_t at16; uint8_t gap24[14]; uint16_t at38; }"),
+        (&types[2], "{ TVM_FFI_CODEGEN_ALIGNAS(16) struct { uint8_t gap0[1]; uint8_t at1; } at0; }"),
+    ] {
+        let expected = format!("typedef struct {definition} {ty};");
+        assert_eq!(header.matches(&expected).count(), 1, "{expected}\n{header}");
+    }
+    assert!(
+        header
+            .contains(&format!("void k({} arg0, {} arg1, {} arg2, {} arg3);", types[0], types[1], types[2], types[3])),
+        "{header}"
+    );
 }
 
 #[test]
@@ -98,7 +121,7 @@ fn errors_are_told_all_at_once() {
     let signature = sig("f(x: Tensor([n], float32), s: str, h: handle)");
     let refusal = |kernel: Kernel| LibraryBuilder::new().function(&signature, &kernel).emit().unwrap_err().to_string();
     let all = args(
-        "z, int32(q), cast(h, int32), y.device_id, int32(x.strides[1]), scratch(8), tensor_map(x, box=8), struct(size=16, align=8, 0: x), struct(size=4, align=4, 0: float32(1))",
+        "z, int32(q), cast(h, int32), y.device_id, int32(x.strides[1]), scratch(8), tensor_map(x, box=8), struct(size=16, align=4, 0: h, 8: int32(1)), struct(size=24, align=8, 4: h), struct(size=8, align=8, 0: struct(size=4, align=2, 0: float32(1)))",
     );
     let kernel = Kernel::symbol("k").args(all);
     let told = refusal(kernel.clone());
@@ -109,8 +132,9 @@ fn errors_are_told_all_at_once() {
         "has y among its args, which isn't a tensor parameter of the function",
         "has scratch memory among its args, which launches alone pass",
         "has a tensor map among its args",
-        "has a struct of 16 bytes among its args; calls pass structs of 4 or 8 bytes without floating-point fields",
-        "has a struct of 4 bytes among its args",
+        "has struct(size=16, align=4, 0: h, 8: int32(1)) among its args, with an alignment below that of a field; calls pass no packed structs",
+        "has a struct of 24 bytes whose field at 4 takes 8: fields are aligned, apart, and inside",
+        "has struct(size=8, align=8, 0: struct(size=4, align=2, 0: float32(1.0))) among its args, with an alignment below",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }

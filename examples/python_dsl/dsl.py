@@ -26,8 +26,8 @@ class Kernel:
             return tfc.SourceLocation(file, first + node.lineno - 1, name)
 
         types = {arg.arg: ast.literal_eval(arg.annotation) for arg in tree.args.args}
-        places = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}
-        self.signature = tfc.Signature.build(name, types, places=places)
+        locations = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}
+        self.signature = tfc.Signature.build(name, types, locations=locations)
         self.symbol = f"{name}_kernel"
         # `x.data` is the array `x`, `a.value` the number `a`, `n` a size
         parameters = [

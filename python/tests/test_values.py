@@ -107,8 +107,8 @@ def test_errors_keep_their_errors(made_again, cc):
 def test_another_process_reads_what_was_pickled(saxpy, tmp_path):
     try:
         tfc.Signature("f(x: fp16)")
-    except tfc.SignatureError as error:
-        error = error
+    except tfc.SignatureError as raised:
+        error = raised
     path = tmp_path / "values"
     path.write_bytes(pickle.dumps((tfc.Signature(SAXPY), tfc.Kernel.object(saxpy, "saxpy_kernel"), error)))
     script = f"""

@@ -125,9 +125,9 @@ class Signature:
         return self._parts()["symbol"]
 
     @property
-    def symbols(self) -> list[str]:
-        """The symbols of the dimensions, in order of appearance."""
-        return self._parts()["symbols"]
+    def dim_vars(self) -> list[str]:
+        """The variables of the dimensions, in order of appearance."""
+        return self._parts()["dim_vars"]
 
     @property
     def parameters(self) -> list[Parameter]:

@@ -7,6 +7,8 @@
 //! For backends and experts: [semver](crate#stability) covers only [`Backend`], [`OptLevel`] and the backends' errors.
 
 #[cfg(feature = "_engine")]
+mod c_abi;
+#[cfg(feature = "_engine")]
 mod choice;
 #[cfg(feature = "_engine")]
 mod code;

@@ -40,6 +40,16 @@ impl<'a> Expected<'a> {
         }
     }
 
+    /// Whether the kernel takes structs by value. The function then has other parameters than the prototype.
+    pub(super) fn takes_structs(&self) -> bool {
+        takes_structs(&self.sig)
+    }
+
+    /// The error for a function that takes structs by value in another way than the target's C ABI.
+    pub(super) fn structs(&self, found: &str, expected: &str) -> LowerError {
+        self.refuse(PrototypeProblem::Structs { found: found.to_owned(), expected: expected.to_owned() })
+    }
+
     /// A description of a parameter for messages, by its index in the prototype.
     pub(super) fn param(&self, index: usize) -> String {
         match self.params.get(index) {
@@ -80,4 +90,18 @@ impl<'a> Expected<'a> {
         all.into_iter()
             .find(|returns| self.kernel.clone().returns(*returns).prototype(self.signature).is_ok_and(|sig| fits(&sig)))
     }
+}
+
+/// The prototype of a kernel that is to be a function of the caller's module.
+pub(super) fn prototype(signature: &Signature, kernel: &Kernel) -> Result<FuncSig, LowerError> {
+    let sig = kernel.prototype(signature)?;
+    if takes_structs(&sig) {
+        let expected = Expected::new(signature, kernel, kernel.linked_symbol().unwrap_or(signature.name()))?;
+        return Err(expected.refuse(PrototypeProblem::OwnStruct));
+    }
+    Ok(sig)
+}
+
+fn takes_structs(sig: &FuncSig) -> bool {
+    sig.params.iter().any(|param| param.by_value.is_some())
 }

@@ -34,5 +34,5 @@ pub use module::{
 };
 pub use print::DisplayFunction;
 pub(crate) use structured::{Emitter, Operand, Val, Var};
-pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};
+pub use types::{AbiParam, Extension, FuncSig, PointerFacts, StructLayout, Type};
 pub use verify::{Problem, ProblemLocation, Rule, VerifiedModule, VerifyError, verify};

@@ -60,7 +60,7 @@ pub use body::{
     TensorRef, Variable,
 };
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
-pub use convention::c_type::CType;
+pub use convention::c_type::{CStruct, CType};
 pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
 pub use device_api::LAUNCH_SYMBOLS;

@@ -1,8 +1,9 @@
 //! Prototypes of kernels: as a C header that a C compiler accepts, as IR, and as lists of parameters.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
+use super::args;
 use super::convention::c_type::CType;
 use super::convention::param::KernelParam;
 use super::convention::params;
@@ -101,15 +102,20 @@ pub fn c_header<'a>(
 fn header(kernels: &[(&Signature, &str, Kernel)]) -> Result<String, LowerError> {
     let own = kernels.iter().map(|(_, symbol, _)| *symbol).filter(|symbol| c_names::is_free_for_function(symbol));
     let mut names = Names { taken: own.map(str::to_owned).collect(), made: HashMap::new() };
-    let mut prototypes = String::new();
+    let (mut prototypes, mut defined) = (String::new(), BTreeMap::new());
     for (signature, symbol, kernel) in kernels {
+        defined.append(&mut kernel.struct_definitions(signature));
         let prototype = names.prototype(signature, symbol, kernel)?;
         // a string in it may contain line breaks
         let signature = signature.to_string().replace(['\n', '\r'], " ");
         // writing to a String can't fail
         let _ = writeln!(prototypes, "// {signature}\n{prototype}\n");
     }
-    let structs: String = [4, 8].into_iter().filter_map(|bytes| of_struct(bytes, &prototypes)).collect();
+    let mut structs: String = [4, 8].into_iter().filter_map(|bytes| of_struct(bytes, &prototypes)).collect();
+    if defined.values().any(|definition| definition.contains(args::ALIGNAS)) {
+        structs.push_str(&alignas());
+    }
+    structs.extend(defined.iter().map(|(name, definition)| typedef(name, definition)));
     let mut header =
         format!("#pragma once\n{PRELUDE}{structs}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{prototypes}");
     header.push_str("#ifdef __cplusplus\n}\n#endif\n");
@@ -118,14 +124,24 @@ fn header(kernels: &[(&Signature, &str, Kernel)]) -> Result<String, LowerError> 
 
 /// The C type of structs with `bytes` bytes, if the prototypes use it.
 fn of_struct(bytes: u32, prototypes: &str) -> Option<String> {
-    let (name, guard) = (CType::Struct(bytes).to_string(), format!("TVM_FFI_CODEGEN_STRUCT{bytes}"));
-    let define = || {
-        format!(
-            "\n#ifndef {guard}\n#define {guard}\ntypedef struct {{ int32_t words[{}]; }} {name};\n#endif\n",
-            bytes / 4
-        )
-    };
-    prototypes.contains(&name).then(define)
+    let name = CType::Struct(bytes).to_string();
+    let used = prototypes.contains(&format!("{name} "));
+    used.then(|| typedef(&name, &format!("{{ int32_t words[{}]; }}", bytes / 4)))
+}
+
+/// A struct type that several headers may define.
+fn typedef(name: &str, definition: &str) -> String {
+    let guard = name.to_ascii_uppercase();
+    format!("\n#ifndef {guard}\n#define {guard}\ntypedef struct {definition} {name};\n#endif\n")
+}
+
+/// The macro that states an alignment.
+fn alignas() -> String {
+    let name = args::ALIGNAS;
+    format!(
+        "\n#ifndef {name}\n#ifdef __cplusplus\n#define {name}(bytes) alignas(bytes)\n#else\n\
+         #define {name}(bytes) _Alignas(bytes)\n#endif\n#endif\n"
+    )
 }
 
 /// The prototype of a kernel of convention `flat`.
@@ -213,6 +229,12 @@ impl Kernel {
     /// The IR prototype. A body or check-only kernel gets the prototype that a native kernel would have.
     pub(crate) fn prototype(&self, signature: &Signature) -> Result<FuncSig, LowerError> {
         Ok(self.checked(signature)?.func_sig(signature))
+    }
+
+    /// The definitions of the structs that the kernel takes by value, by the names of their types.
+    fn struct_definitions(&self, signature: &Signature) -> BTreeMap<String, String> {
+        let flat = params::params(signature, Convention::Flat, self.c_return(signature));
+        self.stated_args().map(|args| args::definitions(args, &flat)).unwrap_or_default()
     }
 
     /// The kernel's C result. A body or check-only kernel gets the result that a native kernel would have.

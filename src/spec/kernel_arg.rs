@@ -26,7 +26,7 @@ pub enum KernelArg {
     DeviceId(String),
     /// A null pointer.
     Null,
-    /// A struct passed by value.
+    /// A struct passed by value. Bytes that no field covers are 0.
     Struct {
         /// The size in bytes.
         size: u32,

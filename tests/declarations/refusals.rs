@@ -5,6 +5,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_module::{Linkage, Module};
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::spec::KernelArg;
 use tvm_ffi_codegen::{Backend, Kernel, KernelReturn, Signature, embed};
 
 use super::cranelift::own_module;
@@ -112,6 +113,31 @@ fn a_cranelift_module_says_which_result_would_fit() {
     let problem = "takes 1 parameters, and 2 are passed: `double* result` (result) is missing; it fits if you state \
                    `KernelReturn::Value`";
     assert_eq!(found, of_half(problem, "int32_t k(double a, double* result);"));
+}
+
+/// A kernel that takes a struct of 16 bytes by value, and its signature.
+fn of_struct() -> (Signature, Kernel) {
+    let args = KernelArg::list("struct(size=16, align=8, 0: a, 8: float32(1)), a").unwrap();
+    (sig("f(a: float64)"), Kernel::symbol("k").args(args))
+}
+
+#[test]
+fn a_cranelift_module_calls_kernels_outside_that_take_structs() {
+    let (signature, kernel) = of_struct();
+    let mut module = own_module();
+    let refused = embed::cranelift::kernel_signature(module.isa(), &signature, &kernel).unwrap_err().to_string();
+    assert!(refused.contains("takes a struct by value, which only functions outside of your module do"), "{refused}");
+    // two wrappers call the same one
+    embed::cranelift::add_wrapper(&mut module, &signature, kernel.clone()).unwrap();
+    embed::cranelift::add_wrapper(&mut module, &sig("g(a: float64)"), kernel.clone()).unwrap();
+    let mut module = own_module();
+    let mut declared = module.make_signature();
+    declared.params.push(AbiParam::special(types::I64, ArgumentPurpose::StructArgument(16)));
+    declared.params.push(AbiParam::new(types::F64));
+    module.declare_function("k", Linkage::Import, &declared).unwrap();
+    let refused = embed::cranelift::add_wrapper(&mut module, &signature, kernel).unwrap_err().to_string();
+    assert!(refused.contains("its structs are passed by value as to"), "{refused}");
+    assert!(refused.contains("link the kernel from an object"), "{refused}");
 }
 
 #[test]
@@ -272,6 +298,23 @@ mod llvm {
             function.add_attribute(here, plain("zeroext"));
         });
         assert_eq!(found, of_store("has parameter `int8_t v` zero-extended, and it is passed sign-extended"));
+    }
+
+    #[test]
+    fn an_llvm_module_calls_kernels_outside_that_take_structs() {
+        let (signature, stated) = super::of_struct();
+        let context = Context::create();
+        let refused = embed::llvm::kernel_type(&context, &signature, &stated).unwrap_err().to_string();
+        assert!(refused.contains("takes a struct by value"), "{refused}");
+        let module = context.create_module("mine");
+        embed::llvm::add_wrapper(&module, &signature, stated.clone()).unwrap();
+        embed::llvm::add_wrapper(&module, &sig("g(a: float64)"), stated.clone()).unwrap();
+        let module = context.create_module("mine");
+        let double = context.f64_type();
+        let ty = context.void_type().fn_type(&[context.ptr_type(AddressSpace::default()).into(), double.into()], false);
+        module.add_function("k", ty, None);
+        let refused = embed::llvm::add_wrapper(&module, &signature, stated).unwrap_err().to_string();
+        assert!(refused.contains("is `void (ptr, double)`, and its structs are passed by value as to"), "{refused}");
     }
 
     #[test]

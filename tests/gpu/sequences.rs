@@ -179,7 +179,7 @@ fn other_explanations_are_refused() {
         ("grid[1] = n", "grid[1] = n + 1"),
         ("block[0] = 16", "block[0] = 8"),
         ("cluster[0] = 2", "cluster[0] = 4"),
-        ("shared = 65536", "shared = 4"),
+        ("shared_memory = 65536", "shared_memory = 4"),
         (", cooperative", ""),
         ("priority=-3", "priority=-2"),
     ] {

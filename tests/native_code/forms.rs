@@ -220,9 +220,10 @@ mod llvm {
     use std::path::Path;
 
     use tvm_ffi_codegen::runtime::Tensor;
+    use tvm_ffi_codegen::spec::KernelArg;
     use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel};
 
-    use super::super::{compile, engines, floats};
+    use super::super::{compile, engines, floats, refusals};
 
     /// `y[i] = exp(x[i]) * table[i % 4]`
     pub const SOURCE: &str = r#"
@@ -285,6 +286,35 @@ done:
                 check(&engine, &Kernel::llvm_ir(SOURCE, "scale"));
                 check(&engine, &Kernel::bitcode(bitcode.clone(), "scale"));
             }
+        }
+    }
+
+    /// The parameters as clang writes them for System V.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn structs_by_value_have_the_types_of_the_compiler() {
+        let source = "
+            define void @k(double %a, double %b, ptr byval({ i64, i64, i64 }) align 8 %large, ptr %y) {
+              %last = getelementptr i8, ptr %large, i64 16
+              %int = load i64, ptr %last
+              %float = sitofp i64 %int to double
+              %ab = fsub double %a, %b
+              %sum = fadd double %ab, %float
+              store double %sum, ptr %y
+              ret void
+            }";
+        let args = "struct(size=16, align=8, 0: float64(1.5), 8: float64(0.25)), \
+                    struct(size=24, align=8, 0: int64(1), 8: int64(2), 16: int64(n * 40)), y";
+        let kernel = |text: &str| Kernel::llvm_ir(text, "k").args(KernelArg::list(args).unwrap());
+        for engine in engines() {
+            let f = compile(&engine, "f(y: Tensor([n], float64))", &kernel(source)).unwrap();
+            let y = Tensor::from_slice(&[0f64], &[1]).unwrap();
+            f.call((&y,)).unwrap();
+            assert_eq!(y.to_vec::<f64>().unwrap(), [41.25]);
+        }
+        let other = source.replace("define void", "define i32").replace("ret void", "ret i32 0");
+        for told in refusals("f(y: Tensor([n], float64))", &kernel(&other)) {
+            assert!(told.contains("`k`"), "{told}");
         }
     }
 

@@ -20,6 +20,7 @@ mod quickstart;
 mod run;
 mod runtime_cost;
 mod steps;
+mod struct_args;
 mod tools;
 #[cfg(test)]
 mod twins;

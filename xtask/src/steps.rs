@@ -13,7 +13,7 @@ use crate::tools::{
 };
 use crate::{
     calls_cost, debugging, fuzz, hosts, launches_cost, layers, page, payload, platforms, python, quickstart,
-    runtime_cost, upstream, with_llvm,
+    runtime_cost, struct_args, upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -136,6 +136,12 @@ pub const TEST: &[Step] = &[
         about: "libraries for aarch64 and riscv64, on an emulator",
         needs: &[LLVM_22, CXX, UPSTREAM, QEMU, GCC_AARCH64, GCC_RISCV64, RUST_AARCH64, RUST_RISCV64],
         run: hosts::cross,
+    },
+    Step {
+        name: "struct-args",
+        about: "kernels that take structs by value, for aarch64, riscv64 and s390x, on an emulator",
+        needs: &[LLVM_22, CXX, QEMU, GCC_AARCH64, GCC_RISCV64, GCC_S390X],
+        run: struct_args::calls,
     },
     Step {
         name: "aarch64-jit",

@@ -15,9 +15,10 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
+use crate::backend::c_abi::{CAbi, Scalars, Source};
 use crate::ir::{
-    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncRef, FuncSig, Function, Hint, IntCC, Linkage,
-    LocationRef, MemFlags, Module, Op, SigRef, StackSlot, Terminator, Type, UnaryOp, Value,
+    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncDecl, FuncRef, FuncSig, Function, Hint, IntCC,
+    Linkage, LocationRef, MemFlags, Module, Op, SigRef, StackSlot, Terminator, Type, UnaryOp, Value,
 };
 
 /// The namespace of functions in provisional names; the index is the IR's `FuncRef`.
@@ -32,6 +33,8 @@ const FRAME_ALIGN: u32 = 16;
 #[derive(Clone, Copy)]
 pub(super) struct TargetAbi {
     call_conv: CallConv,
+    /// How C functions take structs; `None` if that isn't known.
+    c_abi: Option<CAbi>,
     /// Whether the C ABI also requires the extension of 32-bit integers, as on RISC-V.
     extend_32: bool,
     /// Whether C functions return even small structs in memory that the caller provides, as on s390x.
@@ -52,6 +55,7 @@ impl TargetAbi {
         let s390x = architecture == Architecture::S390x;
         TargetAbi {
             call_conv: isa.default_call_conv(),
+            c_abi: CAbi::of(isa.triple()),
             extend_32: s390x || matches!(architecture, Architecture::Riscv64(_)),
             structs_in_memory: s390x,
             even_addresses: s390x,
@@ -65,7 +69,27 @@ impl TargetAbi {
         self.structs_in_memory && sig.ret.is_some_and(|ret| ret.aggregate)
     }
 
-    pub(super) fn signature(&self, sig: &FuncSig) -> clif::Signature {
+    /// The call of a function outside the module that passes structs as C does; `None` if it is the plain one.
+    fn scalars(&self, sig: &FuncSig) -> Option<Scalars> {
+        self.c_abi?.scalars(sig)
+    }
+
+    /// The signature of a function outside the module.
+    fn outside(&self, sig: &FuncSig) -> clif::Signature {
+        let scalars = self.scalars(sig);
+        self.inside(scalars.as_ref().map_or(sig, |scalars| &scalars.sig))
+    }
+
+    /// The signature of a declaration.
+    pub(super) fn signature(&self, decl: &FuncDecl) -> clif::Signature {
+        match decl.linkage {
+            Linkage::Import => self.outside(&decl.signature),
+            Linkage::Local | Linkage::Export => self.inside(&decl.signature),
+        }
+    }
+
+    /// The signature of a function that the module defines.
+    fn inside(&self, sig: &FuncSig) -> clif::Signature {
         let param = |p: &crate::ir::AbiParam| {
             let ty = clif_type(p.ty);
             match p.ext {
@@ -89,7 +113,7 @@ impl TargetAbi {
 
 /// The target's signature of a C function.
 pub(crate) fn c_signature(isa: &dyn TargetIsa, sig: &FuncSig) -> clif::Signature {
-    TargetAbi::of(isa).signature(sig)
+    TargetAbi::of(isa).outside(sig)
 }
 
 fn clif_type(ty: Type) -> clif::Type {
@@ -333,11 +357,42 @@ impl Translator<'_> {
     }
 
     /// The operands of a call, in a list that is kept to reuse its memory.
-    fn operands(&mut self, args: &[Value]) -> Vec<clif::Value> {
+    fn operands(&mut self, sig: &FuncSig, is_outside: bool, args: &[Value]) -> Vec<clif::Value> {
         let mut operands = std::mem::take(&mut self.s.operands);
         operands.clear();
-        operands.extend(args.iter().map(|&v| self.value(v)));
+        match self.cx.target.scalars(sig).filter(|_| is_outside) {
+            None => operands.extend(args.iter().map(|&v| self.value(v))),
+            Some(scalars) => {
+                for (param, source) in scalars.sig.params.iter().zip(scalars.sources) {
+                    operands.push(self.scalar(param.ty, source, args));
+                }
+            }
+        }
+        if self.cx.target.c_abi.is_none() && sig.params.iter().any(|param| param.by_value.is_some()) {
+            self.lacks(|| "how the target passes structs by value".to_owned());
+        }
         operands
+    }
+
+    /// A scalar of a call that takes structs.
+    fn scalar(&mut self, ty: Type, source: Source, args: &[Value]) -> clif::Value {
+        match source {
+            Source::Argument(number) => {
+                let value = self.value(args[number]);
+                match (self.body.type_of(args[number]), ty) {
+                    (Type::F32 | Type::F64, Type::I32 | Type::I64) => {
+                        self.pos.ins().bitcast(clif_type(ty), MemFlagsData::new(), value)
+                    }
+                    (Type::I32, Type::I64) => self.pos.ins().uextend(types::I64, value),
+                    _ => value,
+                }
+            }
+            Source::Field(number, offset) => {
+                let address = self.value(args[number]);
+                self.pos.ins().load(clif_type(ty), mem_flags(MemFlags::ALIGNED), address, offset as i32)
+            }
+            Source::Filler => self.iconst(ty, 0),
+        }
     }
 
     fn op(&mut self, op: &Op) -> Option<clif::Value> {
@@ -408,9 +463,9 @@ impl Translator<'_> {
                 self.pos.ins().atomic_cas(mem_flags(MemFlags::ALIGNED), ptr, expected, new)
             }
             Op::Call(callee, ref args) => {
-                let module = self.cx.module;
-                let mut args = self.operands(args);
-                let written = self.result_slot(&module.functions[callee].signature, &mut args);
+                let decl = &self.cx.module.functions[callee];
+                let mut args = self.operands(&decl.signature, decl.linkage == Linkage::Import, args);
+                let written = self.result_slot(&decl.signature, &mut args);
                 let callee = self.callee(callee);
                 let call = self.pos.ins().call(callee, &args);
                 self.s.operands = args;
@@ -418,7 +473,7 @@ impl Translator<'_> {
             }
             Op::CallIndirect(sig, callee, ref args) => {
                 let body = self.body;
-                let mut args = self.operands(args);
+                let mut args = self.operands(&body.signatures[sig], true, args);
                 let written = self.result_slot(&body.signatures[sig], &mut args);
                 let callee = self.value(callee);
                 let sig = self.indirect_signature(sig);
@@ -495,7 +550,7 @@ impl Translator<'_> {
         }
         let decl = &self.cx.module.functions[callee];
         let func = &mut *self.pos.func;
-        let signature = func.import_signature(self.cx.target.signature(&decl.signature));
+        let signature = func.import_signature(self.cx.target.signature(decl));
         let name =
             func.declare_imported_user_function(UserExternalName { namespace: FUNCTIONS, index: callee.as_u32() });
         let new = func.import_function(ExtFuncData {
@@ -513,7 +568,7 @@ impl Translator<'_> {
         if let Some(known) = self.s.signatures[sig].expand() {
             return known;
         }
-        let signature = self.cx.target.signature(&self.body.signatures[sig]);
+        let signature = self.cx.target.outside(&self.body.signatures[sig]);
         let new = self.pos.func.import_signature(signature);
         self.s.signatures[sig] = new.into();
         new

@@ -55,7 +55,7 @@ impl Worker {
         let mut out = CompiledFunction {
             name: decl.name.clone(),
             linkage: decl.linkage,
-            signature: cx.target.signature(&decl.signature),
+            signature: cx.target.signature(decl),
             code: Vec::new(),
             align: 1,
             used: false,

@@ -15,6 +15,11 @@ pub(crate) fn function_type<'ctx>(context: ContextRef<'ctx>, sig: &FuncSig) -> F
     Types::new(context).function(sig)
 }
 
+/// The type of a C function in a module for a target. Structs by value are passed as the target's C ABI does.
+pub(crate) fn c_type<'ctx>(module: &Module<'ctx>, sig: &FuncSig) -> FunctionType<'ctx> {
+    Types::of_module(module).outside(sig)
+}
+
 /// Declares a C function under an unused name.
 pub(crate) fn declare<'ctx>(
     module: &Module<'ctx>,
@@ -25,8 +30,8 @@ pub(crate) fn declare<'ctx>(
     if module.get_function(name).is_some() || module.get_global(name).is_some() {
         return Err(Error::Duplicate { name: name.to_owned() });
     }
-    let types = Types::new(module.get_context());
-    let function = module.add_function(name, types.function(sig), linkage);
+    let types = Types::of_module(module);
+    let function = module.add_function(name, types.outside(sig), linkage);
     Facts::new(module.get_context(), &types).prototype(function, sig);
     Ok(function)
 }

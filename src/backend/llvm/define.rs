@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::module::Module as LlvmModule;
+use inkwell::targets::TargetTriple;
+use inkwell::types::FunctionType;
 use inkwell::values::{AsValueRef, FunctionValue};
 
 use super::diagnostics::refused;
@@ -13,7 +15,7 @@ use super::module::{Destructors, ModuleTranslator, Surroundings};
 use super::target::check_endianness;
 use super::translate::translate;
 use super::types::Types;
-use crate::ir::{DataKind, FuncDecl, FuncSig, Linkage, VerifiedModule};
+use crate::ir::{DataKind, FuncDecl, Linkage, VerifiedModule};
 
 /// Translates into `module`. Imports are bound to its functions, and existing variables are reused. All problems are
 /// found before the module is touched. Comparisons find those of the request. A rehearsal in another module finds IR
@@ -25,7 +27,7 @@ pub(crate) fn add_to<'ctx>(
     destructors: Destructors,
 ) -> Result<Vec<String>, Error> {
     check(ir, module, bindings)?;
-    rehearse(ir)?;
+    rehearse(ir, &module.get_triple())?;
     let mut translator = ModuleTranslator::new(ir, module);
     if let Destructors::Listed(format) = destructors {
         translator = translator.for_format(format, true);
@@ -46,7 +48,7 @@ pub(crate) fn check<'ctx>(
     bindings: &HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), Error> {
     check_endianness(ir)?;
-    let types = Types::new(module.get_context());
+    let types = Types::of_module(module);
     for decl in ir.functions.values() {
         match decl.linkage {
             Linkage::Local => {}
@@ -60,10 +62,11 @@ pub(crate) fn check<'ctx>(
         .try_for_each(|data| check_variable(module, &data.name))
 }
 
-/// Translates into a temporary module, to see whether LLVM accepts it.
-fn rehearse(ir: &VerifiedModule) -> Result<(), Error> {
+/// Translates into a temporary module for the same target, to see whether LLVM accepts it.
+fn rehearse(ir: &VerifiedModule, triple: &TargetTriple) -> Result<(), Error> {
     let context = Context::create();
     let module = context.create_module("tvm_ffi");
+    module.set_triple(triple);
     let mut translator = ModuleTranslator::new(ir, &module);
     let surroundings = Surroundings { bindings: &HashMap::new(), alone: true, destructors: Destructors::Exported };
     translate(&mut translator, &surroundings).map_err(|e| refused(&e.to_string(), &module))?;
@@ -95,7 +98,7 @@ fn check_export<'ctx>(module: &LlvmModule<'ctx>, types: &Types<'ctx>, decl: &Fun
     if known.count_basic_blocks() > 0 {
         return Err(Error::Duplicate { name: decl.name.clone() });
     }
-    check_type(known, types, &decl.name, &decl.signature)
+    check_type(known, &decl.name, types.function(&decl.signature))
 }
 
 /// Checks that the name is free, or names a variable of the right kind.
@@ -124,7 +127,7 @@ fn check_import<'ctx>(
         }
         None => named(module, &decl.name)?,
     };
-    known.map_or(Ok(()), |known| check_type(known, types, &decl.name, &decl.signature))
+    known.map_or(Ok(()), |known| check_type(known, &decl.name, types.outside(&decl.signature)))
 }
 
 /// The function of that name, if the module has one.
@@ -138,11 +141,9 @@ fn named<'ctx>(module: &LlvmModule<'ctx>, name: &str) -> Result<Option<FunctionV
 /// Checks that a function has the type that its callers expect.
 pub(super) fn check_type<'ctx>(
     known: FunctionValue<'ctx>,
-    types: &Types<'ctx>,
     name: &str,
-    sig: &FuncSig,
+    expected: FunctionType<'ctx>,
 ) -> Result<(), Error> {
-    let expected = types.function(sig);
     if known.get_type() == expected {
         return Ok(());
     }

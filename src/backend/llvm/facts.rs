@@ -15,6 +15,7 @@ const LIKELY: u64 = 2000;
 /// Attributes and metadata of one LLVM context.
 pub(super) struct Facts<'ctx> {
     context: ContextRef<'ctx>,
+    types: Types<'ctx>,
     likely: MetadataValue<'ctx>,
     unlikely: MetadataValue<'ctx>,
     empty: MetadataValue<'ctx>,
@@ -39,6 +40,7 @@ impl<'ctx> Facts<'ctx> {
         };
         Facts {
             context,
+            types: *types,
             likely: weights(LIKELY, 1),
             unlikely: weights(1, LIKELY),
             empty: context.metadata_node(&[]),
@@ -116,6 +118,8 @@ impl<'ctx> Facts<'ctx> {
             Extension::Signed => Some(self.signext),
             Extension::Unsigned => Some(self.zeroext),
         };
+        let scalars = self.types.scalars(sig);
+        let sig = scalars.as_ref().map_or(sig, |scalars| &scalars.sig);
         for (index, param) in (0u32..).zip(&sig.params) {
             if let Some(attribute) = attribute(param.ext) {
                 add(AttributeLoc::Param(index), attribute);

@@ -30,7 +30,7 @@ pub use codegen::LlvmIr;
 pub(crate) use codegen::{Llvm, ir};
 pub(crate) use compile::object_of;
 pub use compile::{CompiledModule, Compiler, Options, compile};
-pub(crate) use declare::{declare, function_type};
+pub(crate) use declare::{c_type, declare, function_type};
 pub(crate) use define::{add_to, check};
 pub use error::Error;
 #[cfg(feature = "llvm22-1-loaded")]

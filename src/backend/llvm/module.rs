@@ -75,7 +75,7 @@ pub(super) struct Surroundings<'a, 'ctx> {
 impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
     pub(super) fn new(ir: &'a Module, module: &'a LlvmModule<'ctx>) -> Self {
         let context = module.get_context();
-        let types = Types::new(context);
+        let types = Types::of_module(module);
         ModuleTranslator {
             ir,
             module,
@@ -270,7 +270,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         }
         let decl = &self.ir.functions[func];
         let function = self.module.get_function(&decl.name).unwrap_or_else(|| {
-            let new = self.module.add_function(&decl.name, self.types.function(&decl.signature), None);
+            let new = self.module.add_function(&decl.name, self.types.outside(&decl.signature), None);
             self.facts.declare(new, decl);
             self.added.push(new);
             new

@@ -5,11 +5,14 @@
 
 use std::num::NonZero;
 
-use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, IntValue, PointerValue};
 use inkwell::{AtomicOrdering, AtomicRMWBinOp, FloatPredicate, IntPredicate};
 
 use super::function::{BuildError, Built, FunctionTranslator};
-use crate::ir::{BinaryOp, ConvertOp, FloatCC, FuncRef, Hint, IntCC, MemFlags, Op, SigRef, Type, UnaryOp, Value};
+use crate::backend::c_abi::Source;
+use crate::ir::{
+    BinaryOp, ConvertOp, FloatCC, FuncRef, FuncSig, Hint, IntCC, Linkage, MemFlags, Op, SigRef, Type, UnaryOp, Value,
+};
 
 impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
     pub(super) fn op(&mut self, op: &Op) -> Built<Option<BasicValueEnum<'ctx>>> {
@@ -169,27 +172,58 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
     }
 
     fn call(&mut self, callee: FuncRef, args: &[Value]) -> Built<Option<BasicValueEnum<'ctx>>> {
-        let args = self.args(args)?;
+        let decl = &self.m.ir.functions[callee];
+        let args = self.args(&decl.signature, decl.linkage == Linkage::Import, args)?;
         let function = self.m.function(callee);
         let call = self.builder.build_direct_call(function, &args, "")?;
         // A calling convention other than the callee's would be undefined behaviour. Only a caller's own kernel can
         // have another one.
         call.set_call_convention(function.get_call_conventions());
-        self.m.facts.call(call, &self.m.ir.functions[callee].signature);
+        self.m.facts.call(call, &decl.signature);
         Ok(call.try_as_basic_value().basic())
     }
 
     fn call_indirect(&mut self, sig: SigRef, callee: Value, args: &[Value]) -> Built<Option<BasicValueEnum<'ctx>>> {
-        let args = self.args(args)?;
-        let callee = self.ptr(callee)?;
         let sig = &self.body.signatures[sig];
-        let call = self.builder.build_indirect_call(self.m.types.function(sig), callee, &args, "")?;
+        let args = self.args(sig, true, args)?;
+        let callee = self.ptr(callee)?;
+        let call = self.builder.build_indirect_call(self.m.types.outside(sig), callee, &args, "")?;
         self.m.facts.call(call, sig);
         Ok(call.try_as_basic_value().basic())
     }
 
-    fn args(&self, args: &[Value]) -> Built<Vec<inkwell::values::BasicMetadataValueEnum<'ctx>>> {
-        args.iter().map(|&arg| Ok(self.value(arg)?.into())).collect()
+    fn args(&self, sig: &FuncSig, is_outside: bool, args: &[Value]) -> Built<Vec<BasicMetadataValueEnum<'ctx>>> {
+        let Some(scalars) = self.m.types.scalars(sig).filter(|_| is_outside) else {
+            if sig.params.iter().any(|param| param.by_value.is_some()) {
+                return Err(BuildError::Missing("how the target passes structs by value isn't known"));
+            }
+            return args.iter().map(|&arg| Ok(self.value(arg)?.into())).collect();
+        };
+        let sources = scalars.sig.params.iter().zip(scalars.sources);
+        sources.map(|(param, source)| Ok(self.scalar(param.ty, source, args)?.into())).collect()
+    }
+
+    /// A scalar of a call that takes structs.
+    fn scalar(&self, ty: Type, source: Source, args: &[Value]) -> Built<BasicValueEnum<'ctx>> {
+        Ok(match source {
+            Source::Argument(number) => {
+                let value = self.value(args[number])?;
+                match (self.body.type_of(args[number]), ty) {
+                    (Type::F32 | Type::F64, Type::I32 | Type::I64) => {
+                        self.builder.build_bit_cast(value, self.m.types.int(ty), "")?
+                    }
+                    (Type::I32, Type::I64) => {
+                        self.builder.build_int_z_extend(value.into_int_value(), self.m.types.i64, "")?.into()
+                    }
+                    _ => value,
+                }
+            }
+            Source::Field(number, offset) => {
+                let address = self.address(args[number], offset as i32)?;
+                self.builder.build_load(self.m.types.of(ty), address, "")?
+            }
+            Source::Filler => self.m.types.int(ty).const_zero().into(),
+        })
     }
 
     /// An intrinsic with a result, overloaded on the type of its first argument.

@@ -2,8 +2,11 @@
 
 use inkwell::AddressSpace;
 use inkwell::context::ContextRef;
+use inkwell::module::Module;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FloatType, FunctionType, IntType, PointerType};
+use target_lexicon::Triple;
 
+use crate::backend::c_abi::{CAbi, Scalars};
 use crate::ir::{FuncSig, Type};
 
 /// The types of one LLVM context.
@@ -19,9 +22,19 @@ pub(super) struct Types<'ctx> {
     pub f64: FloatType<'ctx>,
     pub ptr: PointerType<'ctx>,
     context: ContextRef<'ctx>,
+    /// How C functions of the code's target take structs; `None` if that isn't known.
+    pub c_abi: Option<CAbi>,
 }
 
 impl<'ctx> Types<'ctx> {
+    /// The types for a module's target. A module without a triple is for the host.
+    pub(super) fn of_module(module: &Module<'ctx>) -> Self {
+        let triple = module.get_triple().as_str().to_string_lossy().into_owned();
+        let triple = if triple.is_empty() { Some(Triple::host()) } else { triple.parse().ok() };
+        Types { c_abi: triple.as_ref().and_then(CAbi::of), ..Self::new(module.get_context()) }
+    }
+
+    /// The types without a target. Functions can't take structs by value.
     pub(super) fn new(context: ContextRef<'ctx>) -> Self {
         Types {
             bool: context.bool_type(),
@@ -34,6 +47,7 @@ impl<'ctx> Types<'ctx> {
             f64: context.f64_type(),
             ptr: context.ptr_type(AddressSpace::default()),
             context,
+            c_abi: None,
         }
     }
 
@@ -61,6 +75,18 @@ impl<'ctx> Types<'ctx> {
         if ty == Type::F32 { self.f32 } else { self.f64 }
     }
 
+    /// The call of a function outside the module that passes structs as C does; `None` if it is the plain one.
+    pub(super) fn scalars(&self, sig: &FuncSig) -> Option<Scalars> {
+        self.c_abi?.scalars(sig)
+    }
+
+    /// The type of a function outside the module.
+    pub(super) fn outside(&self, sig: &FuncSig) -> FunctionType<'ctx> {
+        let scalars = self.scalars(sig);
+        self.function(scalars.as_ref().map_or(sig, |scalars| &scalars.sig))
+    }
+
+    /// The type of a function that the module defines.
     pub(super) fn function(&self, sig: &FuncSig) -> FunctionType<'ctx> {
         let params: Vec<BasicMetadataTypeEnum<'ctx>> = sig.params.iter().map(|p| self.of(p.ty).into()).collect();
         match sig.ret {

@@ -5,7 +5,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_module::{FuncId, Linkage, Module};
 
 use crate::backend::{CodegenError, cranelift};
-use crate::embed::EmbedError;
+use crate::embed::{EmbedError, refusal};
 use crate::lower::Kernel;
 use crate::spec::Signature;
 
@@ -17,13 +17,13 @@ use crate::spec::Signature;
 /// first parameter with purpose `StructReturn`.
 ///
 /// # Errors
-/// The kernel doesn't fit the signature.
+/// The kernel doesn't fit the signature, or takes a struct by value ([`CType::StructOf`](crate::CType::StructOf)).
 pub fn kernel_signature(
     isa: &dyn TargetIsa,
     signature: &Signature,
     kernel: &Kernel,
 ) -> Result<ClifSignature, EmbedError> {
-    Ok(cranelift::c_signature(isa, &kernel.prototype(signature)?))
+    Ok(cranelift::c_signature(isa, &refusal::prototype(signature, kernel)?))
 }
 
 /// Declares a kernel in your module with [`kernel_signature`], under the kernel's symbol, or the function's name if
@@ -46,7 +46,7 @@ pub fn kernel_signature(
 /// ```
 ///
 /// # Errors
-/// The kernel doesn't fit the signature, or the module has this name with another signature.
+/// As [`kernel_signature`], or the module has this name with another signature.
 pub fn declare_kernel<M: Module + ?Sized>(
     module: &mut M,
     linkage: Linkage,

@@ -83,6 +83,12 @@ fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) 
         let [found, ours] = [found, &ours].map(|sig| sig.call_conv.to_string());
         return Err(expected.refuse(PrototypeProblem::CallingConvention { found, expected: ours }));
     }
+    if expected.takes_structs() {
+        return match plain(found) == plain(&ours) {
+            true => Ok(()),
+            false => Err(expected.structs(&found.to_string(), &ours.to_string())),
+        };
+    }
     // a result in memory comes first and isn't part of the prototype
     let hidden = ours.params.len() - expected.sig.params.len();
     for (index, param) in found.params.iter().enumerate().skip(hidden) {

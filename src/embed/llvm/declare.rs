@@ -6,7 +6,7 @@ use inkwell::types::FunctionType;
 use inkwell::values::FunctionValue;
 
 use crate::backend::{CodegenError, llvm};
-use crate::embed::EmbedError;
+use crate::embed::{EmbedError, refusal};
 use crate::lower::Kernel;
 use crate::spec::Signature;
 
@@ -16,13 +16,13 @@ use crate::spec::Signature;
 /// The extensions of narrow integers are attributes of the function; [`declare_kernel`] sets them.
 ///
 /// # Errors
-/// The kernel doesn't fit the signature.
+/// The kernel doesn't fit the signature, or takes a struct by value ([`CType::StructOf`](crate::CType::StructOf)).
 pub fn kernel_type<'ctx>(
     context: &'ctx Context,
     signature: &Signature,
     kernel: &Kernel,
 ) -> Result<FunctionType<'ctx>, EmbedError> {
-    Ok(llvm::function_type(context.bool_type().get_context(), &kernel.prototype(signature)?))
+    Ok(llvm::function_type(context.bool_type().get_context(), &refusal::prototype(signature, kernel)?))
 }
 
 /// Declares a kernel in your module with [`kernel_type`], the attributes of narrow integers and the names of
@@ -32,14 +32,14 @@ pub fn kernel_type<'ctx>(
 /// inlining it into the wrapper.
 ///
 /// # Errors
-/// The kernel doesn't fit the signature, or the name is taken.
+/// As [`kernel_type`], or the name is taken.
 pub fn declare_kernel<'ctx>(
     module: &Module<'ctx>,
     linkage: Option<Linkage>,
     signature: &Signature,
     kernel: &Kernel,
 ) -> Result<FunctionValue<'ctx>, EmbedError> {
-    let (params, prototype) = (kernel.parameters(signature)?, kernel.prototype(signature)?);
+    let (params, prototype) = (kernel.parameters(signature)?, refusal::prototype(signature, kernel)?);
     let name = kernel.linked_symbol().unwrap_or(signature.name());
     let function = llvm::declare(module, name, linkage, &prototype).map_err(CodegenError::from)?;
     for (param, value) in params.iter().zip(function.get_param_iter()) {

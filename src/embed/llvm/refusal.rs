@@ -7,7 +7,7 @@ use inkwell::values::{AsValueRef, FunctionValue};
 use target_lexicon::{Architecture, Triple};
 
 use crate::backend::ON_GPU;
-use crate::backend::llvm::{NotPlain, extension, function_type};
+use crate::backend::llvm::{NotPlain, c_type, extension};
 use crate::embed::refusal::{self, Expected};
 use crate::embed::{EmbedError, HostProblem};
 use crate::ir::FuncSig;
@@ -112,14 +112,23 @@ pub(super) fn check_function<'ctx>(
         let reason = problem.in_words(|index| expected.param(index));
         return Err(expected.refuse(PrototypeProblem::NotPlain { reason }));
     }
-    compare(function, &expected)
+    if expected.takes_structs() {
+        let (found, ours) = (function.get_type(), c_type(module, &expected.sig));
+        let shown = |ty: FunctionType<'_>| ty.print_to_string().to_string();
+        return if found == ours { Ok(()) } else { Err(expected.structs(&shown(found), &shown(ours))) };
+    }
+    compare(module, function, &expected)
 }
 
-fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), LowerError> {
+fn compare<'ctx>(
+    module: &Module<'ctx>,
+    function: FunctionValue<'ctx>,
+    expected: &Expected<'_>,
+) -> Result<(), LowerError> {
     let found = function.get_type();
-    let ours = function_type(found.get_context(), &expected.sig);
+    let ours = c_type(module, &expected.sig);
     let params = found.get_param_types();
-    let fits = |sig: &FuncSig| function_type(found.get_context(), sig) == found;
+    let fits = |sig: &FuncSig| c_type(module, sig) == found;
     if params.len() != expected.sig.params.len() {
         return Err(expected.count(params.len(), fits));
     }

@@ -7,8 +7,8 @@
 //!
 //!  1. Every function and every data object has a unique name, not empty and without NUL.
 //!  2. An import has no body; every other function has one.
-//!  3. No signature, of a function or of an indirect call, contains a `Bool`, and only an `I32` or `I64` in it is
-//!     a struct.
+//!  3. No signature, of a function or of an indirect call, contains a `Bool`. A struct in it is an `I32` or `I64`, or
+//!     it is the address of a struct by value, a parameter of an import or of an indirect call.
 //!  4. Only an `I8`, `I16` or `I32` in a signature has an extension.
 //!  5. Alignments of data and stack slots are powers of two.
 //!
@@ -60,7 +60,7 @@ use super::module::{Data, DataKind, FuncDecl, Linkage, Module};
 use super::types::{FuncSig, PointerFacts, Type};
 
 pub use problem::{Problem, ProblemLocation, Rule};
-use signature::check_signature;
+use signature::{check_defined, check_signature};
 
 /// A module that fulfils every rule, as backends and the interpreter require.
 #[derive(Clone, Debug)]
@@ -163,6 +163,9 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
         check_symbol(&mut names, &decl.name, &mut report);
         check_signature(&decl.signature, "", &mut report);
         check_facts(decl, &mut report);
+        if decl.linkage != Linkage::Import {
+            check_defined(&decl.signature, &mut report);
+        }
         match (&decl.body, decl.linkage) {
             (None, Linkage::Import) => {}
             (Some(_), Linkage::Import) => report(Rule::Bodies, "the import has a body".into()),

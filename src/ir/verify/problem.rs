@@ -69,7 +69,9 @@ impl Rule {
         match self {
             Rule::Symbols => "names are unique, not empty and without NUL",
             Rule::Bodies => "an import has no body, any other function has one",
-            Rule::SignatureTypes => "no signature has a bool, or a struct that isn't i32 or i64",
+            Rule::SignatureTypes => {
+                "no signature has a bool, and structs are i32, i64, or parameters of functions outside the module"
+            }
             Rule::Extensions => "only i8, i16 and i32 have an extension",
             Rule::Alignment => "alignments are powers of two",
             Rule::Entry => "the entry block is there and its parameters are the signature's",

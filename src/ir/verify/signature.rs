@@ -14,8 +14,22 @@ pub(super) fn check_signature(sig: &FuncSig, of: &str, report: &mut impl FnMut(R
         if param.aggregate && !matches!(param.ty, Type::I32 | Type::I64) {
             report(Rule::SignatureTypes, format!("{of}{} is `{param}`", which()));
         }
+        let is_address = param.ty == Type::Ptr && !param.aggregate && i.is_some();
+        if param.by_value.is_some() && !is_address {
+            report(Rule::SignatureTypes, format!("{of}{} is `{param}`", which()));
+        }
         if param.ext != Extension::None && !matches!(param.ty, Type::I8 | Type::I16 | Type::I32) {
             report(Rule::Extensions, format!("{of}{} is `{param}`", which()));
         }
+    }
+}
+
+/// Checks the signature of a function that the module defines, beyond [`check_signature`].
+pub(super) fn check_defined(sig: &FuncSig, report: &mut impl FnMut(Rule, String)) {
+    for (i, param) in sig.params.iter().enumerate().filter(|(_, param)| param.by_value.is_some()) {
+        report(
+            Rule::SignatureTypes,
+            format!("parameter {i} is `{param}`, which only functions outside the module take"),
+        );
     }
 }

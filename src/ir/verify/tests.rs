@@ -5,8 +5,8 @@
 use super::*;
 use crate::ir::{
     AbiParam, BinaryOp, Block, BlockCall, BlockData, ConvertOp, DataKind, DataRef, FloatCC, Function, FunctionBuilder,
-    Hint, Inst, InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData,
-    ValueDef,
+    Hint, Inst, InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, StructLayout, Terminator, UnaryOp,
+    Value, ValueData, ValueDef,
 };
 
 const ALL: [Type; 8] = [Type::Bool, Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64, Type::Ptr];
@@ -158,6 +158,17 @@ fn rules_3_and_4_signatures() {
         }),
         [Rule::SignatureTypes]
     );
+    let by_value = AbiParam::by_value(StructLayout::new(16, 8, [(0, Type::I64), (8, Type::F32)]).unwrap());
+    let taking = |param| FuncSig { params: vec![param], ret: None };
+    assert_eq!(import(taking(by_value)), []);
+    assert_eq!(import(taking(AbiParam { ty: Type::I64, ..by_value })), [Rule::SignatureTypes]);
+    assert_eq!(import(FuncSig { params: vec![], ret: Some(by_value) }), [Rule::SignatureTypes]);
+    let mut module = Module::new();
+    let defined = module.declare("taken", taking(by_value), Linkage::Local);
+    let mut b = FunctionBuilder::new(&mut module, defined);
+    b.ret(None);
+    b.finish();
+    assert_eq!(rules(module), [Rule::SignatureTypes]);
     for ty in ALL.into_iter().filter(|ty| *ty != Type::Bool) {
         let fine = matches!(ty, Type::I8 | Type::I16 | Type::I32);
         for param in [AbiParam::signed(ty), AbiParam::unsigned(ty)] {

@@ -2,9 +2,9 @@
 
 use super::expr::widen;
 use super::parts::{stride_of, tensor_of};
-use super::shape::c_type;
+use super::shape::type_of;
 use super::values::Values;
-use crate::ir::{BinaryOp, ConvertOp, IntCC, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::convention::c_type::{CType, abi_param};
 use crate::lower::half;
 use crate::lower::protocol::Piece;
@@ -83,12 +83,19 @@ impl Values<'_, '_> {
         Laid { bytes: size, align, stores }
     }
 
+    /// Stores a value at an offset from an aligned address.
+    pub(in crate::lower) fn place(&mut self, value: Value, address: Value, at: u32) {
+        // a `DLDevice` is aligned to 4
+        let flags = match at.is_multiple_of(self.b.type_of(value).bytes()) {
+            true => MemFlags::ALIGNED,
+            false => MemFlags::UNALIGNED,
+        };
+        self.b.store(value, address, at as i32, flags);
+    }
+
     /// The C type of an argument.
-    fn c_type(&self, arg: &KernelArg) -> CType {
-        match arg {
-            KernelArg::Param(name) => self.named(name).map_or(CType::Pointer("void"), |(c_type, _)| c_type),
-            _ => c_type(arg, &[]),
-        }
+    pub(super) fn c_type(&self, arg: &KernelArg) -> CType {
+        type_of(arg, &|name| self.named(name).map(|(c_type, _)| c_type))
     }
 
     /// Converts a scalar to another width.

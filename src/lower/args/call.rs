@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::check::{Check, Receiver};
 use super::shape::c_type;
 use super::values::{Inputs, Values};
-use crate::ir::{Block, FunctionBuilder, MemFlags, Type, Value};
+use crate::ir::{Block, FunctionBuilder, MemFlags, StructLayout, Type, Value};
 use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
 use crate::lower::problem::ArgProblem;
@@ -94,12 +94,19 @@ impl Values<'_, '_> {
         let laid = self.argument(arg, scratch);
         match (arg, &laid.stores[..]) {
             (KernelArg::Struct { .. }, fields) => {
-                let slot = self.b.slot(laid.bytes, 8);
+                let param = self.c_type(arg).abi();
+                let slot = match param.by_value {
+                    Some(_) => self.b.slot(laid.bytes.next_multiple_of(8), StructLayout::ADDRESS_ALIGN),
+                    None => self.b.slot(laid.bytes, 8),
+                };
                 let address = self.b.stack_addr(slot);
                 for (at, value) in fields {
-                    self.b.store(*value, address, *at as i32, MemFlags::ALIGNED);
+                    self.place(*value, address, *at);
                 }
-                self.b.load(c_type(arg, &[]).abi().ty, address, 0, MemFlags::ALIGNED)
+                match param.by_value {
+                    Some(_) => address,
+                    None => self.b.load(param.ty, address, 0, MemFlags::ALIGNED),
+                }
             }
             (_, [(0, value)]) => *value,
             _ => self.missing_value(format!("{arg} of the kernel"), Type::Ptr),

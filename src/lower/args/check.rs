@@ -1,7 +1,7 @@
 //! Finds the errors of arguments, given the signature.
 
 use super::parts::{ExtentOf, stride_of, tensor_of};
-use super::shape::{bytes, c_type};
+use super::shape::{self, bytes, c_type};
 use crate::lower::convention::c_type::CType;
 use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
@@ -105,7 +105,9 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
             KernelArg::DeviceId(name) => self.tensor(name).is_some(),
             KernelArg::Null => true,
             KernelArg::Struct { size, align, fields } => {
-                self.of_struct(flat, (*size, *align), fields) && (inside || self.by_value(flat, *size, fields))
+                let before = self.problems.len();
+                self.of_struct(flat, (*size, *align), fields)
+                    && (inside || self.problems.len() > before || self.by_value(flat, arg))
             }
             KernelArg::Scratch { bytes, align } => {
                 self.vars("scratch", bytes);
@@ -157,7 +159,7 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
             let Some(bytes) = self.size(flat, field, true) else { return false };
             let end = offset.saturating_add(bytes);
             if end > size
-                || offset % bytes.clamp(1, 8) != 0
+                || offset % shape::align(field, flat) != 0
                 || covered.iter().any(|(from, to)| *offset < *to && *from < end)
             {
                 self.problem(ArgProblem::StructField { size, offset: *offset, bytes });
@@ -167,13 +169,13 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
         true
     }
 
-    /// Checks that a call can pass a struct by value.
-    fn by_value(&mut self, flat: &[KernelParam], size: u32, fields: &[(u32, KernelArg)]) -> bool {
-        let fits = self.receiver != Receiver::Call || (matches!(size, 4 | 8) && !has_float(flat, fields));
-        if !fits {
-            self.problem(ArgProblem::StructByValue { size });
+    /// Checks that a call can pass a struct by value: that C has such a struct.
+    fn by_value(&mut self, flat: &[KernelParam], arg: &KernelArg) -> bool {
+        let known = self.receiver != Receiver::Call || !matches!(c_type(arg, flat), CType::Pointer(_));
+        if !known {
+            self.problem(ArgProblem::PackedStruct { arg: arg.to_string() });
         }
-        fits
+        known
     }
 
     /// Checks that a name is a parameter of the signature that the kernel receives as one value.
@@ -240,14 +242,6 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
         }
         problems.into_iter().for_each(|problem| self.problem(ArgProblem::TensorMap(problem)));
     }
-}
-
-/// Whether a struct has a floating-point field. Targets pass such structs differently.
-fn has_float(flat: &[KernelParam], fields: &[(u32, KernelArg)]) -> bool {
-    fields.iter().any(|(_, field)| match field {
-        KernelArg::Struct { fields, .. } => has_float(flat, fields),
-        field => matches!(c_type(field, flat), CType::Scalar(ty) if ty.is_float()),
-    })
 }
 
 /// The `CUtensorMapDataType` of elements; `None` if there is none.

@@ -15,7 +15,7 @@ pub(super) use argument::{Laid, Stores};
 pub(super) use call::{Arguments, Call, arguments, c_params, is_written, problems};
 pub(super) use check::{Check, Receiver, data_type};
 pub(super) use parts::{stride_of, tensor_of};
-pub(super) use shape::c_type;
+pub(super) use shape::{ALIGNAS, c_type, definitions};
 pub(super) use values::{Inputs, Values};
 
 use crate::spec::KernelArg;

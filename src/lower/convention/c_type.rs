@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ir::{AbiParam, Extension, Type};
+use crate::ir::{AbiParam, Extension, StructLayout, Type};
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
 
@@ -22,6 +22,9 @@ pub enum CType {
     /// A struct by value ([`KernelArg::Struct`](crate::spec::KernelArg::Struct)) with a size of 4 or 8 bytes and
     /// without floating-point fields. Every target passes it as an integer.
     Struct(u32),
+    /// Any other struct by value ([`KernelArg::Struct`](crate::spec::KernelArg::Struct)), passed as the target's C ABI
+    /// says. A [header](crate::Kernel::header) defines the type.
+    StructOf(CStruct),
     /// A `TVMFFIObjectHandle`: a pointer to an object, borrowed.
     Object,
     /// A pointer to elements of this dtype; a `void*` if C has no type for them.
@@ -42,7 +45,12 @@ impl CType {
             CType::Scalar(ty) => Some(CType::Pointer(scalar_c(ty))),
             CType::DType => Some(CType::Pointer(DTYPE)),
             CType::Device => Some(CType::Pointer(DEVICE)),
-            CType::Size | CType::Struct(_) | CType::Object | CType::Elements(_) | CType::Pointer(_) => None,
+            CType::Size
+            | CType::Struct(_)
+            | CType::StructOf(_)
+            | CType::Object
+            | CType::Elements(_)
+            | CType::Pointer(_) => None,
         }
     }
 
@@ -54,6 +62,7 @@ impl CType {
             CType::DType => AbiParam::aggregate(Type::I32),
             CType::Struct(4) => AbiParam::aggregate(Type::I32),
             CType::Device | CType::Struct(_) => AbiParam::aggregate(Type::I64),
+            CType::StructOf(of) => AbiParam::by_value(of.layout),
             CType::Object | CType::Elements(_) | CType::Pointer(_) => AbiParam::new(Type::Ptr),
         }
     }
@@ -67,10 +76,40 @@ impl fmt::Display for CType {
             CType::DType => f.write_str(DTYPE),
             CType::Device => f.write_str(DEVICE),
             CType::Struct(bytes) => write!(f, "tvm_ffi_codegen_struct{bytes}"),
+            CType::StructOf(of) => of.fmt(f),
             CType::Object => f.write_str("TVMFFIObjectHandle"),
             CType::Elements(dtype) => write!(f, "{}*", element_c(*dtype)),
             CType::Pointer(to) => write!(f, "{to}*"),
         }
+    }
+}
+
+/// The type of a struct by value. Structs whose fields have the same C types and offsets have the same type. `Display`
+/// prints its name in C.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CStruct {
+    layout: StructLayout,
+    /// A hash of the definition.
+    definition: u64,
+}
+
+impl CStruct {
+    /// The type with a layout and with the definition of its fields in C.
+    pub(in crate::lower) fn new(layout: StructLayout, definition: &str) -> Self {
+        // FNV-1a, so names don't depend on the version of this crate
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        CStruct { layout, definition: definition.bytes().fold(0xcbf2_9ce4_8422_2325, step) }
+    }
+
+    /// The size, the alignment, and the scalars that it consists of.
+    pub const fn layout(&self) -> StructLayout {
+        self.layout
+    }
+}
+
+impl fmt::Display for CStruct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tvm_ffi_codegen_struct{}_{:016x}", self.layout.size(), self.definition)
     }
 }
 
@@ -131,5 +170,5 @@ pub(in crate::lower) fn abi_param(ty: ScalarType) -> AbiParam {
         Type::I8 | Type::I16 | Type::I32 => Extension::Unsigned,
         _ => Extension::None,
     };
-    AbiParam { ty: ir_type, ext, aggregate: false }
+    AbiParam { ext, ..AbiParam::new(ir_type) }
 }

@@ -49,7 +49,7 @@ impl LaunchEmitter<'_, '_> {
         let block = self.values.b.slot(size.max(8), 8);
         let block = self.values.b.stack_addr(block);
         for (at, value) in stores {
-            self.values.b.store(value, block, at as i32, MemFlags::ALIGNED);
+            self.values.place(value, block, at);
         }
         let slot = self.values.b.slot(8 * places.len().max(1) as u32, 8);
         let pointers = self.values.b.stack_addr(slot);

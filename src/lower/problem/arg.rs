@@ -94,13 +94,11 @@ pub enum ArgProblem {
         /// The size of the field in bytes.
         bytes: u32,
     },
-    /// A call can't pass the struct by value.
-    #[error(
-        "has a struct of {size} bytes among its args; calls pass structs of 4 or 8 bytes without floating-point fields"
-    )]
-    StructByValue {
-        /// The size in bytes.
-        size: u32,
+    /// A call can't pass a packed struct by value.
+    #[error("has {arg} among its args, with an alignment below that of a field; calls pass no packed structs")]
+    PackedStruct {
+        /// The argument, as text.
+        arg: String,
     },
     /// An argument names something that can't be passed as one value.
     #[error("has {name} among its args, which isn't a tensor or scalar parameter of the function")]

@@ -73,6 +73,17 @@ pub enum PrototypeProblem {
         /// The calling convention of C functions.
         expected: String,
     },
+    /// The kernel takes structs by value in another way than the target's C ABI.
+    #[error("is `{found}`, and its structs are passed by value as to `{expected}`; link the kernel from an object")]
+    Structs {
+        /// The kernel's type.
+        found: String,
+        /// The type with which structs are passed.
+        expected: String,
+    },
+    /// A function of the caller's module takes a struct by value.
+    #[error("takes a struct by value, which only functions outside of your module do")]
+    OwnStruct,
     /// LLVM passes something of the kernel otherwise than C does.
     #[error("{reason}")]
     NotPlain {
@@ -97,8 +108,11 @@ impl PrototypeProblem {
             PrototypeProblem::ParamType { found, passed, .. } => mismatch(passed, found),
             PrototypeProblem::Extension { found, passed, .. } => mismatch(passed, found),
             PrototypeProblem::Result { found, expected, .. }
+            | PrototypeProblem::Structs { found, expected }
             | PrototypeProblem::CallingConvention { found, expected } => mismatch(expected, found),
-            PrototypeProblem::SpecialParam { .. } | PrototypeProblem::NotPlain { .. } => return None,
+            PrototypeProblem::SpecialParam { .. } | PrototypeProblem::OwnStruct | PrototypeProblem::NotPlain { .. } => {
+                return None;
+            }
         })
     }
 }
