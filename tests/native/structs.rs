@@ -68,7 +68,8 @@ fn structs_by_value_between_other_arguments() {
         unsafe { (*library.get::<*const u64>(b"noted").unwrap(), *library.get::<*mut usize>(b"noted_count").unwrap()) };
     let values = [Value::int(P), Value::Raw(4, H), Value::Raw(5, T), Value::Raw(6, V)];
     let call = Call::new(values.to_vec());
-    for case in &cases {
+    // each shape after two or three of the mixes; the step `struct-args` calls all
+    for case in cases.iter().step_by(3) {
         // SAFETY: nothing is read through the symbol.
         let address = unsafe { *library.get::<*const u8>(case.name.as_bytes()).unwrap() };
         let program = Program::new(signature.clone(), case.kernel(Kernel::address(address))).unwrap();
