@@ -11,13 +11,12 @@ use cranelift_module::{FuncId, FuncOrDataId, Linkage, Module, ModuleRelocTarget,
 use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
-use super::Added;
 use super::refusal;
 use crate::backend::CodegenError;
 use crate::backend::cranelift::{self, IsaOptions};
 use crate::diagnostic::UndefinedSymbol;
 use crate::embed::finish::Loaded;
-use crate::embed::library::Callers;
+use crate::embed::library::{Added, Callers};
 use crate::embed::{EmbedError, runtime_symbols};
 use crate::engine::Memory;
 
@@ -68,7 +67,7 @@ pub fn jit_module(isa: OwnedTargetIsa) -> Result<JITModule, EmbedError> {
 #[cfg(not(feature = "external-runtime"))]
 pub unsafe fn finish(
     module: JITModule,
-    added: impl IntoIterator<Item = Added>,
+    added: impl IntoIterator<Item = Added<FuncId>>,
     owner: impl Any + Send + Sync,
 ) -> Result<tvm_ffi_runtime::Module, EmbedError> {
     // SAFETY: as promised to this function.
@@ -84,7 +83,7 @@ pub unsafe fn finish(
 /// As `finish`.
 pub unsafe fn finish_functions(
     module: JITModule,
-    added: impl IntoIterator<Item = Added>,
+    added: impl IntoIterator<Item = Added<FuncId>>,
     owner: impl Any + Send + Sync,
 ) -> Result<Vec<Function>, EmbedError> {
     // SAFETY: as promised to this function.
@@ -93,7 +92,11 @@ pub unsafe fn finish_functions(
 
 /// # Safety
 /// As `finish`.
-unsafe fn load(module: JITModule, added: Vec<Added>, owner: impl Any + Send + Sync) -> Result<Loaded, EmbedError> {
+unsafe fn load(
+    module: JITModule,
+    added: Vec<Added<FuncId>>,
+    owner: impl Any + Send + Sync,
+) -> Result<Loaded, EmbedError> {
     let mut memory = JitMemory(Mutex::new(Some(module)));
     let Some(module) = memory.0.get_mut().unwrap_or_else(PoisonError::into_inner) else {
         return Err(CodegenError::internal("a module is gone").into());
@@ -144,7 +147,7 @@ const ADVICE: &str = "define them in the module, or give them addresses with `JI
 
 /// Checks that all symbols that wrappers import have addresses. The error names every missing symbol with the
 /// functions that call it.
-fn check_imports(module: &mut JITModule, added: &[Added]) -> Result<(), EmbedError> {
+fn check_imports(module: &mut JITModule, added: &[Added<FuncId>]) -> Result<(), EmbedError> {
     let mut symbols = Vec::new();
     let mut callers: Callers = Callers::new();
     for (symbol, by) in added.iter().flat_map(|one| &one.callers) {

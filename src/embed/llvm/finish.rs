@@ -9,11 +9,11 @@ use inkwell::targets::TargetMachine;
 use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
-use super::Added;
 use super::refusal;
 use crate::backend::{CodegenError, llvm};
 use crate::diagnostic::UndefinedSymbol;
 use crate::embed::finish::Loaded;
+use crate::embed::library::Added;
 use crate::embed::{EmbedError, runtime_symbols};
 use crate::engine::{EngineError, SymbolResolver, load_object};
 
@@ -37,7 +37,7 @@ use crate::engine::{EngineError, SymbolResolver, load_object};
 pub unsafe fn finish(
     module: &Module<'_>,
     machine: &TargetMachine,
-    added: impl IntoIterator<Item = Added>,
+    added: impl IntoIterator<Item = Added<String>>,
     owner: impl Any + Send + Sync,
 ) -> Result<tvm_ffi_runtime::Module, EmbedError> {
     // SAFETY: as promised to this function.
@@ -54,7 +54,7 @@ pub unsafe fn finish(
 pub unsafe fn finish_functions(
     module: &Module<'_>,
     machine: &TargetMachine,
-    added: impl IntoIterator<Item = Added>,
+    added: impl IntoIterator<Item = Added<String>>,
     owner: impl Any + Send + Sync,
 ) -> Result<Vec<Function>, EmbedError> {
     // SAFETY: as promised to this function.
@@ -69,7 +69,7 @@ const ADVICE: &str = "define them in the module, or load a library that exports 
 unsafe fn load(
     module: &Module<'_>,
     machine: &TargetMachine,
-    added: Vec<Added>,
+    added: Vec<Added<String>>,
     owner: impl Any + Send + Sync,
 ) -> Result<Loaded, EmbedError> {
     refusal::check_host(module, machine)?;
