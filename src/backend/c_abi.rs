@@ -1,8 +1,8 @@
 //! How C functions take structs by value: a table of rules for each calling convention.
 //!
-//! Both backends pass scalars as C does. So a call that takes structs becomes one that takes only scalars: those in
-//! registers first, then those on the stack. Where arguments are on the stack although registers are free, zeros fill
-//! the registers before them. A callee doesn't look at registers that C leaves unused.
+//! Both backends pass scalars as C does, but for Cranelift's floats on RISC-V. So a call that takes structs becomes one
+//! that takes only scalars: those in registers first, then those on the stack. Where arguments are on the stack although
+//! registers are free, zeros fill the registers before them. A callee doesn't look at registers that C leaves unused.
 
 use target_lexicon::{Architecture, CallingConvention, Triple};
 
@@ -69,6 +69,19 @@ impl CAbi {
         if !sig.params.iter().any(|param| param.by_value.is_some()) {
             return if self == CAbi::Apple { apples_words(sig) } else { None };
         }
+        Some(self.assigned(sig))
+    }
+
+    /// The call that passes floats without a register in registers for integers; `None` if the target has no such rule,
+    /// or each float has a register. Cranelift passes these floats on the stack.
+    pub(crate) fn floats_as_integers(self, sig: &FuncSig) -> Option<Scalars> {
+        let (_, registers) = self.registers();
+        let floats = sig.params.iter().filter(|param| param.ty.is_float()).count();
+        (self == CAbi::RiscV && floats > registers).then(|| self.assigned(sig))
+    }
+
+    /// The call with a register or a place on the stack for each argument.
+    fn assigned(self, sig: &FuncSig) -> Scalars {
         let mut call = Call::new(self);
         for (number, param) in sig.params.iter().enumerate() {
             match &param.by_value {
@@ -76,7 +89,7 @@ impl CAbi {
                 None => call.scalar(number, *param),
             }
         }
-        Some(call.finish(sig.ret))
+        call.finish(sig.ret)
     }
 
     /// The registers for integers and for floating-point numbers.
@@ -452,6 +465,20 @@ mod tests {
         let params = [&floats[..], &[float, AbiParam::new(F32)]].concat();
         let registers = "0: f64, 1: f64, 2: f64, 3: f64, 4: f64, 5: f64, 6: f64, 7: f64, ";
         assert_eq!(shown(CAbi::RiscV, &params), format!("{registers}8+0: i64, 9: i32"));
+    }
+
+    #[test]
+    fn risc_v_passes_the_ninth_float_as_an_integer() {
+        let sig = |floats: usize, integers: usize| {
+            let params = [vec![AbiParam::new(F32); floats], vec![AbiParam::new(I64); integers]].concat();
+            FuncSig { params, ret: None }
+        };
+        assert_eq!(CAbi::RiscV.floats_as_integers(&sig(8, 9)), None);
+        assert_eq!(CAbi::SystemV.floats_as_integers(&sig(9, 0)), None);
+        let call = CAbi::RiscV.floats_as_integers(&sig(17, 1)).unwrap();
+        let types: Vec<Type> = call.sig.params.iter().map(|param| param.ty).collect();
+        assert_eq!(types, [vec![F32; 8], vec![I32; 9], vec![I64]].concat());
+        assert_eq!(call.sources, (0..18).map(Source::Argument).collect::<Vec<_>>());
     }
 
     #[test]

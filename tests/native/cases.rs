@@ -164,29 +164,30 @@ fn natural(kind: char) -> u32 {
     }
 }
 
-/// A kernel with a struct twice, with scalars around.
+/// A kernel with scalars, and with a struct twice if it has a shape.
 pub struct Case {
     pub name: String,
     pub shape: &'static str,
     pub args: Arguments,
 }
 
-/// Every struct after every number of scalars.
+/// Every struct, and none, after every number of scalars.
 pub fn all() -> Vec<Case> {
-    let all = SHAPES.split(' ').flat_map(|shape| BEFORE.iter().map(move |before| (shape, *before)));
+    let all = SHAPES.split(' ').chain([""]).flat_map(|shape| BEFORE.iter().map(move |before| (shape, *before)));
     all.enumerate().map(|(number, (shape, before))| case(number, shape, before)).collect()
 }
 
 fn case(number: usize, shape: &'static str, (integers, floats): (usize, usize)) -> Case {
     let mut args = Arguments::default();
+    let structs = |args: &mut Arguments| (!shape.is_empty()).then(|| args.add(shape, true));
     (0..integers.max(floats)).for_each(|i| {
         [("l", integers), ("d", floats)].into_iter().filter(|(_, count)| i < *count).for_each(|(kind, _)| {
             args.add(kind, false);
         });
     });
-    args.add(shape, true);
+    structs(&mut args);
     ["b", "f"].into_iter().for_each(|kind| args.add(kind, false));
-    args.add(shape, true);
+    structs(&mut args);
     ["i", "d", "l"].into_iter().for_each(|kind| args.add(kind, false));
     Case { name: format!("kernel{number}"), shape, args }
 }

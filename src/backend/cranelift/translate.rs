@@ -69,9 +69,10 @@ impl TargetAbi {
         self.structs_in_memory && sig.ret.is_some_and(|ret| ret.aggregate)
     }
 
-    /// The call of a function outside the module that passes structs as C does; `None` if it is the plain one.
+    /// The call of a function outside the module that passes arguments as C does; `None` if it is the plain one.
     fn scalars(&self, sig: &FuncSig) -> Option<Scalars> {
-        self.c_abi?.scalars(sig)
+        let c_abi = self.c_abi?;
+        c_abi.scalars(sig).or_else(|| c_abi.floats_as_integers(sig))
     }
 
     /// The signature of a function outside the module.

@@ -14,7 +14,8 @@ use crate::spec::Signature;
 /// native kernel would have.
 ///
 /// If the target's C ABI returns structs through memory, as on s390x, a returned `DLDataType` or `DLDevice` adds a
-/// first parameter with purpose `StructReturn`.
+/// first parameter with purpose `StructReturn`. On RISC-V, C passes floats after the eighth as integers, so these
+/// parameters have the types `I32` and `I64`.
 ///
 /// # Errors
 /// The kernel doesn't fit the signature, or takes a struct by value ([`CType::StructOf`](crate::CType::StructOf)).
