@@ -45,7 +45,7 @@ fn a_wrapper_may_not_take_all_of_the_stack() {
     let kernel = Kernel::check_only();
     assert!(tvm_ffi_codegen::lower::lower(&wide(200), &kernel, RuntimeHelpers::Import).is_ok());
     let error = lower_error(&wide(300), &kernel);
-    let text = "the wrapper of function `wide` needs 173216 bytes of stack, and may use 131072; max of them are for tensors, \
+    let text = "the wrapper of function `wide` needs 173216 bytes of stack, and may use 131072; most of them are for tensors, \
                 their sizes and strides (168000)";
     assert_eq!(error.to_string(), text);
 }

@@ -128,8 +128,9 @@ fn errors_are_told_all_at_once() {
     for expected in [
         "has z among its args, which isn't a tensor or scalar parameter of the function",
         "`q` isn't a dimension variable or an integer parameter",
-        "has int32(h), but h can't become a int32",
+        "has int32(h), but h can't be converted to int32",
         "has y among its args, which isn't a tensor parameter of the function",
+        "has x.strides[1], which the signature doesn't state",
         "has scratch memory among its args, which launches alone pass",
         "has a tensor map among its args",
         "has struct(size=16, align=4, 0: h, 8: int32(1)) among its args, with an alignment below that of a field; calls pass no packed structs",
@@ -143,7 +144,7 @@ fn errors_are_told_all_at_once() {
     let LowerError::Convention { problem: ConventionProblem::Args(problems), .. } = &error else { panic!("{error}") };
     assert_eq!(problems[0], ArgProblem::UnknownParam { name: "z".to_owned() });
     let texts: Vec<String> = problems.iter().map(ArgProblem::to_string).collect();
-    assert_eq!(texts.len(), 9, "{texts:#?}");
+    assert_eq!(texts.len(), 10, "{texts:#?}");
     let parts = Diagnostic::of(&error).errors;
     assert!(parts.iter().map(|part| &part.message).eq(&texts), "{parts:#?}");
     assert!(parts.iter().all(|part| part.path.as_deref() == Some("f")), "{parts:#?}");

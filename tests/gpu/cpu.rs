@@ -131,7 +131,7 @@ fn blocks_run_on_the_processors() {
     }
 }
 
-#[repr(C)]
+#[repr(C, align(16))]
 struct Affine {
     scale: f32,
     count: i32,
@@ -154,6 +154,7 @@ unsafe extern "C" fn affine(
 ) {
     // SAFETY: the launch passes addresses of what it states.
     unsafe {
+        assert!(stated.is_aligned(), "{stated:?}");
         let stated = &*stated;
         assert!(null.is_null() && narrow == -7 && stated.count as u32 == blocks && scratch.addr().is_multiple_of(64));
         let mine = scratch.add(block as usize);
@@ -165,7 +166,7 @@ unsafe extern "C" fn affine(
 #[test]
 fn parameters_are_those_of_devices() {
     let text = "affine(x: Tensor([n], float32), out: Tensor([n], float32), shift: float64, k: int64) @ launch affine grid=n args=[x, \
-                struct(size=24, align=8, 0: float32(2.0), 4: int32(n), 8: shift, 16: out), scratch(4, align=64), null, int16(k)]";
+                struct(size=32, align=16, 0: float32(2.0), 4: int32(n), 8: shift, 16: out), scratch(4, align=64), null, int16(k)]";
     let LaunchedSignature { signature, launch } = text.parse().unwrap();
     let kernel = Kernel::launch_on_cpu(launch, Kernel::address(affine as *const u8));
     for engine in engines() {

@@ -17,8 +17,10 @@ impl LaunchEmitter<'_, '_> {
     /// Writes the parameters to the stack; returns the slot with their addresses.
     pub(super) fn params(&mut self) -> StackSlot {
         let launch = self.prepared.launch;
-        let (mut stores, mut size) = (Stores::new(), 0_u32);
+        let (mut stores, mut size, mut align) = (Stores::new(), 0_u32, 8);
         let mut place = |laid: Laid| {
+            // a launch on the CPU passes the addresses of structs
+            align = align.max(laid.align);
             let at = size.next_multiple_of(laid.align);
             size = at + laid.bytes;
             stores.extend(laid.stores.into_iter().map(|(offset, value)| (at + offset, value)));
@@ -46,7 +48,7 @@ impl LaunchEmitter<'_, '_> {
                 }
             }
         }
-        let block = self.values.b.slot(size.max(8), 8);
+        let block = self.values.b.slot(size.max(8), align);
         let block = self.values.b.stack_addr(block);
         for (at, value) in stores {
             self.values.place(value, block, at);

@@ -67,7 +67,7 @@ pub enum ArgProblem {
         what: &'static str,
     },
     /// A parameter can't be converted to the type.
-    #[error("has {ty}({name}), but {name} can't become a {ty}")]
+    #[error("has {ty}({name}), but {name} can't be converted to {ty}")]
     Cast {
         /// The parameter.
         name: String,

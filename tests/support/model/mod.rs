@@ -215,7 +215,7 @@ impl<'a> Model<'a> {
                 }
                 _ => {
                     let Some(device) = self.stream else {
-                        let expected = "a tensor whose device has the stream";
+                        let expected = "a tensor that decides the device of the stream";
                         return self.refuse("ValueError", &param.name, expected, "None for each");
                     };
                     stream_of(device)
