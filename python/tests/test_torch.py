@@ -210,6 +210,7 @@ def test_signatures_that_schemas_cannot_have_are_refused():
             ("f(x: handle)", "don't have: handle"),
             ("f(n: int64) -> int64", "`f` returns int64 .*: write it into a tensor"),
             ('f(d: Optional[device] = "cuda:1")', "default of `d` of `f` has no form"),
+            ('f(t: dtype = "float6_e3m2fn")', "`f` uses float6_e3m2fn, which PyTorch has no dtype for"),
         ]
     ):
         with pytest.raises(TypeError, match=message):

@@ -172,7 +172,7 @@ class _Form:
     def binder(self) -> Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]]:
         """Reads the parameters' values by name. PyTorch omits arguments that are equal to their defaults."""
         order = [of.name for of in self.parameters]
-        defaults = {of.name: _default(of) for of in self.parameters if of.default is not REQUIRED}
+        defaults = {of.name: _default(self.of.name, of) for of in self.parameters if of.default is not REQUIRED}
         stand_for_none = [of.name for of in self.parameters if of.default is not REQUIRED and not _in_schema(of)]
 
         def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def _text(default: Any) -> str:
     return f'"{default}"' if isinstance(default, str) else repr(default)
 
 
-def _default(of: OperatorParameter) -> Any:
+def _default(function: str, of: OperatorParameter) -> Any:
     """A default as a PyTorch value."""
     kind = group(of.plain)
     if of.default is None:
@@ -337,7 +337,7 @@ def _default(of: OperatorParameter) -> Any:
     if kind == "float":
         return float(of.default)
     if kind == "dtype":
-        return _dtype(of.name, of.default)
+        return _dtype(function, of.default)
     return torch.device(_device_text(of.default)) if kind == "device" else of.default
 
 
@@ -349,7 +349,7 @@ def _device_text(text: str) -> str:
 def _dtype(function: str, name: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise TypeError(f"`{function}` has a tensor of {name}, which PyTorch has no dtype for")
+        raise TypeError(f"`{function}` uses {name}, which PyTorch has no dtype for")
     return dtype
 
 
