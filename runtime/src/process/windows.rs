@@ -11,13 +11,27 @@ use super::{MARK, Runtime};
 
 /// The runtimes of this process. None of them is global, since a DLL names the file of each symbol that it imports.
 pub(crate) fn runtimes() -> Vec<Runtime> {
-    let mut modules: Vec<HMODULE> = vec![std::ptr::null_mut(); 1024];
-    let mut needed = 0;
-    let size = u32::try_from(size_of_val(modules.as_slice())).unwrap_or(u32::MAX);
-    // SAFETY: the list has room for `size` bytes.
-    let listed = unsafe { K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), size, &raw mut needed) };
-    let len = if listed == 0 { 0 } else { needed as usize / size_of::<HMODULE>() };
-    modules.iter().take(len).filter_map(|&module| runtime_of(module)).collect()
+    modules().into_iter().filter_map(runtime_of).collect()
+}
+
+/// The modules of this process; empty if Windows doesn't list them.
+fn modules() -> Vec<HMODULE> {
+    let mut modules: Vec<HMODULE> = vec![std::ptr::null_mut(); 256];
+    loop {
+        let mut needed = 0;
+        let size = u32::try_from(size_of_val(modules.as_slice())).unwrap_or(u32::MAX);
+        // SAFETY: the list has room for `size` bytes.
+        if unsafe { K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), size, &raw mut needed) } == 0 {
+            return Vec::new();
+        }
+        let count = needed as usize / size_of::<HMODULE>();
+        if count <= modules.len() {
+            modules.truncate(count);
+            return modules;
+        }
+        // with room for modules that other threads load meanwhile
+        modules.resize(count + 64, std::ptr::null_mut());
+    }
 }
 
 /// The global runtime, which libraries use if they don't name one. On Windows each library names its own.
@@ -50,11 +64,20 @@ pub(super) fn own_base() -> usize {
     module.expose_provenance()
 }
 
+/// The path of a module's file.
 fn file_of(module: HMODULE) -> String {
-    let mut name = [0u16; 1024];
-    // SAFETY: the buffer has the given length.
-    let len = unsafe { GetModuleFileNameW(module, name.as_mut_ptr(), name.len() as u32) };
-    String::from_utf16_lossy(&name[..(len as usize).min(name.len())])
+    // the max number of UTF-16 units in a path of Windows
+    const MAX: usize = 1 << 15;
+    let mut name = vec![0_u16; 260];
+    loop {
+        // SAFETY: the buffer has the given length.
+        let len = unsafe { GetModuleFileNameW(module, name.as_mut_ptr(), name.len() as u32) } as usize;
+        // a path that doesn't fit fills the buffer
+        if len < name.len() || name.len() >= MAX {
+            return String::from_utf16_lossy(&name[..len.min(name.len())]);
+        }
+        name.resize(2 * name.len(), 0);
+    }
 }
 
 /// The address of a symbol; NULL if it doesn't exist.
