@@ -26,7 +26,8 @@ use error::{CliError, MessageFormat};
     feature = "llvm22-1-loaded"
 )))]
 compile_error!(
-    "the command line needs a backend: enable one of the features cranelift, llvm19-1, llvm20-1, llvm21-1, llvm22-1, llvm22-1-loaded"
+    "the command line needs a backend: enable one of the features cranelift, llvm19-1, llvm20-1, llvm21-1, llvm22-1, \
+     llvm22-1-loaded"
 );
 
 /// Makes checked, fast functions of the TVM FFI stable C ABI from compiled kernels

@@ -19,8 +19,8 @@ pub struct Functions {
     #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
     signature: Option<String>,
     /// A file of signatures, one a line, each optionally followed by its kernel: `SIGNATURE @ SYMBOL [CONVENTION]
-    /// [returns=KIND] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a signature
-    /// is its documentation. `-` is stdin
+    /// [returns=KIND] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a
+    /// signature is its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
     /// The symbol of the C function to call after the checks. Without it the wrapper only checks its arguments

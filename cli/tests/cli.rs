@@ -152,7 +152,13 @@ fn launches_stand_behind_signatures() {
     // the images are found without the kernel's toolkit, and so is the driver
     let needed = seen["needed_symbols"].as_array().unwrap();
     assert!(needed.iter().all(|name| !name.as_str().unwrap().starts_with("cu")), "{needed:?}");
-    place.write("s.txt", format!("{add}\nscale(x: Tensor([n], float32, device=\"cuda\"), f: float64) @ launch scale grid=n args=[x, float32(f)]"));
+    place.write(
+        "s.txt",
+        format!(
+            "{add}\nscale(x: Tensor([n], float32, device=\"cuda\"), f: float64) @ launch scale \
+        grid=n args=[x, float32(f)]"
+        ),
+    );
     place.ok(&["wrap", "--signatures", "s.txt", "--image", "k.ptx", "-o", "s.o"]);
     assert!(
         place
@@ -283,8 +289,8 @@ fn an_undefined_kernel_is_an_error_unless_it_is_allowed() {
     let wrap = ["wrap", "--signature", "f(n: int64)", "--kernel", "absent", "-o", "f.so"];
     let (code, error) = place.err(&wrap);
     assert_eq!(code, 1);
-    let expected = "undefined symbol: `absent` (referred to by `__tvm_ffi_f` of the object in memory); link what defines it, or allow it \
-                    (`allow_undefined`, `--allow-undefined`)";
+    let expected = "undefined symbol: `absent` (referred to by `__tvm_ffi_f` of the object in memory); link what \
+        defines it, or allow it (`allow_undefined`, `--allow-undefined`)";
     assert!(error.contains(expected), "{error}");
     assert!(place.files().is_empty(), "{:?}", place.files());
     for allowed in ["absent", "ab*", "*"] {

@@ -66,7 +66,8 @@ fn advised(error: &EngineError) -> Diagnostic {
         let plural = if symbols.len() == 1 { "" } else { "s" };
         let symbols = symbols.join(", ");
         diagnostic.message = format!(
-            "undefined symbol{plural}: {symbols}; give the objects that have them, or their addresses as symbols, or load such a library first"
+            "undefined symbol{plural}: {symbols}; give the objects that have them, or their addresses as symbols, or \
+             load such a library first"
         );
     }
     diagnostic

@@ -30,8 +30,8 @@ struct PlacedPart {
     function: String,
 }
 
-/// Parses a signature. `locations` is a JSON list of `{"part", "file", "line", "function"}`, or an empty string. A part is
-/// `signature`, `result`, the name of a parameter, or `where[0]`.
+/// Parses a signature. `locations` is a JSON list of `{"part", "file", "line", "function"}`, or an empty string. A part
+/// is `signature`, `result`, the name of a parameter, or `where[0]`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_signature(text: &str, locations: &str) -> Result<Obj<SignatureObject>> {
     let read = text.parse::<Signature>();
@@ -60,7 +60,10 @@ fn part(signature: &Signature, name: &str) -> Result<Part> {
         "signature" => Ok(Part::Signature),
         "result" => Ok(Part::Result),
         _ => constraint.map(Part::Constraint).ok_or_else(|| {
-            other(format!("locations: `{name}` isn't a part of `{signature}`; parts are `signature`, `result`, `where[0]`, and parameters"))
+            other(format!(
+                "locations: `{name}` isn't a part of `{signature}`; parts are `signature`, `result`, \
+                `where[0]`, and parameters"
+            ))
         }),
     }
 }

@@ -1,8 +1,9 @@
 //! How C functions take structs by value: a table of rules for each calling convention.
 //!
 //! Both backends pass scalars as C does, but for Cranelift's floats on RISC-V. So a call that takes structs becomes one
-//! that takes only scalars: those in registers first, then those on the stack. Where arguments are on the stack although
-//! registers are free, zeros fill the registers before them. A callee doesn't look at registers that C leaves unused.
+//! that takes only scalars: those in registers first, then those on the stack. Where arguments are on the stack
+//! although registers are free, zeros fill the registers before them. A callee doesn't look at registers that C leaves
+//! unused.
 
 use target_lexicon::{Architecture, CallingConvention, Triple};
 
@@ -403,7 +404,8 @@ mod tests {
         let mixed = layout(16, 8, &[(0, I64), (8, F64)]);
         let floats = [AbiParam::new(F32); 9];
         let params = [&floats[..], &[mixed]].concat();
-        let expected = "0: f32, 1: f32, 2: f32, 3: f32, 4: f32, 5: f32, 6: f32, 7: f32, 0: i64, 0: i64, 0: i64, 0: i64, 0: i64, 0: i64, 8: i32, 9+0: i64, 9+8: i64";
+        let expected = "0: f32, 1: f32, 2: f32, 3: f32, 4: f32, 5: f32, 6: f32, 7: f32, 0: i64, 0: i64, 0: i64, \
+            0: i64, 0: i64, 0: i64, 8: i32, 9+0: i64, 9+8: i64";
         assert_eq!(shown(CAbi::SystemV, &params), expected);
         // the second is aligned to 16 on the stack
         let wide = layout(32, 16, &[(0, I64), (8, I64), (16, I64), (24, I64)]);
@@ -432,7 +434,8 @@ mod tests {
         let floats = [AbiParam::new(F64); 7];
         let three = layout(12, 4, &[(0, F32), (4, F32), (8, F32)]);
         let params = [&floats[..], &[three, AbiParam::new(F32)]].concat();
-        let registers = "0: f64, 1: f64, 2: f64, 3: f64, 4: f64, 5: f64, 6: f64, 0: i64, 0: i64, 0: i64, 0: i64, 0: i64, 0: i64, 0: i64, 0: i64, ";
+        let registers = "0: f64, 1: f64, 2: f64, 3: f64, 4: f64, 5: f64, 6: f64, 0: i64, 0: i64, 0: i64, 0: i64, \
+            0: i64, 0: i64, 0: i64, 0: i64, ";
         assert_eq!(shown(CAbi::Aapcs64, &params), format!("{registers}7+0: i64, 7+8: i64, 8: i32"));
         assert_eq!(shown(CAbi::Apple, &params), format!("{registers}7+0: i32, 7+4: i32, 7+8: i32, 8: i32"));
     }

@@ -8,11 +8,11 @@ use crate::spec::{ParamType, Part, Signature, SignatureError, SourceLocation};
 /// A kernel that a [`Wrappers`] has declared in your module. Your code generator defines its
 /// [function](Self::function), whose C parameters have [keys](KernelParam::key).
 ///
-/// The kernel's code raises errors and calls TVM FFI functions with C functions that `raise` and `call` declare, such as
-/// [`cranelift::Native::raise`](super::cranelift::Native::raise). You state the types of the values, and the C function
-/// takes them as a kernel of convention `flat` does. It returns a status. If that isn't 0, the kernel returns it to its
-/// own caller. The location of the raise or call ends the error's backtrace; without one, it is the location of the
-/// kernel's signature.
+/// The kernel's code raises errors and calls TVM FFI functions with C functions that `raise` and `call` declare, such
+/// as [`cranelift::Native::raise`](super::cranelift::Native::raise). You state the types of the values, and the C
+/// function takes them as a kernel of convention `flat` does. It returns a status. If that isn't 0, the kernel returns
+/// it to its own caller. The location of the raise or call ends the error's backtrace; without one, it is the location
+/// of the kernel's signature.
 ///
 /// `F` is the backend's handle of a function.
 #[derive(Debug)]

@@ -38,7 +38,8 @@ impl Display for Page<'_> {
              content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
              <title>{function} – tvm-ffi-codegen</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
              <header>\n<h1>{function}</h1>\n\
-             <p>{backend}, --opt-level {opt_level}. Lines of one colour, and of one number, belong to the same line of the IR.</p>\n\
+             <p>{backend}, --opt-level {opt_level}. Lines of one colour, and of one number, belong to the same line of \
+             the IR.</p>\n\
              <p class=\"keys\">Click or <kbd>Enter</kbd> keeps a line, <kbd>Esc</kbd> lets it go, \
              <kbd>←</kbd> <kbd>→</kbd> go to its counterparts.</p>\n</header>\n<main>\n"
         )?;

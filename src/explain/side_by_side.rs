@@ -138,7 +138,8 @@ fn interface(signature: &Signature, kernel: &Kernel, located: &Module) -> Result
     };
     let symbol = signature.symbol();
     let wrapper = format!(
-        "int32_t {symbol}(\n    void* handle,\n    const TVMFFIAny* args,\n    int32_t num_args,\n    TVMFFIAny* result);"
+        "int32_t {symbol}(\n    void* handle,\n    const TVMFFIAny* args,\n    int32_t num_args,\n    TVMFFIAny* \
+         result);"
     );
     let mut panels = vec![
         Panel { heading: "Signature".to_owned(), lines: signature_lines(signature, located) },

@@ -162,8 +162,8 @@ pub struct AbiParam {
     pub aggregate: bool,
     /// A `Ptr` that is a struct by value in C: the address of its bytes, a multiple of
     /// [`StructLayout::ADDRESS_ALIGN`]. Bytes up to the next multiple of 8 are readable, and the call may change all of
-    /// them. Only parameters of imports and of indirect calls are structs. The backend passes them as the target's C ABI
-    /// does.
+    /// them. Only parameters of imports and of indirect calls are structs. The backend passes them as the target's C
+    /// ABI does.
     pub by_value: Option<StructLayout>,
 }
 

@@ -125,7 +125,8 @@ pub(super) fn total_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y
     b.select(is_minus_one, negative, divided)
 }
 
-/// Emits the parts of a dimension. The implementation supplies the variables' values, and handles overflows and divisors.
+/// Emits the parts of a dimension. The implementation supplies the variables' values, and handles overflows and
+/// divisors.
 pub(super) trait DimCode {
     /// A constant, an `I64`.
     fn constant(&mut self, value: i64) -> Value;

@@ -60,7 +60,8 @@ functions! {
     ENV_GET_STREAM = Wrapper "TVMFFIEnvGetStream" [I32, I32] => Some(Ptr),
         "TVMFFIStreamHandle TVMFFIEnvGetStream(int32_t device_type, int32_t device_id)";
     ENV_MOD_LOOKUP_FROM_IMPORTS = Wrapper "TVMFFIEnvModLookupFromImports" [Ptr, Ptr, Ptr] => Some(I32),
-        "int TVMFFIEnvModLookupFromImports(TVMFFIObjectHandle library_ctx, const char* func_name, TVMFFIObjectHandle* out)";
+        "int TVMFFIEnvModLookupFromImports(TVMFFIObjectHandle library_ctx, const char* func_name, TVMFFIObjectHandle* \
+         out)";
     ENV_MOD_REGISTER_SYSTEM_LIB_SYMBOL = Library "TVMFFIEnvModRegisterSystemLibSymbol" [Ptr, Ptr] => Some(I32),
         "int TVMFFIEnvModRegisterSystemLibSymbol(const char* name, void* symbol)";
     ENV_TENSOR_ALLOC = Wrapper "TVMFFIEnvTensorAlloc" [Ptr, Ptr] => Some(I32),
@@ -74,7 +75,8 @@ functions! {
     FUNCTION_CALL = Helper "TVMFFIFunctionCall" [Ptr, Ptr, I32, Ptr] => Some(I32),
         "int TVMFFIFunctionCall(TVMFFIObjectHandle func, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)";
     FUNCTION_CREATE = Wrapper "TVMFFIFunctionCreate" [Ptr, Ptr, Ptr, Ptr] => Some(I32),
-        "int TVMFFIFunctionCreate(void* self, TVMFFISafeCallType safe_call, void (*deleter)(void* self), TVMFFIObjectHandle* out)";
+        "int TVMFFIFunctionCreate(void* self, TVMFFISafeCallType safe_call, void (*deleter)(void* self), \
+         TVMFFIObjectHandle* out)";
     FUNCTION_GET_GLOBAL = Helper "TVMFFIFunctionGetGlobal" [Ptr, Ptr] => Some(I32),
         "int TVMFFIFunctionGetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle* out)";
     FUNCTION_SET_GLOBAL = Library "TVMFFIFunctionSetGlobal" [Ptr, Ptr, I32] => Some(I32),
@@ -90,7 +92,8 @@ functions! {
     STRING_FROM_BYTE_ARRAY = Helper "TVMFFIStringFromByteArray" [Ptr, Ptr] => Some(I32),
         "int TVMFFIStringFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out)";
     TENSOR_CREATE_UNSAFE_VIEW = Wrapper "TVMFFITensorCreateUnsafeView" [Ptr, Ptr, Ptr] => Some(I32),
-        "int TVMFFITensorCreateUnsafeView(TVMFFIObjectHandle source, const DLTensor* prototype, TVMFFIObjectHandle* out)";
+        "int TVMFFITensorCreateUnsafeView(TVMFFIObjectHandle source, const DLTensor* prototype, TVMFFIObjectHandle* \
+         out)";
     TYPE_KEY_TO_INDEX = Helper "TVMFFITypeKeyToIndex" [Ptr, Ptr] => Some(I32),
         "int TVMFFITypeKeyToIndex(const TVMFFIByteArray* type_key, int32_t* out_tindex)";
 }

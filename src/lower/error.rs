@@ -49,7 +49,8 @@ pub enum LowerError {
     },
     /// The kernel's symbol is reserved for something else.
     #[error(
-        "the kernel of function `{function}` can't be the symbol {symbol:?}, which is {meaning}; give the kernel another name"
+        "the kernel of function `{function}` can't be the symbol {symbol:?}, which is {meaning}; give the kernel \
+         another name"
     )]
     ReservedSymbol {
         /// The function.
@@ -99,8 +100,8 @@ pub enum LowerError {
     },
     /// A kernel that exists only in this process can't be in a file.
     #[error(
-        "the kernel of function `{function}` is an address of this process, which means nothing in a file; name it by its symbol, \
-         and link it in"
+        "the kernel of function `{function}` is an address of this process, which means nothing in a file; name it by \
+         its symbol, and link it in"
     )]
     AddressInFile {
         /// The function.
@@ -108,8 +109,8 @@ pub enum LowerError {
     },
     /// An address of this process can't define a symbol in a file.
     #[error(
-        "the kernel of function `{function}` comes with an address of `{symbol}` in this process, which means nothing in a file; leave it out, and link \
-         what defines the symbol"
+        "the kernel of function `{function}` comes with an address of `{symbol}` in this process, which means nothing \
+         in a file; leave it out, and link what defines the symbol"
     )]
     SymbolInFile {
         /// The function.
@@ -119,8 +120,8 @@ pub enum LowerError {
     },
     /// A kernel's own code can't be put into an object, or into the caller's module.
     #[error(
-        "the kernel of function `{function}` comes with its {code}, which is linked into a running process alone; name the kernel by its symbol \
-         `{symbol}`, and give the {code} to the linker"
+        "the kernel of function `{function}` comes with its {code}, which is linked into a running process alone; name \
+         the kernel by its symbol `{symbol}`, and give the {code} to the linker"
     )]
     CodeForTheLinker {
         /// The function.
@@ -191,7 +192,8 @@ pub enum LowerError {
     },
     /// The kernel isn't native, but a convention or C result was stated for it.
     #[error(
-        "the kernel of function `{function}` is {kernel}, and `{method}` is for native kernels, which are symbols or addresses; leave it out"
+        "the kernel of function `{function}` is {kernel}, and `{method}` is for native kernels, which are symbols or \
+         addresses; leave it out"
     )]
     NotNative {
         /// The function.

@@ -264,10 +264,10 @@ impl Kernel {
 
     /// States the C parameters of a native kernel, instead of those of convention `flat`. They can be scalars at other
     /// widths, dimension variables and expressions, strides, constants, and a tensor's device number. An integer that
-    /// doesn't fit raises a `ValueError`. If the kernel writes its result, the result's address follows them. A returned
-    /// tensor is the parameter `result`, or `result[0]`. A struct is passed by value, as the target's C ABI passes the
-    /// type that the [header](Self::header) defines for it. Only [launches](Self::launch) support scratch memory and
-    /// tensor maps.
+    /// doesn't fit raises a `ValueError`. If the kernel writes its result, the result's address follows them. A
+    /// returned tensor is the parameter `result`, or `result[0]`. A struct is passed by value, as the target's C ABI
+    /// passes the type that the [header](Self::header) defines for it. Only [launches](Self::launch) support scratch
+    /// memory and tensor maps.
     ///
     /// ```
     /// use tvm_ffi_codegen::spec::KernelArg;

@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn metadata_has_the_use_of_tensors_and_keywords() {
-        let text = "f(x: Tensor([n], int8), s: EnvState(\"my.state\"), y: Optional[Tensor([n], int8, inout=True)], *, k: int64, \
-                    z: Tuple[Tensor([n], int8, out=True), Tensor([n], int8, out=True)], w: Array[Tensor([], int8)])";
+        let text = "f(x: Tensor([n], int8), s: EnvState(\"my.state\"), y: Optional[Tensor([n], int8, inout=True)], *, \
+            k: int64, z: Tuple[Tensor([n], int8, out=True), Tensor([n], int8, out=True)], w: Array[Tensor([], int8)])";
         let parameters = |text: &str| -> Value {
             let signature: Signature = text.parse().unwrap();
             let metadata: Value = serde_json::from_str(&metadata(&signature)).unwrap();

@@ -63,7 +63,8 @@ The signature is `{signature}`. Its kernel is the C function
 fn ir(signature: &Signature, kernel: &Kernel, text: &mut String) {
     let module = lower(signature, kernel, RuntimeHelpers::Import).expect("the kernel fits");
     text.push_str(
-        "### The IR\n\nThe blocks of the fast path are marked. A call with two `ffi.Tensor`s that it accepts passes through them, from `block0` \
+        "### The IR\n\nThe blocks of the fast path are marked. A call with two `ffi.Tensor`s that it accepts passes \
+         through them, from `block0` \
          to the call of\nthe kernel, and nearly always through no other. Every other block is cold.\n\n```text\n",
     );
     let listing = module.to_string();
@@ -132,7 +133,8 @@ fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Enc
     let pool = EncodedPool { bytes: data.bytes.clone(), signature: encoded.offset };
     let _ = write!(
         text,
-        "### The descriptors\n\nThe constant pool has {} bytes of descriptors and texts for this signature, and the binder takes {} bytes of \
+        "### The descriptors\n\nThe constant pool has {} bytes of descriptors and texts for this signature, and the \
+         binder takes {} bytes of \
          scratch memory. Each line\nshows an offset in the pool, the bytes there, and the field that they are. A text is shown behind its \
          offset. Both parameters share\none type descriptor.\n\n```text\n",
         pool.bytes.len(),
@@ -284,8 +286,10 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: EncodedPool, text:
         _ => "a text of the helpers".to_owned(),
     };
     text.push_str(
-        "### A failing call\n\n`x` has 3 elements and `y` has 5. The fast path compares the two sizes, and leaves to the slow path. `bind` checks `x`, writes an\n\
-         accepted argument for it, and binds `n`. It checks `y` up to its size, where C5.11 fails. The scratch memory then holds:\n\n```text\n",
+        "### A failing call\n\n`x` has 3 elements and `y` has 5. The fast path compares the two sizes, and leaves to \
+         the slow path. `bind` checks `x`, writes an\n\
+         accepted argument for it, and binds `n`. It checks `y` up to its size, where C5.11 fails. The scratch memory \
+         then holds:\n\n```text\n",
     );
     let mut row = |at: usize, name: &str| {
         if word(at) != UNTOUCHED {
@@ -310,7 +314,8 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: EncodedPool, text:
     }
     let _ = write!(
         text,
-        "```\n\nThe payload of an accepted `DLTensor*` is an object: the address of a copy of the `DLTensor`, less the size of a header, so that the fast path\n\
+        "```\n\nThe payload of an accepted `DLTensor*` is an object: the address of a copy of the `DLTensor`, less the \
+         size of a header, so that the fast path\n\
          takes it for an `ffi.Tensor`. `bind` leaves the number of a message template to `report`, which goes through the template, prints the\n\
          fields that its directives name, and raises a `{kind}` of these parts:\n\n```text\n"
     );

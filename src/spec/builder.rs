@@ -61,7 +61,8 @@ impl SignatureBuilder {
     /// ```
     /// use tvm_ffi_codegen::{ScalarType, Signature};
     ///
-    /// let sig = Signature::builder("f").param("x", ScalarType::Int64).keyword_only().param("y", ScalarType::Int64).build()?;
+    /// let sig = Signature::builder("f").param("x", ScalarType::Int64).keyword_only();
+    /// let sig = sig.param("y", ScalarType::Int64).build()?;
     /// assert_eq!(sig.to_string(), "f(x: int64, *, y: int64)");
     /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
     /// ```
@@ -85,8 +86,8 @@ impl SignatureBuilder {
     }
 
     /// Sets the location, in your user's source, of the part that was added last: a parameter, the result or a
-    /// constraint. Before any part is added, it is the place of the signature itself. A part without a location uses the
-    /// signature's.
+    /// constraint. Before any part is added, it is the place of the signature itself. A part without a location uses
+    /// the signature's.
     ///
     /// If the wrapper raises an error for the part, the location is the last line of the error's backtrace: `File
     /// "model.py", line 7, in forward`. A Python user sees that line in the traceback. Locations affect neither a
@@ -118,7 +119,8 @@ impl SignatureBuilder {
     /// ```
     /// use tvm_ffi_codegen::{ScalarType, Signature};
     ///
-    /// let double = Signature::builder("double").param("n", ScalarType::Int64).returns(ScalarType::Int64).doc("2n").build()?;
+    /// let double = Signature::builder("double").param("n", ScalarType::Int64).returns(ScalarType::Int64);
+    /// let double = double.doc("2n").build()?;
     /// assert_eq!(double.doc(), Some("2n"));
     /// assert_eq!(double, "double(n: int64) -> int64".parse().unwrap());
     /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
@@ -226,7 +228,8 @@ impl Signature {
         self.with_locations([(part, location)])
     }
 
-    /// Like [`with_location`](Self::with_location), for several parts. Parts that the signature doesn't have are ignored.
+    /// Like [`with_location`](Self::with_location), for several parts. Parts that the signature doesn't have are
+    /// ignored.
     ///
     /// # Errors
     /// The errors of [`with_location`](Self::with_location); all are reported together.
@@ -237,7 +240,8 @@ impl Signature {
     ///
     /// let plain: Signature = "forward(x: Tensor([n], float32), k: int64)".parse()?;
     /// let lines = [(Part::Signature, 3), (Part::Param(0), 4), (Part::Param(1), 5)];
-    /// let placed = plain.with_locations(lines.map(|(part, line)| (part, SourceLocation::new("model.py", line, "forward"))))?;
+    /// let locations = lines.map(|(part, line)| (part, SourceLocation::new("model.py", line, "forward")));
+    /// let placed = plain.with_locations(locations)?;
     /// assert_eq!(placed.location(Part::Param(1)).map(|location| location.line), Some(5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -1,5 +1,5 @@
-//! Serializes signatures and their parts as strings in their text form. A string that doesn't follow the form fails with
-//! the message of `FromStr`. The text form has no source locations, so they are lost.
+//! Serializes signatures and their parts as strings in their text form. A string that doesn't follow the form fails
+//! with the message of `FromStr`. The text form has no source locations, so they are lost.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -193,7 +193,8 @@ impl Access {
 /// ```
 /// use tvm_ffi_codegen::{DLDataType, Device, TensorType, dim};
 ///
-/// let tensor = TensorType::new([dim("n"), 2 * dim("c")], DLDataType::FLOAT32).with_device(Device::CUDA).with_align(16);
+/// let tensor = TensorType::new([dim("n"), 2 * dim("c")], DLDataType::FLOAT32);
+/// let tensor = tensor.with_device(Device::CUDA).with_align(16);
 /// assert_eq!(tensor.to_string(), "Tensor([n, 2 * c], float32, device=\"cuda\", align=16)");
 /// assert_eq!(tensor.to_string().parse(), Ok(tensor));
 /// ```

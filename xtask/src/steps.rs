@@ -91,7 +91,8 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "runtime-modes",
-        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; a JIT in a library that Python loads; the engine on a libtvm_ffi, calls that fail under valgrind",
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; a JIT \
+            in a library that Python loads; the engine on a libtvm_ffi, calls that fail under valgrind",
         needs: &[CLIPPY, CXX, VALGRIND, UPSTREAM, TYPING_EXTENSIONS, NUMPY],
         run: runtime_modes,
     },

@@ -101,7 +101,8 @@ pub const TRITON: Tool = Tool { name: "triton==3.9.0", probe: &[], source: Sourc
 /// A framework that functions become operators of, with its dependencies on the CPU. Its Linux build depends on CUDA's
 /// runtime, which finds no device. The other CUDA libraries have stand-ins (python/tests/stand_ins.py).
 pub const TORCH: Tool = Tool {
-    name: "torch==2.15.0 nvidia-cuda-runtime==13.2.86 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 filelock jinja2 markupsafe fsspec",
+    name: "torch==2.15.0 nvidia-cuda-runtime==13.2.86 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 filelock jinja2 \
+        markupsafe fsspec",
     probe: &[],
     source: Source::PyPi,
 };

@@ -34,6 +34,7 @@ pub fn converters() -> Result<Tests, Failure> {
         return Ok(Tests::default());
     }
     Err(failure(format!(
-        "{TABLE}:{line}: there is `{was}`, and upstream's converters print `{is}`; with {BLESS}=1 this step writes the table"
+        "{TABLE}:{line}: there is `{was}`, and upstream's converters print `{is}`; with {BLESS}=1 this step writes the \
+         table"
     )))
 }

@@ -35,7 +35,8 @@ pub(super) fn check_extension(extension: &str) -> io::Result<()> {
         false => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
-                "expected no extension, or a point and at most 31 ASCII letters, digits, `.`, `-` or `_`, got {extension:?}"
+                "expected no extension, or a point and at most 31 ASCII letters, digits, `.`, `-` or `_`, got \
+                 {extension:?}"
             ),
         )),
     }

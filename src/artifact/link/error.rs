@@ -81,8 +81,8 @@ pub enum LinkError {
     },
     /// The linked library needs symbols that will be undefined when it is loaded; all of them are listed.
     #[error(
-        "undefined symbol{s}: {list}; link what defines {them}, or allow {them} (`allow_undefined`, `--allow-undefined`) where the program that \
-         loads the library does",
+        "undefined symbol{s}: {list}; link what defines {them}, or allow {them} (`allow_undefined`, \
+         `--allow-undefined`) where the program that loads the library does",
         s = if symbols.len() == 1 { "" } else { "s" },
         them = if symbols.len() == 1 { "it" } else { "them" },
         list = symbols.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -20,8 +20,8 @@ pub enum Error {
     /// LLVM is loaded at first use, and was not found.
     #[cfg(feature = "llvm22-1-loaded")]
     #[error(
-        "LLVM {version} is not installed, or not found: install its shared library (`libllvm22` of Debian and apt.llvm.org, `llvm@22` of Homebrew), or name its file \
-         by {variable}; tried {}",
+        "LLVM {version} is not installed, or not found: install its shared library (`libllvm22` of Debian and \
+         apt.llvm.org, `llvm@22` of Homebrew), or name its file by {variable}; tried {}",
         files.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     NotLoaded {

@@ -52,7 +52,8 @@ impl NotPlain {
                 format!("has the attribute `{name}` on its result, which C's results don't have")
             }
             NotPlain::Param(index, name) => format!(
-                "has the attribute `{name}` on {}, by which it isn't passed as C passes a plain value: leave the attribute out",
+                "has the attribute `{name}` on {}, by which it isn't passed as C passes a plain value: leave the \
+                 attribute out",
                 param(index)
             ),
         }

@@ -143,7 +143,8 @@ impl Memory for JitMemory {
 }
 
 /// How to give a symbol its address.
-const ADVICE: &str = "define them in the module, or give them addresses with `JITBuilder::symbol` (`embed::cranelift::jit_builder` makes such a builder)";
+const ADVICE: &str = "define them in the module, or give them addresses with `JITBuilder::symbol` \
+    (`embed::cranelift::jit_builder` makes such a builder)";
 
 /// Checks that all symbols that wrappers import have addresses. The error names every missing symbol with the
 /// functions that call it.

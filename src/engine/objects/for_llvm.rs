@@ -26,8 +26,8 @@ impl Unit<'_> {
                 if let Some(name) = low {
                     let section = section.name().unwrap_or_default();
                     let problem = format!(
-                        "section `{section}` has a relocation {name}, whose symbol has to be below 2 GiB, and the backend LLVM loads nothing there; \
-                         compile as position-independent code (`-fPIC`)"
+                        "section `{section}` has a relocation {name}, whose symbol has to be below 2 GiB, and the \
+                         backend LLVM loads nothing there; compile as position-independent code (`-fPIC`)"
                     );
                     return Err(refused(&object.label, problem));
                 }

@@ -48,7 +48,8 @@ pub(super) fn link<T>(
         let architecture = object.file.architecture();
         let known = matches!(architecture, Architecture::X86_64 | Architecture::Aarch64);
         if object.file.format() != BinaryFormat::Elf || !known || !object.file.is_little_endian() {
-            let problem = "the backend Cranelift links objects of ELF for x86-64 and aarch64 alone; the backend LLVM links others";
+            let problem = "the backend Cranelift links objects of ELF for x86-64 and aarch64 alone; the backend LLVM \
+                links others";
             return Err(refused(&object.label, problem));
         }
     }
@@ -233,7 +234,8 @@ impl Linker<'_, '_> {
         let symbol = reference.symbol.and_then(|symbol| object.file.symbol_by_index(symbol).ok()?.name().ok());
         let symbol = symbol.filter(|name| !name.is_empty()).map(|name| format!(" `{name}`")).unwrap_or_default();
         let problem = format!(
-            "section `{section}` has a relocation {} out of reach of its symbol{symbol}; compile as position-independent code (`-fPIC`)",
+            "section `{section}` has a relocation {} out of reach of its symbol{symbol}; compile as \
+             position-independent code (`-fPIC`)",
             reference.relocation.name
         );
         refused(&object.label, problem)

@@ -164,7 +164,10 @@ impl<'a> ObjectFile<'a> {
             };
             // symbols from assembly may have no type
             let is_function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown) && !symbol.is_common();
-            let is_exported = matches!(symbol.flags(), SymbolFlags::Elf { st_other, .. } if matches!(st_other & 3, STV_DEFAULT | STV_PROTECTED));
+            let is_exported = match symbol.flags() {
+                SymbolFlags::Elf { st_other, .. } => matches!(st_other & 3, STV_DEFAULT | STV_PROTECTED),
+                _ => false,
+            };
             self.defined.push(Definition { name, symbol: symbol.index(), strength, is_function, is_exported });
         }
         Ok(())

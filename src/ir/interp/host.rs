@@ -15,8 +15,8 @@ pub trait Host {
     fn resolve(&self, name: &str) -> Option<u64>;
 
     /// Calls native code: an import at the address that [`resolve`](Self::resolve) returned, or any function that the
-    /// IR calls through a pointer. The result has the signature's type. A struct by value is given by the address of its
-    /// bytes. An error ends the run.
+    /// IR calls through a pointer. The result has the signature's type. A struct by value is given by the address of
+    /// its bytes. An error ends the run.
     ///
     /// # Safety
     /// `address` is a C function of that signature, and the arguments fulfil its contract.

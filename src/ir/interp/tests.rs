@@ -624,8 +624,8 @@ fn what_fails_in_a_call_back_ends_the_run() {
         let mut interpreter = Interpreter::new(&module, &host).unwrap();
         // SAFETY: as above.
         let error = unsafe { interpreter.run("f", &[Datum::I64(3)]) }.unwrap_err();
-        let of_divisor = matches!(&error, InterpError::Trap { function, reason: TrapReason::DivisionByZero, .. } if function == "down");
-        assert!(of_divisor, "{error}");
+        let InterpError::Trap { function, reason, .. } = &error else { panic!("{error}") };
+        assert!(function == "down" && *reason == TrapReason::DivisionByZero, "{error}");
         assert_eq!(interpreter.take_failure(), None);
     }
     // nested runs share one step count

@@ -102,7 +102,10 @@ impl Values<'_, '_> {
 
     /// The value of a part of a parameter.
     fn part(&self, name: &str, wanted: ParamPart) -> Option<Value> {
-        let is_it = |source: &ParamSource| matches!(source, ParamSource::Argument(path, part) if path == name && *part == wanted);
+        let is_it = |source: &ParamSource| match source {
+            ParamSource::Argument(path, part) => path == name && *part == wanted,
+            _ => false,
+        };
         self.inputs.params.iter().find(|(param, _)| is_it(&param.source)).map(|(_, value)| *value)
     }
 

@@ -204,8 +204,8 @@ macro_rules! tuples {
     )*};
 }
 tuples! {
-    A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H; A B C D E F G H I; A B C D E F G H I J;
-    A B C D E F G H I J K; A B C D E F G H I J K L;
+    A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H; A B C D E F G H I;
+    A B C D E F G H I J; A B C D E F G H I J K; A B C D E F G H I J K L;
 }
 
 /// A value owned by a body. It is released at the end of the block that created it, or on any exit from the function.
@@ -248,7 +248,8 @@ impl<'b> Owned<'b> {
     /// Returns the value, and records an error if it can't be used here.
     pub(super) fn used(self, operation: &str) -> Self {
         if let Some(ended) = self.ended() {
-            const BLOCK: &str = "the value was made inside of a loop or conditional that has ended, and is released; carry it out by a `variable`";
+            const BLOCK: &str = "the value was made inside of a loop or conditional that has ended, and is released; \
+                carry it out by a `variable`";
             self.body.note(operation, ended.problem(BLOCK));
         }
         self

@@ -237,8 +237,8 @@ impl<'b> Expr<'b> {
     /// computed.
     pub(super) fn used(self, operation: &str) -> Self {
         if let Some(ended) = self.ended() {
-            const BLOCK: &str = "an operand was made inside of a loop or conditional that has ended; carry it out by `fold`, \
-                                 `while_loop` or `if_else_value`";
+            const BLOCK: &str = "an operand was made inside of a loop or conditional that has ended; carry it out by \
+                `fold`, `while_loop` or `if_else_value`";
             self.body.note(operation, ended.problem(BLOCK));
         }
         self

@@ -39,7 +39,8 @@ impl BodyLowerer<'_> {
         };
         if self.is_c {
             return Err(format!(
-                "`{path}` is passed as a C argument, so it can't be passed on as an argument of TVM FFI; give it the type `Any`, and let the kernel pass the caller's own argument (`Kernel::with_arguments`)"
+                "`{path}` is passed as a C argument, so it can't be passed on as an argument of TVM FFI; give it the \
+                 type `Any`, and let the kernel pass the caller's own argument (`Kernel::with_arguments`)"
             ));
         }
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);

@@ -53,7 +53,8 @@ struct Named {
 impl<'a> Body<'a> {
     /// Launches a kernel of `images` on the device of the function's first tensor with that kind of device, as
     /// [`Kernel::launch`](crate::Kernel::launch) does. Extents and parameters are expressions over the function's
-    /// dimension variables and parameters. If a launch fails, the function releases what the body owns and raises the error.
+    /// dimension variables and parameters. If a launch fails, the function releases what the body owns and raises the
+    /// error.
     ///
     /// Errors in the launch itself are reported with the body's other errors, as
     /// [`LowerError::Body`](crate::LowerError::Body).
@@ -66,6 +67,7 @@ impl<'a> Body<'a> {
     /// after the function's parameters, by convention `flat`.
     ///
     /// ```
+    /// use tvm_ffi_codegen::lower::LaunchValue;
     /// use tvm_ffi_codegen::spec::{Launch, KernelArg};
     /// use tvm_ffi_codegen::{DLDataType, Kernel, dim};
     /// # let images: Vec<tvm_ffi_codegen::image::Image> = Vec::new();
@@ -78,7 +80,8 @@ impl<'a> Body<'a> {
     ///     let first = Launch::new("sums").grid([dim("sums.shape[0]")]).block([128]).args(args(["x", "sums"]));
     ///     b.launch_with(first, images.clone(), [("sums", sums)]);
     ///     let second = Launch::new("scale").grid([dim("blocks")]).block([128]).args(args(["sums", "y"]));
-    ///     b.launch_with(second, images.clone(), [("sums", sums.into()), ("blocks", tvm_ffi_codegen::lower::LaunchValue::from(blocks))]);
+    ///     let values = [("sums", LaunchValue::from(sums)), ("blocks", blocks.into())];
+    ///     b.launch_with(second, images.clone(), values);
     /// });
     /// # let _ = norm;
     /// ```

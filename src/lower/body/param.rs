@@ -123,7 +123,8 @@ impl<'b> ParamRef<'b> {
     pub(super) fn alive(self, operation: &str) -> Self {
         match (self.node, self.ended()) {
             (Some(node), Some(ended)) => {
-                const BLOCK: &str = "is part of a value that was made inside of a loop or conditional that has ended; carry that out by a `variable`";
+                const BLOCK: &str = "is part of a value that was made inside of a loop or conditional that has ended; \
+                    carry that out by a `variable`";
                 self.body.note(operation, format!("`{}`: {}", node.path, ended.problem(BLOCK)));
                 ParamRef { node: None, ..self }
             }

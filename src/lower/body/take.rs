@@ -27,8 +27,8 @@ impl BodyLowerer<'_> {
         self.checked_values(expected, any, path, ty, life)
     }
 
-    /// Checks the value at an address against a type and returns its parts. The function's own variables are known to the
-    /// checks.
+    /// Checks the value at an address against a type and returns its parts. The function's own variables are known to
+    /// the checks.
     pub(super) fn checked_values(
         &mut self,
         expected: Expected<'static>,

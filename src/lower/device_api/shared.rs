@@ -53,7 +53,8 @@ impl Display for MostShared {
             (Some(bytes), None) => {
                 write!(
                     f,
-                    "{bytes} bytes of dynamic shared memory, where the kernel's own and these are more than {WITHOUT_ASKING}"
+                    "{bytes} bytes of dynamic shared memory, where the kernel's own and these are more than \
+                     {WITHOUT_ASKING}"
                 )
             }
             (None, Some(0)) => f.write_str("all dynamic shared memory that a block may have"),

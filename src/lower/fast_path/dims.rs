@@ -1,6 +1,7 @@
 //! Dimensions on the fast path: variables are bound, compared or solved for; expressions are computed when needed.
 //!
-//! Dimension variables are bound in another order than the contract's. If all checks hold, the order makes no difference.
+//! Dimension variables are bound in another order than the contract's. If all checks hold, the order makes no
+//! difference.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -53,7 +54,8 @@ impl Dims {
         }
     }
 
-    /// Loads the values of all variables from the binder's bindings in its scratch memory. Each binding has `size` bytes.
+    /// Loads the values of all variables from the binder's bindings in its scratch memory. Each binding has `size`
+    /// bytes.
     pub(in crate::lower) fn preload(&mut self, c: &mut Checks<'_, '_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
         let address = c.b.stack_addr(scratch);
         let first = protocol::bindings_offset(plan.passed);
@@ -180,7 +182,8 @@ impl Dims {
     /// takes linear time in any order.
     pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_, '_>) {
         let deferred = std::mem::take(&mut self.deferred);
-        // for each dimension, its number of unbound variables; for each unbound variable, the dimensions that contain it
+        // for each dimension, its number of unbound variables; for each unbound variable, the dimensions that contain
+        // it
         let mut missing = Vec::with_capacity(deferred.len());
         let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
         for (number, Deferred { dim, .. }) in deferred.iter().enumerate() {

@@ -41,8 +41,8 @@ type Extents = (Vec<Value>, Vec<Value>);
 /// Two blocks of numbers that must be equal: their addresses, and the number of entries.
 type Same = (Value, Value, usize);
 
-/// Checks tensor arguments, binds their variables, and returns the kernel's values for each. Does each kind of check for
-/// all of them together, in an order that needs few registers.
+/// Checks tensor arguments, binds their variables, and returns the kernel's values for each. Does each kind of check
+/// for all of them together, in an order that needs few registers.
 pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
     let c = &mut cx.checks;
     let tensors: Vec<_> = arguments.iter().map(|(arg, ty)| Tensor::argument(c, *arg, ty)).collect();
@@ -170,8 +170,8 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// Checks sizes and strides, and binds their variables. Even if nothing is compared with them, sizes have to fit and
-    /// strides must not be NULL. Comparisons as blocks are left to the caller, in `same`.
+    /// Checks sizes and strides, and binds their variables. Even if nothing is compared with them, sizes have to fit
+    /// and strides must not be NULL. Comparisons as blocks are left to the caller, in `same`.
     fn extents(&self, cx: &mut Context<'_, '_, '_>, same: &mut Vec<Same>) -> Extents {
         let Context { checks: c, dims: vars, plan, .. } = cx;
         let dims = self.ty.shape.dims().unwrap_or_default();

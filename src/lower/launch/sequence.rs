@@ -119,8 +119,8 @@ impl Sequence<'_> {
         match api.home {
             KernelHome::Contexts => writeln!(
                 f,
-                "    on a stream that is NULL or belongs to the thread: {current}, and {enter} and {leave} around the launch where another \
-                 context than the device's is current"
+                "    on a stream that is NULL or belongs to the thread: {current}, and {enter} and {leave} around the \
+                 launch where another context than the device's is current"
             ),
             KernelHome::CurrentDevice => writeln!(
                 f,
@@ -160,7 +160,8 @@ impl Sequence<'_> {
                     writeln!(f, "    {arg}: {}", api.function_name(Call::TensorMap))?;
                     writeln!(
                         f,
-                        "      {current}, and {enter} and {leave} around it where another context than the device's is current"
+                        "      {current}, and {enter} and {leave} around it where another context than the device's is \
+                         current"
                     )
                 }
                 KernelArg::Scratch { .. } => {

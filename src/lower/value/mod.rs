@@ -322,8 +322,8 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
     Ok(Taken { values, vars })
 }
 
-/// The path of the value that defines a variable of a signature, in messages: the first size or stride that is the variable
-/// alone, otherwise the first that contains it. `bind` may use another value if optional values are None.
+/// The path of the value that defines a variable of a signature, in messages: the first size or stride that is the
+/// variable alone, otherwise the first that contains it. `bind` may use another value if optional values are None.
 pub(super) fn origin(signature: &Signature, var: &str) -> String {
     let mut found: Option<(bool, String)> = None;
     for param in signature.params() {

@@ -389,7 +389,9 @@ fn types_that_no_value_has_are_refused() {
         ("EnvStream", "result of `callee`: a value can't have type EnvStream; only a parameter can"),
         (
             "Tensor([i * k], float32)",
-            "result of `callee`.shape[0]: nothing says the value of `i`: expected a dimension that is it alone, or that can be solved for it; result of `callee`.shape[0]: nothing says the value of `k`: expected a dimension that is it alone, or that can be solved for it",
+            "result of `callee`.shape[0]: nothing says the value of `i`: expected a dimension that is it alone, or \
+             that can be solved for it; result of `callee`.shape[0]: nothing says the value of `k`: expected a \
+             dimension that is it alone, or that can be solved for it",
         ),
         (
             "Tensor([4], float32, noalias=True)",

@@ -159,7 +159,8 @@ fn require_stream(
 ) {
     let shown = encode::shown(signature, Subject::Param(number));
     let text = format!(
-        "Mismatched {name} when calling: `{shown}`, expected a tensor that decides the device of the stream, got None for each"
+        "Mismatched {name} when calling: `{shown}`, expected a tensor that decides the device of the stream, got None \
+         for each"
     );
     let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
     c.b.structured(|c| {

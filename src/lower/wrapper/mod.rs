@@ -1,7 +1,7 @@
 //! The wrapper of one function: the fast path, the route to the slow path, the kernel call, and the result.
 //!
-//! Dependencies of the files: `locations` ← `call`, `status` ← `result` ← `stated`; `locations` ← `env_state`, `slow_path`.
-//! This file combines them with the [fast path](super::fast_path).
+//! Dependencies of the files: `locations` ← `call`, `status` ← `result` ← `stated`; `locations` ← `env_state`,
+//! `slow_path`. This file combines them with the [fast path](super::fast_path).
 
 mod call;
 mod env_state;

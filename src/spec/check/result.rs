@@ -32,8 +32,8 @@ impl<'a> Checker<'a> {
                 if ty.inner().iter().all(|inner| **inner == ParamType::Any) => {}
             _ => {
                 let problem = format!(
-                    "{ty} can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, Shape, \
-                     Object, a container of Any, Tensor, or a Tuple of Tensors"
+                    "{ty} can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, \
+                     Shape, Object, a container of Any, Tensor, or a Tuple of Tensors"
                 );
                 self.error(at, problem);
             }

@@ -11,8 +11,8 @@ use crate::spec::parse_error::{ParseError, SyntaxError};
 use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
 
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
-                    `non_portable_cluster` or the end";
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, \
+    `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
 
 impl FromStr for Launch {
     type Err = SyntaxError;

@@ -393,8 +393,8 @@ fn found(text: &str) -> Vec<String> {
 const NAME: &str = "a parameter's name, `*` or `)`";
 const ARG: &str =
     "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, `programmatic_dependent_launch`, \
-                    `non_portable_cluster` or the end";
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, \
+    `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
 const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 
 #[test]
@@ -435,7 +435,8 @@ fn all_errors_come_at_once() {
         (
             "f(dtype_policy=1, x: k32, dtype_policy=\"sign\")",
             &[
-                "15 policies in quotes, such as `\"sign+bool\"` (they are sign, bool, fp8, storage; or exact): \u{ab}1\u{bb}",
+                "15 policies in quotes, such as `\"sign+bool\"` (they are sign, bool, fp8, storage; or exact): \
+                 \u{ab}1\u{bb}",
                 "21 a type: \u{ab}k32\u{bb}",
                 "26 `dtype_policy` is given twice: \u{ab}dtype_policy\u{bb}",
             ],
@@ -650,12 +651,13 @@ fn a_error_has_no_bogus_ones_behind_it() {
 
 const LAUNCHED: [&str; 2] = [
     "f(x: Tensor([m, n], float32, strides=[s, 1], device=\"cuda\"), a: float64, k: int32) where n % 4 == 0 \
-     @ launch gemm grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared_memory=4 * n \
-     args=[x, cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
+     @ launch gemm grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) \
+     shared_memory=4 * n args=[x, cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
      struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
      tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
      priority=-3 cooperative programmatic_dependent_launch non_portable_cluster",
-    "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, x.device_id]",
+    "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, \
+     x.device_id]",
 ];
 
 /// The tokens of a source, as written.

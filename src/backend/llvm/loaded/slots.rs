@@ -54,7 +54,8 @@ fn slots() -> &'static [AtomicPtr<c_void>] {
 
 /// The function in an empty slot. It aborts, because it has no result to return and its callers don't expect unwinding.
 pub(super) extern "C" fn not_loaded() -> ! {
-    let text = b"tvm-ffi-codegen: a function of LLVM was called before `embed::llvm::load`, or one that this LLVM doesn't have\n";
+    let text = b"tvm-ffi-codegen: a function of LLVM was called before `embed::llvm::load`, or one that this LLVM \
+        doesn't have\n";
     let _ = std::io::stderr().write_all(text);
     std::process::abort()
 }

@@ -147,8 +147,8 @@ impl<'c> Printer<'c, '_> {
         self.enter(self.own_template(&[name, Piece::Text("[\""), text, Piece::Text("\"]")]), operands);
     }
 
-    /// Prints the next bound variable of the expression with its template (the next unbound one if `unknown` is 1). Then
-    /// returns for the following one, if any: `m = 3 from x.shape[0], n = 4 from y.shape[1]`, or `k, m and n`.
+    /// Prints the next bound variable of the expression with its template (the next unbound one if `unknown` is 1).
+    /// Then returns for the following one, if any: `m = 3 from x.shape[0], n = 4 from y.shape[1]`, or `k, m and n`.
     fn vars(&self, unknown: Val<'c>) {
         let bound = unknown.is(0);
         let expr = self.field_ptr(Field::Expr);
