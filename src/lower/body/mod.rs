@@ -11,6 +11,7 @@ mod builder;
 mod calls;
 mod closure;
 mod control;
+mod division;
 mod exits;
 mod expr;
 mod frame;
