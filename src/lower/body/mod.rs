@@ -22,6 +22,7 @@ mod invoke;
 mod launches;
 mod life;
 mod lookup;
+mod loops;
 mod memory;
 mod ops;
 mod pack;
