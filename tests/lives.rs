@@ -209,7 +209,7 @@ fn the_next_turn_is_gone_on_to_in_loops_only() {
         });
         one_error((name, "stands in no loop"), "a closure that a loop makes", move |b| {
             b.for_range(0, 3, |_| {
-                b.closure(&sig("g()"), [], move |b| leave(b));
+                b.closure(&sig("g()"), [], leave);
             });
             b.ret(1);
         });

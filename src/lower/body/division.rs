@@ -22,8 +22,8 @@ impl<'b> Expr<'b> {
         self.rounded("floor_rem", DimOp::Mod, divisor.into())
     }
 
-    /// The quotient of two integers, rounded up: `ceil_div` of dimensions. The minimum divided by -1 wraps, as with `/`.
-    /// A divisor of 0 raises a `ZeroDivisionError`.
+    /// The quotient of two integers, rounded up: `ceil_div` of dimensions. The minimum divided by -1 wraps, as with
+    /// `/`. A divisor of 0 raises a `ZeroDivisionError`.
     pub fn ceil_div(self, divisor: impl Into<Operand<'b>>) -> Expr<'b> {
         self.rounded("ceil_div", DimOp::CeilDiv, divisor.into())
     }

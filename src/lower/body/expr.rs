@@ -14,8 +14,8 @@ use crate::spec::ScalarType;
 
 /// A value of a known scalar type in a body.
 ///
-/// You can use the operators `+ - * / % & | ^ << >>` and unary `-` and `!`. On integers `/` rounds towards zero, and `%` is
-/// its remainder; [`floor_div`](Self::floor_div) rounds down. The other operand is an expression of the
+/// You can use the operators `+ - * / % & | ^ << >>` and unary `-` and `!`. On integers `/` rounds towards zero, and
+/// `%` is its remainder; [`floor_div`](Self::floor_div) rounds down. The other operand is an expression of the
 /// same type, or a plain Rust number that takes the expression's type: `x * 2.0`, `i + n` for a `usize`. A number on
 /// the left is an `i64`, an `f64` or a literal (`2.0 * x`); write `Operand::from(n) * x` for any other type. A number
 /// that the type can't hold is an error in the body.
