@@ -479,7 +479,7 @@ void Report(const char* ours, const char* upstream, const Function& function) {
     TVMFFIAny raw = argument.raw();
     TVMFFIAny* out = reinterpret_cast<TVMFFIAny*>(&result);
     if (TVMFFIFunctionCall(detail::ObjectUnsafe::TVMFFIObjectPtrFromObjectRef(function), &raw, 1, out) == 0) {
-      if (argument.by_move()) got += ", moved";
+      if (argument.moved()) got += ", moved";
       std::printf("  %s%s\n", text.c_str(), got == text ? "" : (" -> " + got).c_str());
       continue;
     }
