@@ -4,69 +4,59 @@ use std::fmt;
 
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// The type of a scalar parameter or result, with the text form's name.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-#[allow(missing_docs)] // the names are the field's own
-pub enum ScalarType {
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    UInt8,
-    UInt16,
-    UInt32,
-    UInt64,
+/// Defines the types, each with its name in the text form and the dtype of that name.
+macro_rules! scalar_types {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $dtype:ident;)*) => {
+        /// The type of a scalar parameter or result, with the text form's name.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
+        #[allow(missing_docs)] // the names are the field's own
+        pub enum ScalarType {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ScalarType {
+            /// Every scalar type.
+            pub const ALL: &'static [ScalarType] = &[$(ScalarType::$variant),*];
+
+            /// The type's name in the text form.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(ScalarType::$variant => $name,)*
+                }
+            }
+
+            /// The dtype of the same name.
+            const fn dtype(self) -> DLDataType {
+                match self {
+                    $(ScalarType::$variant => DLDataType::$dtype,)*
+                }
+            }
+        }
+    };
+}
+
+scalar_types! {
+    Int8 "int8" INT8;
+    Int16 "int16" INT16;
+    Int32 "int32" INT32;
+    Int64 "int64" INT64;
+    UInt8 "uint8" UINT8;
+    UInt16 "uint16" UINT16;
+    UInt32 "uint32" UINT32;
+    UInt64 "uint64" UINT64;
     /// A 16-bit IEEE 754 number. A kernel gets its bits.
-    Float16,
+    Float16 "float16" FLOAT16;
     /// The upper 16 bits of a `float32`. A kernel gets the bits.
-    BFloat16,
-    Float32,
-    Float64,
-    Bool,
+    BFloat16 "bfloat16" BFLOAT16;
+    Float32 "float32" FLOAT32;
+    Float64 "float64" FLOAT64;
+    Bool "bool" BOOL;
     /// An opaque pointer (`void*`). None is passed as NULL.
-    Handle,
+    Handle "handle" HANDLE;
 }
 
 impl ScalarType {
-    /// Every scalar type.
-    pub const ALL: &'static [ScalarType] = &[
-        ScalarType::Int8,
-        ScalarType::Int16,
-        ScalarType::Int32,
-        ScalarType::Int64,
-        ScalarType::UInt8,
-        ScalarType::UInt16,
-        ScalarType::UInt32,
-        ScalarType::UInt64,
-        ScalarType::Float16,
-        ScalarType::BFloat16,
-        ScalarType::Float32,
-        ScalarType::Float64,
-        ScalarType::Bool,
-        ScalarType::Handle,
-    ];
-
-    /// The type's name in the text form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ScalarType::Int8 => "int8",
-            ScalarType::Int16 => "int16",
-            ScalarType::Int32 => "int32",
-            ScalarType::Int64 => "int64",
-            ScalarType::UInt8 => "uint8",
-            ScalarType::UInt16 => "uint16",
-            ScalarType::UInt32 => "uint32",
-            ScalarType::UInt64 => "uint64",
-            ScalarType::Float16 => "float16",
-            ScalarType::BFloat16 => "bfloat16",
-            ScalarType::Float32 => "float32",
-            ScalarType::Float64 => "float64",
-            ScalarType::Bool => "bool",
-            ScalarType::Handle => "handle",
-        }
-    }
-
     /// Whether values are signed integers.
     pub const fn is_signed_int(self) -> bool {
         matches!(self, ScalarType::Int8 | ScalarType::Int16 | ScalarType::Int32 | ScalarType::Int64)
@@ -94,12 +84,7 @@ impl ScalarType {
 
     /// The width of a value in bits, as a C compiler stores it.
     pub const fn bits(self) -> u32 {
-        match self {
-            ScalarType::Int8 | ScalarType::UInt8 | ScalarType::Bool => 8,
-            ScalarType::Int16 | ScalarType::UInt16 | ScalarType::Float16 | ScalarType::BFloat16 => 16,
-            ScalarType::Int32 | ScalarType::UInt32 | ScalarType::Float32 => 32,
-            ScalarType::Int64 | ScalarType::UInt64 | ScalarType::Float64 | ScalarType::Handle => 64,
-        }
+        self.dtype().bits as u32
     }
 
     /// The minimum and maximum of an integer type of less than 64 bits; `None` for other types.
@@ -119,27 +104,9 @@ impl ScalarType {
 
     /// The scalar type with the name of `dtype`.
     pub(super) fn named_as(dtype: DLDataType) -> Option<ScalarType> {
-        DTYPES.into_iter().find(|(known, _)| *known == dtype).map(|(_, ty)| ty)
+        Self::ALL.iter().copied().find(|ty| ty.dtype() == dtype)
     }
 }
-
-/// The dtypes that have a scalar type of the same name.
-const DTYPES: [(DLDataType, ScalarType); 14] = [
-    (DLDataType::INT8, ScalarType::Int8),
-    (DLDataType::INT16, ScalarType::Int16),
-    (DLDataType::INT32, ScalarType::Int32),
-    (DLDataType::INT64, ScalarType::Int64),
-    (DLDataType::UINT8, ScalarType::UInt8),
-    (DLDataType::UINT16, ScalarType::UInt16),
-    (DLDataType::UINT32, ScalarType::UInt32),
-    (DLDataType::UINT64, ScalarType::UInt64),
-    (DLDataType::FLOAT16, ScalarType::Float16),
-    (DLDataType::BFLOAT16, ScalarType::BFloat16),
-    (DLDataType::FLOAT32, ScalarType::Float32),
-    (DLDataType::FLOAT64, ScalarType::Float64),
-    (DLDataType::BOOL, ScalarType::Bool),
-    (DLDataType::HANDLE, ScalarType::Handle),
-];
 
 impl fmt::Display for ScalarType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -119,7 +119,7 @@ pub(super) fn scalar_parts(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: V
         ScalarType::Bool => (TypeIndex::BOOL, b.convert(ConvertOp::ZExt, Type::I64, value)),
         ScalarType::Float64 => (TypeIndex::FLOAT, value),
         ScalarType::Float32 => (TypeIndex::FLOAT, b.convert(ConvertOp::FPromote, Type::F64, value)),
-        ScalarType::Float16 | ScalarType::BFloat16 => (TypeIndex::FLOAT, half::widen(b, ty, value)),
+        _ if ty.is_half() => (TypeIndex::FLOAT, half::widen(b, ty, value)),
         ScalarType::Handle => (TypeIndex::OPAQUE_PTR, value),
         _ if ty.bits() == 64 => (TypeIndex::INT, value),
         _ if ty.is_signed_int() => (TypeIndex::INT, b.convert(ConvertOp::SExt, Type::I64, value)),

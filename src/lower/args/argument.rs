@@ -44,7 +44,7 @@ impl Values<'_, '_> {
             }
             KernelArg::Float(bits, ty) => Some(match ty {
                 ScalarType::Float32 => self.b.f32(bits.value() as f32),
-                ScalarType::Float16 | ScalarType::BFloat16 => {
+                _ if ty.is_half() => {
                     let value = self.b.f64(bits.value());
                     half::narrow(self.b, *ty, value)
                 }

@@ -37,7 +37,7 @@ pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scal
             let value = arg.payload(c, Type::F64);
             c.b.convert(ConvertOp::FDemote, Type::F32, value)
         }
-        ScalarType::Float16 | ScalarType::BFloat16 => {
+        _ if ty.is_half() => {
             let value = arg.payload(c, Type::F64);
             half::narrow(c.b, ty, value)
         }
