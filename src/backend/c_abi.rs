@@ -75,6 +75,7 @@ impl CAbi {
 
     /// The call that passes floats without a register in registers for integers; `None` if the target has no such rule,
     /// or each float has a register. Cranelift passes these floats on the stack.
+    #[cfg(any(test, feature = "cranelift"))]
     pub(crate) fn floats_as_integers(self, sig: &FuncSig) -> Option<Scalars> {
         let (_, registers) = self.registers();
         let floats = sig.params.iter().filter(|param| param.ty.is_float()).count();
