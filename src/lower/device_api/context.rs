@@ -29,7 +29,10 @@ impl<'c> Steps<'c> {
         c.switch_to(elsewhere);
         self.call(driver, Call::Enter, &[wanted]);
         let status = emit();
-        let left = if driver.api.home == KernelHome::Contexts { place } else { before };
+        let left = match driver.api.home {
+            KernelHome::Contexts => place,
+            KernelHome::CurrentDevice => before,
+        };
         let left = driver.call(c, Call::Leave, &[left]);
         self.require_success(call, status);
         self.require_success(Call::Leave, left);

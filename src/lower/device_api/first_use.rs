@@ -43,9 +43,12 @@ pub(super) fn device(module: &mut Module, driver: &Driver, in_state: &InState) -
         );
         let [major, minor] = [record::MAJOR, record::MINOR].map(|at| record.load(Type::I32, at));
         record.store(record::CAPABILITY, major * 10 + minor);
-        if driver.api.home == KernelHome::Contexts {
-            steps.call(driver, Call::Retain, &[place, device]);
-            record.store(record::CONTEXT, place.load(Type::Ptr, 0));
+        match driver.api.home {
+            KernelHome::Contexts => {
+                steps.call(driver, Call::Retain, &[place, device]);
+                record.store(record::CONTEXT, place.load(Type::Ptr, 0));
+            }
+            KernelHome::CurrentDevice => {}
         }
         fill(driver, in_state, state);
         end_claim(record, record);

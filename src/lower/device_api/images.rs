@@ -60,13 +60,19 @@ const ALL: u32 = i32::MAX as u32;
 
 /// The number of cells of an image.
 pub(super) fn cells(api: &Api) -> u32 {
-    if api.home == KernelHome::Contexts { 1 } else { MOST_DEVICES as u32 }
+    match api.home {
+        KernelHome::Contexts => 1,
+        KernelHome::CurrentDevice => MOST_DEVICES as u32,
+    }
 }
 
 /// The address of an image's cell for a device. `device` is an `I32`; `image` is the address of its [`ImageRecord`].
 fn cell<'c>(api: &Api, image: Val<'c>, state: Val<'c>, device: Val<'c>) -> Val<'c> {
     let cells = state + field_of(image, field!(ImageRecord, cells));
-    if api.home == KernelHome::Contexts { cells } else { row(cells, device, 8) }
+    match api.home {
+        KernelHome::Contexts => cells,
+        KernelHome::CurrentDevice => row(cells, device, 8),
+    }
 }
 
 /// `int64_t load(const void* image, void* state, const void* images, int32_t device, void** handle)`: loads an image,
@@ -85,19 +91,22 @@ pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
         let steps = Steps::new(c);
         let place = steps.place();
         let bytes = images + field_of(image, field!(ImageRecord, bytes)) * IMAGE_ALIGN as i64;
-        if driver.api.home == KernelHome::Contexts {
-            let (null, none) = (c.null(), c.i32(0));
-            steps.call(driver, Call::Load, &[place, bytes, null, null, none, null, null, none]);
-        } else {
-            // a module is loaded into the thread's current device
-            let before = steps.place();
-            steps.call(driver, Call::Current, &[before]);
-            let before = before.load(Type::I32, 0);
-            steps.call(driver, Call::Enter, &[device]);
-            let status = driver.call(c, Call::Load, &[place, bytes]);
-            let left = driver.call(c, Call::Leave, &[before]);
-            steps.require_success(Call::Load, status);
-            steps.require_success(Call::Leave, left);
+        match driver.api.home {
+            KernelHome::Contexts => {
+                let (null, none) = (c.null(), c.i32(0));
+                steps.call(driver, Call::Load, &[place, bytes, null, null, none, null, null, none]);
+            }
+            KernelHome::CurrentDevice => {
+                // a module is loaded into the thread's current device
+                let before = steps.place();
+                steps.call(driver, Call::Current, &[before]);
+                let before = before.load(Type::I32, 0);
+                steps.call(driver, Call::Enter, &[device]);
+                let status = driver.call(c, Call::Load, &[place, bytes]);
+                let left = driver.call(c, Call::Leave, &[before]);
+                steps.require_success(Call::Load, status);
+                steps.require_success(Call::Leave, left);
+            }
         }
         let loaded = place.load(Type::Ptr, 0);
         end_claim(cell, loaded);
@@ -124,13 +133,14 @@ pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
                 });
             });
         });
-        if driver.api.home == KernelHome::Contexts {
-            c.for_up(c.i64(MOST_DEVICES), |device| {
+        match driver.api.home {
+            KernelHome::Contexts => c.for_up(c.i64(MOST_DEVICES), |device| {
                 let record = record_of(state, device.truncate());
                 c.pass_unless(record.load_acquire().ugt(CLAIMED as i64), || {
                     driver.call(c, Call::Release, &[record.load(Type::I32, record::DEVICE)]);
                 });
-            });
+            }),
+            KernelHome::CurrentDevice => {}
         }
         c.ret(None);
     })

@@ -166,19 +166,22 @@ impl<'c> Report<'c, '_> {
             Piece::Text(&on),
             value(field::DEVICE),
         ];
-        if driver.api.launch == LaunchForm::Configuration {
-            let [clustered, alone] = c.blocks();
-            let count = cluster(config);
-            r.set(field::CLUSTER, count);
-            c.branch(count.is(0), alone, clustered, Hint::None);
-            c.switch_to(clustered);
-            // leave out the name of the function, which is always the launch function: a template has a limited number
-            // of pieces
-            let failed =
-                [Piece::Text(": the launch failed with "), failed[3], failed[4], failed[5], failed[6], failed[7]];
-            let cluster = [Piece::Text("), clusters of "), value(field::CLUSTER), Piece::Text(" blocks, ")];
-            r.raise(&[&failed[..], &grid, &block, &cluster, &rest].concat());
-            c.switch_to(alone);
+        match driver.api.launch {
+            LaunchForm::Configuration => {
+                let [clustered, alone] = c.blocks();
+                let count = cluster(config);
+                r.set(field::CLUSTER, count);
+                c.branch(count.is(0), alone, clustered, Hint::None);
+                c.switch_to(clustered);
+                // leave out the name of the function, which is always the launch function: a template has a limited number
+                // of pieces
+                let failed =
+                    [Piece::Text(": the launch failed with "), failed[3], failed[4], failed[5], failed[6], failed[7]];
+                let cluster = [Piece::Text("), clusters of "), value(field::CLUSTER), Piece::Text(" blocks, ")];
+                r.raise(&[&failed[..], &grid, &block, &cluster, &rest].concat());
+                c.switch_to(alone);
+            }
+            LaunchForm::Arguments => {}
         }
         r.raise(&[&failed[..], &grid, &block, &[Piece::Text("), ")], &rest].concat());
     }

@@ -14,9 +14,9 @@ impl LaunchEmitter<'_, '_> {
         }
         let bytes = self.in_32_bits(shared[0]);
         self.values.b.store(bytes, address, config::SHARED, MemFlags::ALIGNED);
-        let (attributes, count) = match self.prepared.code.on_device() {
-            Some(code) if code.form == LaunchForm::Configuration => self.attributes(cluster, preferred),
-            _ => (self.values.b.ptr_const(0), 0),
+        let (attributes, count) = match self.prepared.code.on_device().map(|code| code.form) {
+            Some(LaunchForm::Configuration) => self.attributes(cluster, preferred),
+            Some(LaunchForm::Arguments) | None => (self.values.b.ptr_const(0), 0),
         };
         self.values.b.store(attributes, address, config::ATTRIBUTES, MemFlags::ALIGNED);
         let count = self.values.b.iconst(Type::I32, count);

@@ -58,7 +58,10 @@ impl Sequence<'_> {
     }
 
     fn images(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
-        let loaded = if api.home == KernelHome::Contexts { "library" } else { "device" };
+        let loaded = match api.home {
+            KernelHome::Contexts => "library",
+            KernelHome::CurrentDevice => "device",
+        };
         writeln!(f, "\nonce for each {loaded}, the first image that is for the device:")?;
         let images = self.spec.device_images();
         for image in by_preference(&images) {
