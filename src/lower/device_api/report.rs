@@ -173,8 +173,8 @@ impl<'c> Report<'c, '_> {
                 r.set(field::CLUSTER, count);
                 c.branch(count.is(0), alone, clustered, Hint::None);
                 c.switch_to(clustered);
-                // leave out the name of the function, which is always the launch function: a template has a limited number
-                // of pieces
+                // leave out the name of the function, which is always the launch function: a template has a limited
+                // number of pieces
                 let failed =
                     [Piece::Text(": the launch failed with "), failed[3], failed[4], failed[5], failed[6], failed[7]];
                 let cluster = [Piece::Text("), clusters of "), value(field::CLUSTER), Piece::Text(" blocks, ")];
