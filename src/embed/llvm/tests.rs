@@ -4,7 +4,7 @@ use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::module::Linkage;
 use inkwell::passes::PassBuilderOptions;
-use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine};
+use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
 
 use super::*;
 use crate::ir::{self, VerifiedModule};
@@ -206,6 +206,28 @@ fn a_finished_module_outlives_its_context() {
     // SAFETY: it is never called.
     let error = unsafe { finish_functions(&module, &machine, [added], ()) }.unwrap_err().to_string();
     assert!(error.contains("`nobody_has_this_symbol`"), "{error}");
+}
+
+#[test]
+fn a_module_for_another_machine_is_never_finished() {
+    let other = if cfg!(target_arch = "x86_64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
+    let triple = TargetTriple::create(other);
+    LlvmTarget::initialize_all(&InitializationConfig::default());
+    let foreign = LlvmTarget::from_triple(&triple)
+        .unwrap()
+        .create_target_machine(&triple, "", "", Default::default(), RelocMode::PIC, CodeModel::Default)
+        .unwrap();
+    let here = machine();
+    // either the module or the target machine is for the other machine
+    for (stated, machine) in [(Some(&triple), &here), (None, &foreign)] {
+        let context = Context::create();
+        let module = context.create_module("mine");
+        stated.into_iter().for_each(|triple| module.set_triple(triple));
+        // SAFETY: there is no function.
+        let error = unsafe { finish_functions(&module, machine, [], ()) }.map(drop).unwrap_err();
+        assert!(matches!(&error, EmbedError::OtherMachine { .. }), "{error}");
+        assert!(error.to_string().contains(other), "{error}");
+    }
 }
 
 /// Uses MCJIT as the caller's own loader.
