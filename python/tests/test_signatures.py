@@ -35,7 +35,7 @@ def test_a_signature_is_built_of_parts():
     )
     assert [of.default for of in texts.parameters] == [r'"a \"quoted\"\\\nline"', "None", "True"]
     assert tfc.Signature(texts.text) == texts
-    with pytest.raises(ValueError, match="unknown parameter `z`"):
+    with pytest.raises(ValueError, match="unknown keyword-only parameter `z`"):
         tfc.Signature.build("f", {}, defaults={"z": 1})
     with pytest.raises(TypeError, match=r"defaults\['x'\]: expected None, a bool"):
         tfc.Signature.build("f", {"x": "int64"}, defaults={"x": [1]})
@@ -50,7 +50,7 @@ def test_marks_tell_the_use_of_tensors_and_keywords():
     assert tfc.Signature("f(x: Tensor([], int8))").parameters[0].access is None
     built = tfc.Signature.build("f", {"x": "int64", "y": "int64"}, defaults={"y": 2}, keyword_only="y")
     assert built.text == "f(x: int64, *, y: int64 = 2)"
-    with pytest.raises(ValueError, match="unknown parameter `z`"):
+    with pytest.raises(ValueError, match="unknown keyword-only parameter `z`"):
         tfc.Signature.build("f", {}, keyword_only="z")
     with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: Tensor([], int8, out=True, inout=True))")
