@@ -35,7 +35,7 @@ def test_a_signature_is_built_of_parts():
     )
     assert [of.default for of in texts.parameters] == [r'"a \"quoted\"\\\nline"', "None", "True"]
     assert tfc.Signature(texts.text) == texts
-    with pytest.raises(ValueError, match="unknown keyword-only parameter `z`"):
+    with pytest.raises(ValueError, match="unknown parameter `z`"):
         tfc.Signature.build("f", {}, defaults={"z": 1})
     with pytest.raises(TypeError, match=r"defaults\['x'\]: expected None, a bool"):
         tfc.Signature.build("f", {"x": "int64"}, defaults={"x": [1]})
