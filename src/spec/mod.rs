@@ -42,3 +42,7 @@ pub use policy::DTypePolicy;
 pub use scalar::ScalarType;
 pub use signature::Signature;
 pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
+pub(crate) use parse_error::MAX_ERRORS;
+pub(crate) use quote::unquote_bytes;
+pub(crate) use text::{HostItems, Parsed, Parser, did_you_mean};
+pub(crate) use token::{DocLine, Token, Tokens};
