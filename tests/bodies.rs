@@ -318,10 +318,19 @@ fn binary_table(
     (edges, Prepared::new(&program).unwrap().elements(&Call::new(args)).split_off(2))
 }
 
+/// The quotient rounded down, its remainder, and the quotient rounded up.
+fn rounded(x: i128, y: i128) -> [i128; 3] {
+    let towards_zero = x / y;
+    let exact = x % y == 0;
+    let positive = (x < 0) == (y < 0);
+    let down = towards_zero - i128::from(!exact && !positive);
+    [down, x - y * down, down + i128::from(!exact)]
+}
+
 macro_rules! int_operations {
     ($($ty:ident: $rust:ty;)*) => {$(
         {
-            let (edges, got) = binary_table(ScalarType::$ty, 14, 6, |body| {
+            let (edges, got) = binary_table(ScalarType::$ty, 17, 6, |body| {
                 let (a, b) = (body.tensor("a"), body.tensor("b"));
                 let n = body.dim("n");
                 body.for_range(0, n, |i| body.for_range(0, n, |j| {
@@ -331,6 +340,7 @@ macro_rules! int_operations {
                     let results = [
                         x + y, x - y, x * y, x / nonzero, x % nonzero, x & y, x | y, x ^ y,
                         x << shift, x >> shift, x.min(y), x.max(y), -x, !x,
+                        x.floor_div(nonzero), x.floor_rem(nonzero), x.ceil_div(nonzero),
                     ];
                     for (k, value) in results.into_iter().enumerate() {
                         body.tensor(&format!("r{k}")).store([i, j], value);
@@ -346,14 +356,17 @@ macro_rules! int_operations {
             }).collect();
             let pairs: Vec<($rust, $rust)> = values.iter().flat_map(|x| values.iter().map(|y| (*x, *y))).collect();
             let nonzero = |y: $rust| if y == 0 { 1 } else { y };
-            let operations: [fn($rust, $rust) -> $rust; 14] = [
+            let operations: [fn($rust, $rust) -> $rust; 17] = [
                 |x, y| x.wrapping_add(y), |x, y| x.wrapping_sub(y), |x, y| x.wrapping_mul(y),
                 |x, y| x.wrapping_div(y), |x, y| x.wrapping_rem(y), |x, y| x & y, |x, y| x | y, |x, y| x ^ y,
                 |x, y| x.wrapping_shl(y as u32), |x, y| x.wrapping_shr(y as u32),
                 |x, y| x.min(y), |x, y| x.max(y), |x, _| x.wrapping_neg(), |x, _| !x,
+                |x, y| rounded(i128::from(x), i128::from(y))[0] as $rust,
+                |x, y| rounded(i128::from(x), i128::from(y))[1] as $rust,
+                |x, y| rounded(i128::from(x), i128::from(y))[2] as $rust,
             ];
             for (k, operation) in operations.into_iter().enumerate() {
-                let divides = k == 3 || k == 4;
+                let divides = k == 3 || k == 4 || k >= 14;
                 let want: Vec<$rust> =
                     pairs.iter().map(|(x, y)| operation(*x, if divides { nonzero(*y) } else { *y })).collect();
                 assert_eq!(got[k], show(&want), "operation {k} on {}", ScalarType::$ty);
@@ -362,7 +375,7 @@ macro_rules! int_operations {
                 [|x, y| x == y, |x, y| x != y, |x, y| x < y, |x, y| x <= y, |x, y| x > y, |x, y| x >= y];
             for (k, compare) in comparisons.into_iter().enumerate() {
                 let want: Vec<bool> = pairs.iter().map(|(x, y)| compare(x, y)).collect();
-                assert_eq!(got[14 + k], show(&want), "comparison {k} on {}", ScalarType::$ty);
+                assert_eq!(got[17 + k], show(&want), "comparison {k} on {}", ScalarType::$ty);
             }
         }
     )*};
@@ -378,6 +391,51 @@ fn integers_are_those_of_rust() {
         UInt8: u8;
         UInt16: u16;
         UInt32: u32;
+        UInt64: u64;
+    }
+}
+
+macro_rules! constant_divisors {
+    ($($ty:ident: $rust:ty;)*) => {$(
+        {
+            // the last three are negative in signed types
+            const DIVISORS: [$rust; 9] =
+                [1, 2, 3, 7, 64, <$rust>::MAX, !0, !2, <$rust>::MIN | 1];
+            let (edges, got) = binary_table(ScalarType::$ty, 3 * DIVISORS.len(), 0, |body| {
+                let (a, n) = (body.tensor("a"), body.dim("n"));
+                body.for_range(0, n, |i| body.for_range(0, n, |j| {
+                    let x = a.load([i]);
+                    for (k, divisor) in DIVISORS.into_iter().enumerate() {
+                        let results = [x.floor_div(divisor), x.floor_rem(divisor), x.ceil_div(divisor)];
+                        for (part, value) in results.into_iter().enumerate() {
+                            body.tensor(&format!("r{}", 3 * k + part)).store([i, j], value);
+                        }
+                    }
+                }));
+            });
+            let values: Vec<i128> = edges.iter().map(|v| match v {
+                Number::Int(v) => *v,
+                Number::Float(_) => 0,
+            }).collect();
+            for (k, divisor) in DIVISORS.into_iter().enumerate() {
+                for part in 0..3 {
+                    let result = |x: &i128| rounded(*x, i128::from(divisor))[part] as $rust;
+                    let want: Vec<$rust> =
+                        values.iter().flat_map(|x| std::iter::repeat_n(result(x), values.len())).collect();
+                    assert_eq!(got[3 * k + part], show(&want), "part {part} by {divisor} on {}", ScalarType::$ty);
+                }
+            }
+        }
+    )*};
+}
+
+#[test]
+fn division_by_constants_rounds() {
+    constant_divisors! {
+        Int8: i8;
+        Int32: i32;
+        Int64: i64;
+        UInt8: u8;
         UInt64: u64;
     }
 }
@@ -858,6 +916,99 @@ fn while_loops() {
         assert_eq!(outcome.elements[0].1, format!("[{left}]"), "{start} {stop}");
         let Returned::Plain(_, _, got) = outcome.result else { panic!("{start} {stop}: no result") };
         assert_eq!(got as i64, result, "{start} {stop}");
+    }
+}
+
+/// `continue_` and `continue_with` in every kind of loop, next to `break_`.
+#[test]
+fn turns_that_end_early() {
+    // adds what isn't a multiple of 3; the other loops leave their turns, too
+    let program = program("f(end: int64, step: int64, x: Tensor([1], int64)) -> int64", |b| {
+        let (end, step, x) = (b.arg("end"), b.arg("step"), b.tensor("x"));
+        let sum = b.fold(0, end, b.i64(0), |i, sum| {
+            b.if_(i.floor_rem(3).eq(0), || b.continue_());
+            sum + i
+        });
+        let [stepped, left] = b.fold_step_n(0, end, step, [b.i64(0), b.i64(0)], |i, [stepped, left]| {
+            b.if_(i.floor_rem(2).eq(0), || b.continue_with([stepped, left + 1]));
+            b.if_(i.gt(20), || b.break_());
+            [stepped + i, left]
+        });
+        let [_, odd] = b.while_loop(
+            [end, b.i64(0)],
+            |[n, _]| n.gt(0),
+            |[n, odd]| {
+                b.for_range_step(0, 4, 2, |k| {
+                    x.store([0], x.load([0]) + 1);
+                    b.if_(k.eq(0), || b.continue_());
+                    // only the inner loop's turn ends
+                    x.store([0], x.load([0]) + 10);
+                });
+                b.if_else((n & 1).eq(0), || b.continue_with([n - 1, odd]), || b.continue_with([n - 1, odd + 1]));
+                // this is never reached
+                [n, odd]
+            },
+        );
+        b.while_(
+            || x.load([0]).gt(5),
+            || {
+                x.store([0], x.load([0]) - 2);
+                b.if_(x.load([0]).gt(8), || b.continue_());
+                x.store([0], x.load([0]) - 100);
+            },
+        );
+        b.ret(((sum * 1000 + stepped) * 1000 + left) * 1000 + odd);
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    for (end, step) in [(0, 1), (1, 1), (2, 5), (7, 1), (10, 3), (30, 1), (30, 3), (41, 40)] {
+        let sum: i64 = (0..end).filter(|i| i % 3 != 0).sum();
+        let (mut stepped, mut left) = (0, 0);
+        for i in (0..end).step_by(step as usize) {
+            if i % 2 == 0 {
+                left += 1;
+                continue;
+            }
+            if i > 20 {
+                break;
+            }
+            stepped += i;
+        }
+        let mut in_memory = 12 * end;
+        while in_memory > 5 {
+            in_memory -= 2;
+            if in_memory > 8 {
+                continue;
+            }
+            in_memory -= 100;
+        }
+        let x = TensorSpec::new(DLDataType::INT64, vec![1]).with([Number::Int(0)]);
+        let outcome = prepared.run(&Call::new([Value::int(end), Value::int(step), x.into()])).unwrap();
+        let Returned::Plain(_, _, got) = outcome.result else { panic!("{end} {step}: no result") };
+        let want = ((sum * 1000 + stepped) * 1000 + left) * 1000 + (end + 1) / 2;
+        assert_eq!(got as i64, want, "{end} {step}");
+        // elements are reported only if the call changes them
+        let changed = outcome.elements.first().map_or("[0]", |(_, elements)| elements);
+        assert_eq!(changed, format!("[{in_memory}]"), "{end} {step}");
+    }
+}
+
+/// A condition that goes on to the next turn is computed again, with the values of that turn.
+#[test]
+fn a_condition_that_ends_its_turn_is_computed_again() {
+    let program = program("f(n: int64) -> int64", |b| {
+        let [last, turns] = b.while_loop(
+            [b.arg("n"), b.i64(0)],
+            |[n, turns]| {
+                b.if_(n.floor_rem(5).ne(0), || b.continue_with([n - 1, turns]));
+                n.gt(0)
+            },
+            |[n, turns]| [n - 1, turns + 1],
+        );
+        b.ret(last * 100 + turns);
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    for (n, want) in [(0, 0), (4, 0), (5, 1), (23, 4), (-3, -500)] {
+        assert_eq!(int_result(&mut prepared, &[n]), want, "{n}");
     }
 }
 

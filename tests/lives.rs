@@ -196,6 +196,72 @@ fn parts_end_where_their_variable_is_set() {
 }
 
 #[test]
+fn the_next_turn_is_gone_on_to_in_loops_only() {
+    for (name, leave) in [
+        ("break_", (|b| b.break_()) as fn(&Body<'_>)),
+        ("continue_", |b| b.continue_()),
+        ("continue_with", |b| b.continue_with([1])),
+    ] {
+        one_error((name, "stands in no loop"), "the whole body", move |b| {
+            b.for_range(0, 3, |_| {});
+            b.if_(b.arg("n").gt(0), || leave(b));
+            b.ret(1);
+        });
+        one_error((name, "stands in no loop"), "a closure that a loop makes", move |b| {
+            b.for_range(0, 3, |_| {
+                b.closure(&sig("g()"), [], leave);
+            });
+            b.ret(1);
+        });
+    }
+    let carried = |b: &Body<'_>, leave: fn(&Body<'_>, [tvm_ffi_codegen::Expr<'_>; 2])| {
+        let first = [b.i64(0), b.i64(1)];
+        b.fold_n(0, 3, first, |_, values| {
+            leave(b, values);
+            values
+        });
+        b.ret(1);
+    };
+    one_error(("continue_with", "the loop carries 2 values, got 1"), "too few", move |b| {
+        carried(b, |b, [x, _]| b.continue_with([x]));
+    });
+    one_error(("continue_with", "the loop carries 0 values, got 1"), "a loop without values", |b| {
+        b.while_(|| b.arg("n").gt(0), || b.continue_with([1]));
+        b.ret(1);
+    });
+    one_error(("continue_with", "operands are int64 and float64; cast one"), "another type", move |b| {
+        carried(b, |b, [x, _]| b.continue_with([x.cast(ScalarType::Float64), x]));
+    });
+    one_error(("continue_with", BLOCK), "a value of a conditional", move |b| {
+        carried(b, |b, [x, y]| {
+            let kept = Cell::new(x);
+            b.if_(x.gt(y), || kept.set(x + 1));
+            b.continue_with([kept.get(), y]);
+        });
+    });
+    one_error(("set", "each turn would move it again"), "a move in the last turn", |b| {
+        let (tensor, variable) = (allocated(b), b.variable());
+        b.for_range(0, 3, |i| {
+            b.if_(i.lt(2), || b.continue_());
+            variable.set(tensor.owned().by_move());
+        });
+        b.ret(1);
+    });
+    no_error("a move in a turn that ends", |b| {
+        let variable = b.variable();
+        b.for_range(0, 3, |i| {
+            let tensor = allocated(b);
+            b.if_(i.lt(2), || {
+                variable.set(tensor.owned().by_move());
+                b.continue_();
+            });
+        });
+        b.ret(1);
+    });
+    no_error("the numbers that a loop carries, as constants", move |b| carried(b, |b, _| b.continue_with([3, 4])));
+}
+
+#[test]
 fn one_call_does_not_lend_what_it_moves() {
     const BESIDE: &str = "beside an argument that moves it";
     one_error(("call of `lives.take`", BESIDE), "a value", |b| {

@@ -1,5 +1,6 @@
 //! Arithmetic of dimensions (docs/signatures.md): signed 64-bit, with overflow detection. Division rounds down, and the
-//! remainder has the divisor's sign. All dimensions are lowered to IR here.
+//! remainder has the divisor's sign. All dimensions are lowered to IR here. Bodies divide integers of any width with the
+//! same code.
 
 use crate::ir::{BinaryOp, FunctionBuilder, IntCC, Value};
 use crate::spec::{Dim, DimOp};
@@ -56,8 +57,14 @@ fn division_by_power(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, power: i6
         return quotient;
     }
     let rest = b.binary_imm(BinaryOp::And, x, power - 1);
+    one_more_unless_exact(b, quotient, rest)
+}
+
+/// The quotient, plus 1 unless the remainder is 0.
+fn one_more_unless_exact(b: &mut FunctionBuilder<'_>, quotient: Value, rest: Value) -> Value {
+    let ty = b.type_of(quotient);
     let some = b.icmp_imm(IntCC::Ne, rest, 0);
-    let (one, zero) = (b.i64(1), b.i64(0));
+    let (one, zero) = (b.iconst(ty, 1), b.iconst(ty, 0));
     let more = b.select(some, one, zero);
     b.binary(BinaryOp::Add, quotient, more)
 }
@@ -68,7 +75,8 @@ pub(super) fn division_by_positive(b: &mut FunctionBuilder<'_>, op: DimOp, x: Va
     if let Some(power) = b.as_int_const(divisor).filter(|divisor| divisor.cast_unsigned().is_power_of_two()) {
         return division_by_power(b, op, x, power);
     }
-    let shift = b.i64(63);
+    let ty = b.type_of(x);
+    let shift = b.iconst(ty, i64::from(ty.bits()) - 1);
     if op == DimOp::Mod {
         let rest = b.binary(BinaryOp::SRem, x, divisor);
         let negative = b.binary(BinaryOp::AShr, rest, shift);
@@ -90,6 +98,7 @@ pub(super) fn division_by_positive(b: &mut FunctionBuilder<'_>, op: DimOp, x: Va
 
 /// A quotient rounded down or up, or the remainder with the divisor's sign; only for divisors that don't trap.
 pub(super) fn rounded_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    let ty = b.type_of(x);
     let rest = b.binary(BinaryOp::SRem, x, y);
     let some = b.icmp_imm(IntCC::Ne, rest, 0);
     let signs = b.binary(BinaryOp::Xor, rest, y);
@@ -97,7 +106,7 @@ pub(super) fn rounded_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value,
         let same = b.icmp_imm(IntCC::SGe, signs, 0);
         let down = b.binary(BinaryOp::And, some, same);
         let quotient = b.binary(BinaryOp::SDiv, x, y);
-        let one = b.i64(1);
+        let one = b.iconst(ty, 1);
         let more = b.binary(BinaryOp::Add, quotient, one);
         return b.select(down, more, quotient);
     }
@@ -108,7 +117,7 @@ pub(super) fn rounded_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value,
         return b.select(up, moved, rest);
     }
     let quotient = b.binary(BinaryOp::SDiv, x, y);
-    let one = b.i64(1);
+    let one = b.iconst(ty, 1);
     let less = b.binary(BinaryOp::Sub, quotient, one);
     b.select(up, less, quotient)
 }
@@ -123,6 +132,29 @@ pub(super) fn total_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y
     let divided = rounded_division(b, op, x, divisor);
     let negative = if op == DimOp::Mod { zero } else { b.binary(BinaryOp::Sub, zero, x) };
     b.select(is_minus_one, negative, divided)
+}
+
+/// Like [`rounded_division`], for any divisor except 0. Dividing the minimum by -1 wraps.
+pub(super) fn wrapping_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    let ty = b.type_of(x);
+    let (zero, one) = (b.iconst(ty, 0), b.iconst(ty, 1));
+    let is_minus_one = b.icmp_imm(IntCC::Eq, y, -1);
+    let divisor = b.select(is_minus_one, one, y);
+    let divided = rounded_division(b, op, x, divisor);
+    let negative = if op == DimOp::Mod { zero } else { b.binary(BinaryOp::Sub, zero, x) };
+    b.select(is_minus_one, negative, divided)
+}
+
+/// A quotient rounded down or up, or the remainder, of unsigned integers; only for divisors other than 0.
+pub(super) fn unsigned_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    match op {
+        DimOp::Mod => b.binary(BinaryOp::URem, x, y),
+        DimOp::CeilDiv => {
+            let (quotient, rest) = (b.binary(BinaryOp::UDiv, x, y), b.binary(BinaryOp::URem, x, y));
+            one_more_unless_exact(b, quotient, rest)
+        }
+        _ => b.binary(BinaryOp::UDiv, x, y),
+    }
 }
 
 /// Emits the parts of a dimension. The implementation supplies the variables' values, and handles overflows and divisors.

@@ -457,6 +457,54 @@ fn flow() -> Vec<Case> {
             },
         ),
         case(
+            "continued",
+            "(n: int64) -> int64",
+            || vec![5.into()],
+            |b| {
+                let (outer, last) = (b.call_global("calls.text", ()).returns(ParamType::Str), b.variable());
+                let sum = b.fold(0, b.arg("n"), b.i64(0), |i, sum| {
+                    let inner = b.call_global("calls.tensor", (i, outer)).returns(ParamType::Any);
+                    b.if_(i.eq(1), || {
+                        b.call_global("calls.array", ()).returns(ParamType::Any);
+                        b.continue_with([sum + 10]);
+                    });
+                    b.if_(i.eq(2), || {
+                        last.set(inner.by_move());
+                        b.continue_();
+                    });
+                    sum + b.call_global("calls.int", (i,)).returns(ScalarType::Int64).value()
+                });
+                b.call_global("calls.int", (outer, last.get())).run();
+                b.ret(sum);
+            },
+        )
+        .moves(),
+        case(
+            "continued_out_of_a_handler",
+            "(n: int64) -> int64",
+            || vec![4.into()],
+            |b| {
+                let turns = b.fold(0, b.arg("n"), b.i64(0), |i, turns| {
+                    b.call_global("calls.text", (i,)).returns(ParamType::Str);
+                    b.try_(
+                        || {
+                            b.call_global("calls.array", ()).returns(ParamType::Any);
+                            b.if_(i.eq(0), || b.continue_with([turns + 100]));
+                            b.call_global("calls.fail", ()).run();
+                        },
+                        |error| {
+                            b.if_(i.eq(1), || b.continue_());
+                            b.call_global("calls.int", (error.error(),)).run();
+                            b.if_(i.eq(2), || b.continue_with([turns + 10]));
+                        },
+                    );
+                    turns + 1
+                });
+                b.ret(turns);
+            },
+        )
+        .catches(),
+        case(
             "conditions",
             "(n: int64) -> int64",
             || vec![5.into()],

@@ -90,6 +90,9 @@ pub const BODIES: &[NamedBody] = &[
     // (a: T, b: T) -> T
     ("div", |b| b.ret(b.arg("a") / b.arg("b"))),
     ("rem", |b| b.ret(b.arg("a") % b.arg("b"))),
+    ("floor_div", |b| b.ret(b.arg("a").floor_div(b.arg("b")))),
+    ("floor_rem", |b| b.ret(b.arg("a").floor_rem(b.arg("b")))),
+    ("ceil_div", |b| b.ret(b.arg("a").ceil_div(b.arg("b")))),
     // (a: int64)
     ("raise", |b| b.raise("KeyError", "no {} here, nor {}", &[b.arg("a"), b.arg("a") + 1])),
     // (a: int64) -> int64
@@ -103,6 +106,18 @@ pub const BODIES: &[NamedBody] = &[
         let (x, a) = (b.tensor("x"), b.arg("a"));
         b.for_range(0, b.dim("n"), |i| b.if_(x.load([i]).eq(a), || b.ret(i)));
         b.ret(-1);
+    }),
+    // (x: Tensor([n], int32), y: Tensor([n], int32)) -> int64: doubles what is positive, up to the first 0, and returns
+    // how many elements aren't
+    ("double_positive", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.ret(b.fold(0, b.dim("n"), b.i64(0), |i, others| {
+            let element = x.load([i]);
+            b.if_(element.eq(0), || b.break_());
+            b.if_(element.lt(0), || b.continue_with([others + 1]));
+            y.store([i], element * 2);
+            others
+        }));
     }),
     // (x: Tensor([n], float32), mask: Optional[Tensor([n], bool)], cfg: Tuple[int32, float64, Tuple[bool, handle]],
     // y: Tensor([n], float32)): x * cfg[1] + cfg[0] where the mask is true, negated if cfg[2][0]

@@ -62,6 +62,8 @@ struct Writer<'b, 'a, 'i> {
     any: usize,
     statements: Cell<u32>,
     loops: Cell<u32>,
+    /// For each open loop the index that a turn has to advance itself; `None` if the loop has its own.
+    indices: RefCell<Vec<Option<Expr<'b>>>>,
     numbers: RefCell<Vec<Expr<'b>>>,
     values: RefCell<Vec<Known<'b>>>,
 }
@@ -75,6 +77,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             any,
             statements: Cell::new(0),
             loops: Cell::new(0),
+            indices: RefCell::default(),
             numbers: RefCell::new(vec![number]),
             values: RefCell::default(),
         }
@@ -98,6 +101,14 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         let inner = || self.number(depth - 1);
         match self.below(10) {
             0 | 1 => self.b.i64(self.constant()),
+            2 if depth > 0 => {
+                let (x, divisor) = (inner(), inner() | 1);
+                match self.below(3) {
+                    0 => x.floor_div(divisor),
+                    1 => x.floor_rem(divisor),
+                    _ => x.ceil_div(divisor),
+                }
+            }
             3 if depth > 0 => inner() + inner(),
             4 if depth > 0 => inner() * inner(),
             5 if depth > 0 => inner() / (inner() | 1),
@@ -141,11 +152,23 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         result
     }
 
-    fn in_loop<R>(&self, write: impl FnOnce() -> R) -> R {
+    fn in_loop<R>(&self, index: Option<Expr<'b>>, write: impl FnOnce() -> R) -> R {
         self.loops.set(self.loops.get() + 1);
+        self.indices.borrow_mut().push(index);
         let result = self.inside(write);
+        self.indices.borrow_mut().pop();
         self.loops.set(self.loops.get() - 1);
         result
+    }
+
+    /// Leaves the turn of the innermost loop, if there is one.
+    fn leave_turn(&self) {
+        let Some(index) = self.indices.borrow().last().copied() else { return };
+        match (self.below(2), index) {
+            (0, _) => self.b.break_(),
+            (_, None) => self.b.continue_(),
+            (_, Some(index)) => self.b.continue_with([index + 1, self.number(1)]),
+        }
     }
 
     /// A value that may be used.
@@ -301,7 +324,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             12 => {
                 let turns = self.below(4);
                 b.for_range(0, turns, |i| {
-                    self.in_loop(|| {
+                    self.in_loop(None, || {
                         self.know_number(i);
                         self.statements(depth);
                         if self.below(3) == 0 {
@@ -313,13 +336,13 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             13 => {
                 let (first, turns) = (self.number(1), self.below(4) as i64);
                 let condition = |[i, _]: [Expr<'b>; 2]| {
-                    self.in_loop(|| {
+                    self.in_loop(Some(i), || {
                         self.statements(0);
                         i.lt(turns)
                     })
                 };
                 let [_, last] = b.while_loop([b.i64(0), first], condition, |[i, value]| {
-                    self.in_loop(|| {
+                    self.in_loop(Some(i), || {
                         self.numbers.borrow_mut().extend([i, value]);
                         self.statements(depth);
                         [i + 1, self.number(1)]
@@ -420,6 +443,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             26 => b.if_(self.condition(1), || match self.below(4) {
                 0 if self.any == 1 => b.ret(self.number(1)),
                 1 => b.raise("TypeError", "raised {}", &[self.number(1)]),
+                2 => self.leave_turn(),
                 _ => b.raise_with("TypeError", "raised {} {}", [self.argument(), self.argument()]),
             }),
             _ => match self.below(3) {

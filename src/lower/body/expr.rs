@@ -3,19 +3,19 @@
 use std::fmt;
 
 use super::arena::Arena;
-use super::function::{BodyLowerer, Failure};
+use super::function::BodyLowerer;
 use super::life::{Ended, Life};
 use super::scope::Scope;
 use super::types::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
-use crate::lower::protocol::Piece;
 use crate::lower::unit::import_conflict;
 use crate::spec::ScalarType;
 
 /// A value of a known scalar type in a body.
 ///
-/// You can use the operators `+ - * / % & | ^ << >>` and unary `-` and `!`. The other operand is an expression of the
+/// You can use the operators `+ - * / % & | ^ << >>` and unary `-` and `!`. On integers `/` rounds towards zero, and
+/// `%` is its remainder; [`floor_div`](Self::floor_div) rounds down. The other operand is an expression of the
 /// same type, or a plain Rust number that takes the expression's type: `x * 2.0`, `i + n` for a `usize`. A number on
 /// the left is an `i64`, an `f64` or a literal (`2.0 * x`); write `Operand::from(n) * x` for any other type. A number
 /// that the type can't hold is an error in the body.
@@ -24,7 +24,7 @@ use crate::spec::ScalarType;
 /// a loop or conditional after its end.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
-    body: &'b dyn Ops,
+    pub(super) body: &'b dyn Ops,
     pub(super) value: Value,
     ty: ScalarType,
     life: Life,
@@ -254,7 +254,7 @@ impl<'b> Expr<'b> {
     }
 
     /// Converts the operand to this expression's type; records an error if it can't.
-    fn coerce(self, operation: &str, other: Operand<'b>) -> Expr<'b> {
+    pub(super) fn coerce(self, operation: &str, other: Operand<'b>) -> Expr<'b> {
         self.used(operation);
         if self.missing {
             return self;
@@ -270,7 +270,7 @@ impl<'b> Expr<'b> {
         self.body.coerce(operation, self.ty, number)
     }
 
-    fn unsupported(self, operation: &str) -> Expr<'b> {
+    pub(super) fn unsupported(self, operation: &str) -> Expr<'b> {
         if self.missing {
             return self;
         }
@@ -317,43 +317,6 @@ impl<'b> Expr<'b> {
             true => self.libm("fmod", &[self, divisor]),
             false => self.unsupported("rem"),
         }
-    }
-
-    /// The IR traps on a zero divisor and on dividing the minimum by -1. The first raises an error. The second must
-    /// wrap, so a divisor of -1 is replaced by 1 and the quotient is negated.
-    fn integer_division(self, operation: &str, other: Operand<'b>, signed: BinaryOp, unsigned: BinaryOp) -> Expr<'b> {
-        let divisor = self.coerce(operation, other);
-        if self.missing {
-            return self;
-        }
-        let (ty, a) = (self.ty, self.value);
-        let value = self.body.value(|l| {
-            let constant = l.b.as_int_const(divisor.value);
-            if constant.is_none_or(|c| c == 0) {
-                let nonzero = l.b.icmp_imm(IntCC::Ne, divisor.value, 0);
-                l.check(nonzero, |l| {
-                    let parts = [Piece::Text("integer division or modulo by zero")];
-                    Failure { template: l.pool.constants.template("ZeroDivisionError", &parts), values: Vec::new() }
-                });
-            }
-            if !ty.is_signed_int() {
-                return l.b.binary(unsigned, a, divisor.value);
-            }
-            if constant.is_some_and(|c| c != -1) {
-                return l.b.binary(signed, a, divisor.value);
-            }
-            let minus_one = l.b.icmp_imm(IntCC::Eq, divisor.value, -1);
-            let one = l.b.iconst(ir_type(ty), 1);
-            let safe = l.b.select(minus_one, one, divisor.value);
-            let result = l.b.binary(signed, a, safe);
-            if signed == BinaryOp::SRem {
-                // the remainder is 0 for a divisor of 1 as well as of -1
-                return result;
-            }
-            let negated = l.b.unary(UnaryOp::Neg, result);
-            l.b.select(minus_one, negated, result)
-        });
-        Expr::new(self.body, value, ty)
     }
 
     pub(super) fn neg_op(self) -> Expr<'b> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::ir::{Block, DataRef, LocationRef, Value};
+use crate::spec::ScalarType;
 
 /// Something that a body has to release when it leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,16 +32,41 @@ pub(super) struct Exits {
     /// The block that returns the code passed to it, created when first needed.
     pub plain: Option<Block>,
     /// The open loops, from the outermost to the innermost.
-    loops: Vec<LoopExit>,
+    loops: Vec<OpenLoop>,
 }
 
-/// The exit of a loop.
-#[derive(Clone, Copy)]
-pub(super) struct LoopExit {
+/// A loop whose body is being written.
+#[derive(Clone)]
+pub(super) struct OpenLoop {
+    /// The block at which a turn begins. It takes the index and the turns left, if there are any, and the carried
+    /// values.
+    pub head: Block,
     /// The block after the loop.
     pub done: Block,
     /// The depth of the stack outside the loop.
     pub depth: usize,
+    /// `None` for a loop without an index.
+    pub counter: Option<Counter>,
+    pub carried: Vec<Carried>,
+}
+
+/// The index of a loop.
+#[derive(Clone, Copy)]
+pub(super) struct Counter {
+    pub index: Value,
+    /// `None` for a step of 1.
+    pub step: Option<Value>,
+    /// How many turns are left; `None` if the step is 1.
+    pub left: Option<Value>,
+}
+
+/// A value that a loop carries, with which the current turn began.
+#[derive(Clone, Copy)]
+pub(super) struct Carried {
+    pub value: Value,
+    pub ty: ScalarType,
+    /// Whether the first value is a placeholder after an error, so any type is accepted.
+    pub missing: bool,
 }
 
 impl Exits {
@@ -49,13 +75,12 @@ impl Exits {
         self.stack.len()
     }
 
-    pub(super) fn enter_loop(&mut self, done: Block) {
-        let depth = self.depth();
-        self.loops.push(LoopExit { done, depth });
+    pub(super) fn enter_loop(&mut self, entered: OpenLoop) {
+        self.loops.push(entered);
     }
 
-    pub(super) fn leave_loop(&mut self) {
-        self.loops.pop();
+    pub(super) fn leave_loop(&mut self) -> Option<OpenLoop> {
+        self.loops.pop()
     }
 
     /// Removes the top entry, because it owns nothing.
@@ -89,7 +114,7 @@ impl Exits {
     }
 
     /// The innermost loop.
-    pub(super) fn innermost_loop(&self) -> Option<LoopExit> {
-        self.loops.last().copied()
+    pub(super) fn innermost_loop(&self) -> Option<OpenLoop> {
+        self.loops.last().cloned()
     }
 }
