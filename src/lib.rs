@@ -108,6 +108,8 @@ pub mod engine;
 #[cfg(feature = "_engine")]
 pub mod explain;
 pub mod image;
+mod host;
+mod host_program;
 #[cfg(feature = "unstable")]
 pub mod ir;
 #[cfg(not(feature = "unstable"))]
@@ -138,6 +140,8 @@ pub use lower::{
     LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, PrototypeProblem, ReturnProblem,
     TensorMapProblem, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,
 };
+pub use host::HostTextError;
+pub use host_program::HostProgram;
 pub use names::UnknownName;
 pub use parallel_for::register_parallel_for;
 pub use spec::{

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind, ErrorDetail};
+use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind};
 use crate::spec::{MAX_ERRORS, ParseError, SyntaxError};
 
 /// The errors of a text that isn't one of host functions: all errors of its grammar and its signatures.
@@ -44,7 +44,7 @@ impl std::error::Error for HostTextError {}
 
 impl Diagnose for HostTextError {
     fn diagnostic(&self) -> Diagnostic {
-        let errors = self.errors.iter().map(|error| ErrorDetail::of_syntax(error));
+        let errors = self.errors.iter().map(SyntaxError::detail);
         Diagnostic::with_errors(DiagnosticKind::Kernel, self, errors)
     }
 }
@@ -53,7 +53,7 @@ impl Diagnose for HostTextError {
 pub(super) fn of_signature(text: &str, error: ParseError) -> Vec<SyntaxError> {
     match error {
         ParseError::Syntax(error) => error.each(),
-        ParseError::Signature(error) => {
+        ParseError::Signature(errors) => {
             let error = |part: &crate::spec::PartError| {
                 let found = SyntaxError::new(text, part.span().unwrap_or_default(), part.to_string());
                 match (part.expected(), part.got()) {
@@ -61,7 +61,7 @@ pub(super) fn of_signature(text: &str, error: ParseError) -> Vec<SyntaxError> {
                     _ => found,
                 }
             };
-            error.errors.iter().map(error).collect()
+            errors.errors.iter().map(error).collect()
         }
     }
 }

@@ -5,11 +5,9 @@
 
 mod error;
 mod parse;
-#[cfg(test)]
-mod tests;
 pub(crate) mod tree;
 mod words;
 
 pub use error::HostTextError;
 pub(crate) use parse::{block, file};
-pub(crate) use words::{RESERVED, Word};
+pub(crate) use words::Word;

@@ -29,6 +29,7 @@ mod globals;
 mod half;
 #[cfg(feature = "_engine")]
 mod helper_set;
+mod host_text;
 #[cfg(feature = "_engine")]
 mod identity;
 mod kernel;
@@ -72,6 +73,7 @@ pub(crate) use error::{diagnostic_of, lines};
 pub(crate) use helper_set::HelperSet;
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
+pub(crate) use host_text::{Source as HostSource, build as build_host_text};
 pub use kernel::Kernel;
 pub(crate) use launch::PARALLEL_FOR;
 pub use launch_description::{ImageDescription, LaunchDescription};

@@ -88,10 +88,43 @@ impl SyntaxError {
 
     /// Writes the error without the ones after it.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // keep tabs, so the caret is where the terminal puts the character
-        let before = self.text.chars().take(self.column.saturating_sub(1));
-        let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        write!(f, "{}\n  {}\n  {indent}^", self.message, self.text)
+        write!(f, "{}\n", self.message)?;
+        show_caret(f, &self.text, self.column)
+    }
+}
+
+/// Writes a source line, and a caret below one of its characters.
+fn show_caret(f: &mut fmt::Formatter<'_>, line: &str, column: usize) -> fmt::Result {
+    // keep tabs, so the caret is where the terminal puts the character
+    let before = line.chars().take(column.saturating_sub(1));
+    let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    write!(f, "  {line}\n  {indent}^")
+}
+
+/// A place in a text of host functions. `Display` writes its line and a caret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TextPlace {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in that line, from 1.
+    pub column: usize,
+    /// The source line.
+    pub text: String,
+    /// The byte range in the source.
+    pub span: Range<usize>,
+}
+
+impl TextPlace {
+    pub(crate) fn new(source: &str, span: Range<usize>) -> Self {
+        let SyntaxError { line, column, text, span, .. } = SyntaxError::new(source, span, String::new());
+        TextPlace { line, column, text, span }
+    }
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show_caret(f, &self.text, self.column)
     }
 }
 

@@ -201,7 +201,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// The index of the token that contains a byte, or of the first one after it.
-    pub(super) fn number_at(&self, byte: usize) -> usize {
+    pub(crate) fn number_at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|(pos, _, len)| pos.0 + len <= byte)
     }
 
@@ -245,7 +245,7 @@ const SIGNS: [(&str, Token<'_>); 21] = [
     ("@", Token::At),
 ];
 
-/// Punctuation of host functions alone. A token precedes any prefix of it.
+/// Punctuation of host functions alone.
 const HOST_SIGNS: [&str; 9] = ["{", "}", ";", "/", ".", "&", "|", "^", "~"];
 
 /// A token of host functions.

@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Expects the end of the source; `what` describes what else could be there.
-    pub(super) fn end(&self, what: &str) -> Parsed<()> {
+    pub(crate) fn end(&self, what: &str) -> Parsed<()> {
         match self.tokens.peek() {
             (_, Token::End) => Ok(()),
             _ => Err(self.expected(what)),

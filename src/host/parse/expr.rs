@@ -1,0 +1,449 @@
+//! Parses values.
+
+use std::sync::Arc;
+
+use super::{HostParser, MAX_DEPTH};
+use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr, ExprKind, Input, Scoped, UnaryOp};
+use crate::host::words::{RESERVED, Word};
+use crate::spec::{CompareOp, DimOp, Parsed, ScalarType, Token, unquote_bytes};
+
+const VALUE: &str = "a value";
+
+impl HostParser<'_> {
+    /// A value, `None` or a string.
+    pub(super) fn passed(&mut self) -> Parsed<Expr> {
+        let start = self.start();
+        if let Token::Text(_) = self.peek() {
+            let text = self.text()?;
+            return Ok(self.leaf(start, ExprKind::Text(text)));
+        }
+        if self.word("None") {
+            return Ok(self.leaf(start, ExprKind::None));
+        }
+        self.value()
+    }
+
+    /// An expression, a call, a closure, or a value that is taken as a type.
+    pub(super) fn value(&mut self) -> Parsed<Expr> {
+        let start = self.start();
+        match self.peek() {
+            Token::Name("call") => {
+                let call = self.nested(Self::call)?;
+                let depth = call.inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
+                self.node(start, depth, ExprKind::Call(call))
+            }
+            Token::Name("closure") => {
+                let (closure, depth) = self.nested(Self::closure)?;
+                self.node(start, depth, ExprKind::Closure(closure))
+            }
+            _ => {
+                let value = self.expr()?;
+                if !self.word("as") {
+                    return Ok(value);
+                }
+                let ty = self.p.param_type()?;
+                let depth = value.depth;
+                self.node(start, depth, ExprKind::As(value, ty))
+            }
+        }
+    }
+
+    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+        self.nested(|parser| parser.binary(0))
+    }
+
+    /// Parses something inside of the open expressions.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.open > MAX_DEPTH {
+            return Err(self.too_deep());
+        }
+        self.open += 1;
+        let read = read(self);
+        self.open -= 1;
+        read
+    }
+
+    fn too_deep(&self) -> crate::spec::SyntaxError {
+        let problem = format!("expected at most {MAX_DEPTH} expressions inside each other");
+        self.p.error(self.p.tokens.peek().0, problem)
+    }
+
+    fn leaf(&self, start: usize, kind: ExprKind) -> Expr {
+        Expr { span: self.since(start), depth: 0, kind: Box::new(kind) }
+    }
+
+    /// An expression whose parts have at most that depth.
+    fn node(&mut self, start: usize, parts: usize, kind: ExprKind) -> Parsed<Expr> {
+        let depth = parts + 1;
+        if depth > MAX_DEPTH {
+            return Err(self.too_deep());
+        }
+        self.deepest = self.deepest.max(depth);
+        Ok(Expr { span: self.since(start), depth, kind: Box::new(kind) })
+    }
+
+    /// Operators that bind at least as tightly as those of a precedence.
+    fn binary(&mut self, lowest: usize) -> Parsed<Expr> {
+        let start = self.start();
+        let mut left = self.unary(lowest)?;
+        while let Some((precedence, _, _)) = self.operator().filter(|(precedence, ..)| *precedence >= lowest) {
+            let mut rest = Vec::new();
+            if precedence == COMPARISON {
+                left = self.comparison(start, left)?;
+                continue;
+            }
+            while let Some((_, op, tokens)) = self.operator().filter(|(of, ..)| *of == precedence) {
+                let at = self.start();
+                (0..tokens).for_each(|_| self.p.tokens.next());
+                let op = At { span: self.since(at), value: op };
+                rest.push((op, self.nested(|parser| parser.binary(precedence + 1))?));
+            }
+            let depth = rest.iter().map(|(_, right)| right.depth).chain([left.depth]).max().unwrap_or_default();
+            left = self.node(start, depth, ExprKind::Chain(left, rest))?;
+        }
+        Ok(left)
+    }
+
+    /// The next operator with two operands: its precedence, and the number of its tokens.
+    fn operator(&self) -> Option<(usize, BinaryOp, usize)> {
+        let is_adjacent = || {
+            let at = self.p.tokens.mark();
+            self.p.tokens.pos_at(at).offset() + 1 == self.p.tokens.pos_at(at + 1).offset()
+        };
+        let one = |precedence, op| Some((precedence, op, 1));
+        match (self.peek(), self.second()) {
+            (Token::Name("or"), _) => one(0, BinaryOp::Or),
+            (Token::Name("and"), _) => one(1, BinaryOp::And),
+            (Token::Compare(CompareOp::Lt), Token::Compare(CompareOp::Lt)) if is_adjacent() => {
+                Some((6, BinaryOp::Shl, 2))
+            }
+            (Token::Compare(CompareOp::Gt), Token::Compare(CompareOp::Gt)) if is_adjacent() => {
+                Some((6, BinaryOp::Shr, 2))
+            }
+            (Token::Compare(_), _) => one(COMPARISON, BinaryOp::And),
+            (Token::Sign("|"), _) => one(3, BinaryOp::BitOr),
+            (Token::Sign("^"), _) => one(4, BinaryOp::BitXor),
+            (Token::Sign("&"), _) => one(5, BinaryOp::BitAnd),
+            (Token::Op(DimOp::Add), _) => one(7, BinaryOp::Add),
+            (Token::Op(DimOp::Sub), _) => one(7, BinaryOp::Sub),
+            (Token::Op(DimOp::Mul), _) => one(8, BinaryOp::Mul),
+            (Token::Sign("/"), _) => one(8, BinaryOp::Div),
+            (Token::Op(DimOp::FloorDiv), _) => one(8, BinaryOp::FloorDiv),
+            (Token::Op(DimOp::Mod), _) => one(8, BinaryOp::FloorRem),
+            _ => None,
+        }
+    }
+
+    /// A comparison after its left side.
+    fn comparison(&mut self, start: usize, left: Expr) -> Parsed<Expr> {
+        let at = self.start();
+        let Token::Compare(op) = self.peek() else { return Err(self.p.expected("a comparison")) };
+        self.p.tokens.next();
+        let op = At { span: self.since(at), value: op };
+        let right = match self.peek() {
+            Token::Text(_) => self.passed()?,
+            _ => self.nested(|parser| parser.binary(COMPARISON + 1))?,
+        };
+        if let Token::Compare(_) = self.peek() {
+            return Err(self.p.error(self.p.tokens.peek().0, CHAINED.to_owned()));
+        }
+        let depth = left.depth.max(right.depth);
+        self.node(start, depth, ExprKind::Compare(left, op, right))
+    }
+
+    fn unary(&mut self, lowest: usize) -> Parsed<Expr> {
+        let start = self.start();
+        let (op, operand) = match self.peek() {
+            Token::Op(DimOp::Sub) => (UnaryOp::Neg, UNARY),
+            Token::Sign("~") => (UnaryOp::Invert, UNARY),
+            Token::Name("not") if lowest <= COMPARISON => (UnaryOp::Not, COMPARISON),
+            _ => return self.postfix(),
+        };
+        self.p.tokens.next();
+        let operand = self.nested(|parser| parser.binary(operand))?;
+        let depth = operand.depth;
+        self.node(start, depth, ExprKind::Unary(op, operand))
+    }
+
+    pub(super) fn postfix(&mut self) -> Parsed<Expr> {
+        let start = self.start();
+        let mut value = self.primary()?;
+        loop {
+            if self.p.eat(Token::OpenList) {
+                let indices = self.nested(|parser| parser.exprs(Token::CloseList))?;
+                self.p.expect(Token::CloseList)?;
+                let depth = indices.iter().map(|index| index.depth).chain([value.depth]).max().unwrap_or_default();
+                value = self.node(start, depth, ExprKind::Index(value, indices))?;
+            } else if self.sign(".") {
+                let at = self.start();
+                let parts = self.p.name("the name of a part, such as `shape`")?;
+                value = self.parts(start, value, at, parts)?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// The parts of a value, which the tokens have as one name with dots.
+    fn parts(&mut self, start: usize, mut value: Expr, mut at: usize, names: &str) -> Parsed<Expr> {
+        for name in names.split('.') {
+            if name.is_empty() {
+                return Err(self.p.error(self.p.tokens.peek().0, format!("`{names}` has a dot without a name after it")));
+            }
+            let part = At { span: at..at + name.len(), value: name.to_owned() };
+            at += name.len() + 1;
+            let depth = value.depth;
+            value = self.node(start, depth, ExprKind::Part(value, part))?;
+        }
+        Ok(value)
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let start = self.start();
+        let literal = |parser: &mut Self, kind| {
+            parser.p.tokens.next();
+            Ok(parser.leaf(start, kind))
+        };
+        match self.peek() {
+            Token::Integer(digits) => match digits.parse() {
+                Ok(value) => literal(self, ExprKind::Int(value)),
+                Err(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{digits}` fits in no type"))),
+            },
+            // a number that doesn't fit in 64 bits isn't a token
+            Token::Float(digits) => literal(self, ExprKind::Float(digits.parse().unwrap_or(f64::INFINITY))),
+            Token::Name("inf") => literal(self, ExprKind::Float(f64::INFINITY)),
+            Token::Name("nan") => literal(self, ExprKind::Float(f64::NAN)),
+            Token::Name(name @ ("True" | "False")) => literal(self, ExprKind::Bool(name == "True")),
+            Token::Open => {
+                self.p.tokens.next();
+                let value = self.nested(Self::value)?;
+                self.p.expect(Token::Close)?;
+                Ok(value)
+            }
+            Token::Name("if") => self.nested(Self::chosen),
+            Token::Name(name) if RESERVED.contains(&name) => Err(self.p.expected(VALUE)),
+            Token::Name(name) if self.second() == Token::Open => self.operation(start, name),
+            Token::Name(name) => {
+                self.p.tokens.next();
+                let (first, rest) = name.split_once('.').unwrap_or((name, ""));
+                let span = start..start + first.len();
+                let value = Expr { span, depth: 0, kind: Box::new(ExprKind::Name(first.to_owned())) };
+                match rest {
+                    "" if !name.contains('.') => Ok(value),
+                    rest => self.parts(start, value, start + first.len() + 1, rest),
+                }
+            }
+            _ => Err(self.p.expected(VALUE)),
+        }
+    }
+
+    /// A word with its inputs.
+    fn operation(&mut self, start: usize, name: &str) -> Parsed<Expr> {
+        if let Ok(ty) = name.parse::<ScalarType>() {
+            self.p.tokens.next();
+            self.p.expect(Token::Open)?;
+            let value = self.nested(Self::value)?;
+            self.p.expect(Token::Close)?;
+            let depth = value.depth;
+            return self.node(start, depth, ExprKind::Cast(ty, value));
+        }
+        match Word::named(name) {
+            Some(word) if !word.is_statement() => self.word_of(start, word),
+            Some(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has no value; it is a statement"))),
+            None => Err(self.unknown("an operation", name, Word::NAMES)),
+        }
+    }
+
+    /// A word with its inputs, whose number is checked.
+    pub(super) fn word_of(&mut self, start: usize, word: Word) -> Parsed<Expr> {
+        let pos = self.p.tokens.peek().0;
+        self.p.tokens.next();
+        self.p.expect(Token::Open)?;
+        let inputs = self.nested(|parser| parser.inputs(true))?;
+        self.p.expect(Token::Close)?;
+        let unnamed = inputs.iter().filter(|input| input.name.is_none()).count();
+        let (min, max) = word.inputs();
+        if !(min..=max).contains(&unnamed) {
+            let problem = format!("`{}` takes {min} inputs, got {unnamed}", word.name());
+            return Err(self.p.error(pos, problem));
+        }
+        let keywords = word.keywords();
+        let unknown = inputs.iter().filter_map(|input| input.name.as_ref()).find(|name| {
+            let same = inputs.iter().filter(|other| other.name.as_ref().is_some_and(|n| n.value == name.value)).count();
+            same > 1 || !keywords.contains(&name.value.as_str())
+        });
+        if let Some(name) = unknown {
+            let known: Vec<String> = keywords.iter().map(|name| format!("`{name}`")).collect();
+            let known = if known.is_empty() { "no names".to_owned() } else { format!("{}, each once", known.join(", ")) };
+            let problem = format!("`{}` has the named inputs {known}; got `{}`", word.name(), name.value);
+            return Err(crate::spec::SyntaxError::new(self.p.text, name.span.clone(), problem));
+        }
+        let depth = inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
+        self.node(start, depth, ExprKind::Word(word, inputs))
+    }
+
+    /// Inputs up to a `)`, which stays; `lists` are inputs of operations alone.
+    fn inputs(&mut self, lists: bool) -> Parsed<Vec<Input>> {
+        let mut inputs: Vec<Input> = Vec::new();
+        while self.peek() != Token::Close {
+            let is_named = matches!(self.peek(), Token::Name(_)) && self.second() == Token::Equals;
+            let name = if is_named { Some(self.input_name()?) } else { None };
+            if name.is_none() && inputs.last().is_some_and(|last| last.name.is_some()) {
+                return Err(self.p.expected("a named input, since they stand last"));
+            }
+            let start = self.start();
+            let value = if lists && self.p.eat(Token::OpenList) {
+                let items = self.exprs(Token::CloseList)?;
+                self.p.expect(Token::CloseList)?;
+                let depth = items.iter().map(|item| item.depth).max().unwrap_or_default();
+                self.node(start, depth, ExprKind::List(items))?
+            } else {
+                self.passed()?
+            };
+            inputs.push(Input { name, value });
+            self.p.separator(Token::Close)?;
+        }
+        Ok(inputs)
+    }
+
+    fn input_name(&mut self) -> Parsed<At<String>> {
+        let start = self.start();
+        let name = self.p.name("a name")?.to_owned();
+        let span = self.since(start);
+        self.p.expect(Token::Equals)?;
+        Ok(At { span, value: name })
+    }
+
+    /// Expressions up to a token, which stays.
+    pub(super) fn exprs(&mut self, close: Token<'_>) -> Parsed<Vec<Expr>> {
+        let mut all = Vec::new();
+        while self.peek() != close {
+            all.push(self.expr()?);
+            self.p.separator(close)?;
+        }
+        Ok(all)
+    }
+
+    /// `if c { a } else { b }`
+    fn chosen(&mut self) -> Parsed<Expr> {
+        let start = self.start();
+        self.expect_word("if")?;
+        let cond = self.expr()?;
+        let (then, of_then) = self.scoped()?;
+        self.expect_word("else")?;
+        let (otherwise, of_otherwise) = match self.peek() {
+            Token::Name("if") => {
+                let value = self.nested(Self::chosen)?;
+                let depth = value.depth;
+                (Scoped { block: Default::default(), value }, depth)
+            }
+            _ => self.scoped()?,
+        };
+        let depth = cond.depth.max(of_then).max(of_otherwise);
+        self.node(start, depth, ExprKind::Chosen(cond, then, otherwise))
+    }
+
+    /// Statements and a value, in braces; with the greatest depth of an expression inside.
+    pub(super) fn scoped(&mut self) -> Parsed<(Scoped, usize)> {
+        let before = std::mem::take(&mut self.deepest);
+        let scoped = self.in_block(|parser| {
+            let (mut block, value) = parser.statements(true)?;
+            let value = match value {
+                Some(value) => value,
+                None => return Err(parser.p.expected("a value before `}`")),
+            };
+            block.span = value.span.clone();
+            Ok(Scoped { block, value })
+        })?;
+        let inside = self.deepest;
+        self.deepest = before.max(inside);
+        Ok((scoped, inside))
+    }
+
+    pub(super) fn call(&mut self) -> Parsed<Call> {
+        self.expect_word("call")?;
+        let name = "the name of a function";
+        let callee = match (self.peek(), self.second()) {
+            (Token::Name("global"), Token::Name(_) | Token::Text(_)) => {
+                self.p.tokens.next();
+                let uncached = matches!(self.second(), Token::Name(_) | Token::Text(_)) && self.word("uncached");
+                Callee::Global { name: self.label(name)?, uncached }
+            }
+            (Token::Name("import"), Token::Name(_) | Token::Text(_)) => {
+                self.p.tokens.next();
+                Callee::Import(self.label(name)?)
+            }
+            (Token::Name("symbol"), Token::Name(_) | Token::Text(_)) => {
+                self.p.tokens.next();
+                Callee::Symbol(self.label(name)?)
+            }
+            (Token::Name(name), _) if RESERVED.contains(&name) => return Err(self.p.expected(CALLEE)),
+            (Token::Name(_), _) => Callee::Value(self.callee()?),
+            _ => return Err(self.p.expected(CALLEE)),
+        };
+        self.p.expect(Token::Open)?;
+        let inputs = self.inputs(false)?;
+        self.p.expect(Token::Close)?;
+        let returns = if self.p.eat(Token::Arrow) { Some(self.p.param_type()?) } else { None };
+        Ok(Call { callee, inputs, returns })
+    }
+
+    /// A name with indices: the path of a function value.
+    fn callee(&mut self) -> Parsed<Expr> {
+        let start = self.start();
+        let name = self.p.name(CALLEE)?.to_owned();
+        let mut value = self.leaf(start, ExprKind::Name(name));
+        while self.p.eat(Token::OpenList) {
+            let indices = self.exprs(Token::CloseList)?;
+            self.p.expect(Token::CloseList)?;
+            let depth = indices.iter().map(|index| index.depth).chain([value.depth]).max().unwrap_or_default();
+            value = self.node(start, depth, ExprKind::Index(value, indices))?;
+        }
+        Ok(value)
+    }
+
+    fn closure(&mut self) -> Parsed<(Closure, usize)> {
+        self.expect_word("closure")?;
+        self.p.expect(Token::OpenList)?;
+        let mut captures = Vec::new();
+        while !self.p.eat(Token::CloseList) {
+            let name = self.new_name("the name of a captured value, or `]`")?;
+            self.p.expect(Token::Colon)?;
+            let ty = self.p.param_type()?;
+            self.p.expect(Token::Equals)?;
+            captures.push((name, ty, self.passed()?));
+            self.p.separator(Token::CloseList)?;
+        }
+        let (signature, _) = self.signature()?;
+        let before = std::mem::take(&mut self.deepest);
+        let body = Arc::new(self.block()?);
+        let inside = self.deepest;
+        self.deepest = before.max(inside);
+        let depth = captures.iter().map(|(_, _, value)| value.depth).chain([inside]).max().unwrap_or_default();
+        let Some(signature) = signature else { return Err(self.p.expected("a signature without errors")) };
+        Ok((Closure { captures, signature, body }, depth))
+    }
+
+    /// The bytes of a string.
+    pub(super) fn text(&mut self) -> Parsed<Vec<u8>> {
+        let (pos, token) = self.p.tokens.peek();
+        let Token::Text(text) = token else { return Err(self.p.expected("a text in quotes")) };
+        let bytes = unquote_bytes(text).map_err(|(at, problem)| pos.behind(1 + at).error(self.p.text, 1, problem))?;
+        self.p.tokens.next();
+        Ok(bytes)
+    }
+
+    /// A string in UTF-8.
+    pub(super) fn utf8(&mut self) -> Parsed<String> {
+        let pos = self.p.tokens.peek().0;
+        String::from_utf8(self.text()?).map_err(|_| self.p.error(pos, "the text isn't UTF-8".to_owned()))
+    }
+}
+
+/// The precedence of comparisons.
+const COMPARISON: usize = 2;
+/// The precedence of the operand of `-` and `~`: no operator with two operands.
+const UNARY: usize = 9;
+
+const CHAINED: &str = "comparisons don't chain; write `a < b and b < c`";
+const CALLEE: &str = "`global`, `import` or `symbol` and a name, or a function value";
