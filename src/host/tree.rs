@@ -96,9 +96,9 @@ pub(crate) enum StatementKind {
     Break,
     Continue(Vec<Expr>),
     If(If),
-    While(While),
-    For(For),
-    Try { attempt: Block, name: At<String>, handler: Block },
+    While(Box<While>),
+    For(Box<For>),
+    Try(Box<Try>),
     Raise(Error, Option<At<String>>),
     RaiseAgain(At<String>),
     Ensure(Expr, Error),
@@ -128,6 +128,13 @@ pub(crate) struct For {
     pub step: Option<Expr>,
     pub carried: Vec<(At<String>, Expr)>,
     pub block: Block,
+}
+
+#[derive(Debug)]
+pub(crate) struct Try {
+    pub attempt: Block,
+    pub name: At<String>,
+    pub handler: Block,
 }
 
 /// The error that a statement raises.
@@ -182,10 +189,10 @@ pub(crate) enum ExprKind {
     Cast(ScalarType, Expr),
     Word(Word, Vec<Input>),
     Chosen(Expr, Scoped, Scoped),
-    Call(Call),
+    Call(Box<Call>),
     /// `v as type`
-    As(Expr, ParamType),
-    Closure(Closure),
+    As(Expr, Box<ParamType>),
+    Closure(Box<Closure>),
     /// A list, as an input of an operation.
     List(Vec<Expr>),
 }

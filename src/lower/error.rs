@@ -23,13 +23,16 @@ pub struct BodyError {
 
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "line {}: ", place.line)?;
+        }
         write!(f, "{}: {}", self.operation, self.problem)?;
         match &self.location {
             Some(location) => write!(f, " ({location})")?,
             None => {}
         }
         match &self.place {
-            Some(place) => write!(f, " at line {}\n{place}", place.line),
+            Some(place) => write!(f, "\n{place}"),
             None => Ok(()),
         }
     }

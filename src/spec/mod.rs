@@ -45,5 +45,5 @@ pub use signature::Signature;
 pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
 pub(crate) use parse_error::MAX_ERRORS;
 pub(crate) use quote::unquote_bytes;
-pub(crate) use text::{HostItems, Parsed, Parser, did_you_mean};
+pub(crate) use text::{HostItems, Parser, did_you_mean};
 pub(crate) use token::{DocLine, Token, Tokens};

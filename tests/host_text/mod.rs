@@ -202,7 +202,9 @@ fn nesting_has_limits_on_a_small_stack() {
             ]
         };
         for text in deep(64) {
+            println!("{}", &text[..40]);
             let kernel = Kernel::text(&text, NO_IMAGES).unwrap_or_else(|e| panic!("{e}"));
+            eprintln!("parsed");
             lower(&signature, &kernel, RuntimeHelpers::Import).unwrap_or_else(|e| panic!("{e}"));
         }
         for text in deep(67).into_iter().chain(deep(100_000)) {

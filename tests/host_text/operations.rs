@@ -111,5 +111,5 @@ fn launches_take_local_values() {
     let in_rust = lower(&signature, &in_rust, RuntimeHelpers::Import).unwrap_err().to_string();
     let first = |text: &str| text.lines().nth(1).unwrap_or_default().to_owned();
     let of_text = of_text.to_string();
-    assert_eq!(first(&of_text).replace(" at line 1", ""), first(&in_rust), "{of_text}\n{in_rust}");
+    assert_eq!(first(&of_text).replace("line 1: ", ""), first(&in_rust), "{of_text}\n{in_rust}");
 }

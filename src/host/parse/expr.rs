@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{HostParser, MAX_DEPTH};
+use super::{HostParser, MAX_DEPTH, Read};
 use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr, ExprKind, Input, Scoped, UnaryOp};
 use crate::host::words::{RESERVED, Word};
-use crate::spec::{CompareOp, DimOp, Parsed, ScalarType, Token, unquote_bytes};
+use crate::spec::{CompareOp, DimOp, ScalarType, Token, unquote_bytes};
 
 const VALUE: &str = "a value";
 
 impl HostParser<'_> {
     /// A value, `None` or a string.
-    pub(super) fn passed(&mut self) -> Parsed<Expr> {
+    pub(super) fn passed(&mut self) -> Read<Expr> {
         let start = self.start();
         if let Token::Text(_) = self.peek() {
             let text = self.text()?;
@@ -23,39 +23,46 @@ impl HostParser<'_> {
         self.value()
     }
 
-    /// An expression, a call, a closure, or a value that is taken as a type.
-    pub(super) fn value(&mut self) -> Parsed<Expr> {
-        let start = self.start();
+    /// An expression, a call, a closure, or a value that is taken as a type. Each has a function of its own, so that
+    /// nested values take less of the stack.
+    pub(super) fn value(&mut self) -> Read<Expr> {
         match self.peek() {
-            Token::Name("call") => {
-                let call = self.nested(Self::call)?;
-                let depth = call.inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
-                self.node(start, depth, ExprKind::Call(call))
-            }
-            Token::Name("closure") => {
-                let (closure, depth) = self.nested(Self::closure)?;
-                self.node(start, depth, ExprKind::Closure(closure))
-            }
+            Token::Name("call") => self.call_value(),
+            Token::Name("closure") => self.closure_value(),
             _ => {
                 let value = self.expr()?;
-                if !self.word("as") {
-                    return Ok(value);
-                }
-                let ty = self.p.param_type()?;
-                let depth = value.depth;
-                self.node(start, depth, ExprKind::As(value, ty))
+                if self.word("as") { self.taken_as(value) } else { Ok(value) }
             }
         }
     }
 
-    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+    fn call_value(&mut self) -> Read<Expr> {
+        let start = self.start();
+        let call = self.nested(Self::call)?;
+        let depth = call.inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
+        self.node(start, depth, ExprKind::Call(Box::new(call)))
+    }
+
+    fn closure_value(&mut self) -> Read<Expr> {
+        let start = self.start();
+        let (closure, depth) = self.nested(Self::closure)?;
+        self.node(start, depth, ExprKind::Closure(Box::new(closure)))
+    }
+
+    fn taken_as(&mut self, value: Expr) -> Read<Expr> {
+        let (start, depth) = (value.span.start, value.depth);
+        let ty = self.p.param_type()?;
+        self.node(start, depth, ExprKind::As(value, Box::new(ty)))
+    }
+
+    pub(super) fn expr(&mut self) -> Read<Expr> {
         self.nested(|parser| parser.binary(0))
     }
 
     /// Parses something inside of the open expressions.
-    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.open > MAX_DEPTH {
-            return Err(self.too_deep());
+            return Err(self.too_deep().into());
         }
         self.open += 1;
         let read = read(self);
@@ -73,35 +80,39 @@ impl HostParser<'_> {
     }
 
     /// An expression whose parts have at most that depth.
-    fn node(&mut self, start: usize, parts: usize, kind: ExprKind) -> Parsed<Expr> {
+    fn node(&mut self, start: usize, parts: usize, kind: ExprKind) -> Read<Expr> {
         let depth = parts + 1;
         if depth > MAX_DEPTH {
-            return Err(self.too_deep());
+            return Err(self.too_deep().into());
         }
         self.deepest = self.deepest.max(depth);
         Ok(Expr { span: self.since(start), depth, kind: Box::new(kind) })
     }
 
     /// Operators that bind at least as tightly as those of a precedence.
-    fn binary(&mut self, lowest: usize) -> Parsed<Expr> {
+    fn binary(&mut self, lowest: usize) -> Read<Expr> {
         let start = self.start();
         let mut left = self.unary(lowest)?;
         while let Some((precedence, _, _)) = self.operator().filter(|(precedence, ..)| *precedence >= lowest) {
-            let mut rest = Vec::new();
-            if precedence == COMPARISON {
-                left = self.comparison(start, left)?;
-                continue;
-            }
-            while let Some((_, op, tokens)) = self.operator().filter(|(of, ..)| *of == precedence) {
-                let at = self.start();
-                (0..tokens).for_each(|_| self.p.tokens.next());
-                let op = At { span: self.since(at), value: op };
-                rest.push((op, self.nested(|parser| parser.binary(precedence + 1))?));
-            }
-            let depth = rest.iter().map(|(_, right)| right.depth).chain([left.depth]).max().unwrap_or_default();
-            left = self.node(start, depth, ExprKind::Chain(left, rest))?;
+            left = match precedence {
+                COMPARISON => self.comparison(start, left)?,
+                _ => self.chain(start, left, precedence)?,
+            };
         }
         Ok(left)
+    }
+
+    /// Operators of one precedence with their right operands.
+    fn chain(&mut self, start: usize, left: Expr, precedence: usize) -> Read<Expr> {
+        let mut rest = Vec::new();
+        while let Some((_, op, tokens)) = self.operator().filter(|(of, ..)| *of == precedence) {
+            let at = self.start();
+            (0..tokens).for_each(|_| self.p.tokens.next());
+            let op = At { span: self.since(at), value: op };
+            rest.push((op, self.nested(|parser| parser.binary(precedence + 1))?));
+        }
+        let depth = rest.iter().map(|(_, right)| right.depth).chain([left.depth]).max().unwrap_or_default();
+        self.node(start, depth, ExprKind::Chain(left, rest))
     }
 
     /// The next operator with two operands: its precedence, and the number of its tokens.
@@ -135,9 +146,9 @@ impl HostParser<'_> {
     }
 
     /// A comparison after its left side.
-    fn comparison(&mut self, start: usize, left: Expr) -> Parsed<Expr> {
+    fn comparison(&mut self, start: usize, left: Expr) -> Read<Expr> {
         let at = self.start();
-        let Token::Compare(op) = self.peek() else { return Err(self.p.expected("a comparison")) };
+        let Token::Compare(op) = self.peek() else { return Err(self.p.expected("a comparison").into()) };
         self.p.tokens.next();
         let op = At { span: self.since(at), value: op };
         let right = match self.peek() {
@@ -145,13 +156,13 @@ impl HostParser<'_> {
             _ => self.nested(|parser| parser.binary(COMPARISON + 1))?,
         };
         if let Token::Compare(_) = self.peek() {
-            return Err(self.p.error(self.p.tokens.peek().0, CHAINED.to_owned()));
+            return Err(self.p.error(self.p.tokens.peek().0, CHAINED.to_owned()).into());
         }
         let depth = left.depth.max(right.depth);
         self.node(start, depth, ExprKind::Compare(left, op, right))
     }
 
-    fn unary(&mut self, lowest: usize) -> Parsed<Expr> {
+    fn unary(&mut self, lowest: usize) -> Read<Expr> {
         let start = self.start();
         let (op, operand) = match self.peek() {
             Token::Op(DimOp::Sub) => (UnaryOp::Neg, UNARY),
@@ -160,35 +171,47 @@ impl HostParser<'_> {
             _ => return self.postfix(),
         };
         self.p.tokens.next();
-        let operand = self.nested(|parser| parser.binary(operand))?;
+        self.operand_of(start, op, operand)
+    }
+
+    fn operand_of(&mut self, start: usize, op: UnaryOp, precedence: usize) -> Read<Expr> {
+        let operand = self.nested(|parser| parser.binary(precedence))?;
         let depth = operand.depth;
         self.node(start, depth, ExprKind::Unary(op, operand))
     }
 
-    pub(super) fn postfix(&mut self) -> Parsed<Expr> {
+    fn postfix(&mut self) -> Read<Expr> {
         let start = self.start();
         let mut value = self.primary()?;
         loop {
-            if self.p.eat(Token::OpenList) {
-                let indices = self.nested(|parser| parser.exprs(Token::CloseList))?;
-                self.p.expect(Token::CloseList)?;
-                let depth = indices.iter().map(|index| index.depth).chain([value.depth]).max().unwrap_or_default();
-                value = self.node(start, depth, ExprKind::Index(value, indices))?;
-            } else if self.sign(".") {
-                let at = self.start();
-                let parts = self.p.name("the name of a part, such as `shape`")?;
-                value = self.parts(start, value, at, parts)?;
-            } else {
-                return Ok(value);
-            }
+            value = match self.peek() {
+                Token::OpenList => self.index(start, value)?,
+                Token::Sign(".") => self.part(start, value)?,
+                _ => return Ok(value),
+            };
         }
     }
 
+    fn index(&mut self, start: usize, value: Expr) -> Read<Expr> {
+        self.p.tokens.next();
+        let indices = self.exprs(Token::CloseList)?;
+        self.p.expect(Token::CloseList)?;
+        let depth = indices.iter().map(|index| index.depth).chain([value.depth]).max().unwrap_or_default();
+        self.node(start, depth, ExprKind::Index(value, indices))
+    }
+
+    fn part(&mut self, start: usize, value: Expr) -> Read<Expr> {
+        self.p.tokens.next();
+        let at = self.start();
+        let parts = self.p.name("the name of a part, such as `shape`")?;
+        self.parts(start, value, at, parts)
+    }
+
     /// The parts of a value, which the tokens have as one name with dots.
-    fn parts(&mut self, start: usize, mut value: Expr, mut at: usize, names: &str) -> Parsed<Expr> {
+    fn parts(&mut self, start: usize, mut value: Expr, mut at: usize, names: &str) -> Read<Expr> {
         for name in names.split('.') {
             if name.is_empty() {
-                return Err(self.p.error(self.p.tokens.peek().0, format!("`{names}` has a dot without a name after it")));
+                return Err(self.p.error(self.p.tokens.peek().0, format!("`{names}` has a dot without a name after it")).into());
             }
             let part = At { span: at..at + name.len(), value: name.to_owned() };
             at += name.len() + 1;
@@ -198,7 +221,22 @@ impl HostParser<'_> {
         Ok(value)
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    fn primary(&mut self) -> Read<Expr> {
+        match self.peek() {
+            Token::Open => self.parentheses(),
+            Token::Name("if") => self.chosen(),
+            _ => self.atom(),
+        }
+    }
+
+    fn parentheses(&mut self) -> Read<Expr> {
+        self.p.tokens.next();
+        let value = self.value()?;
+        if self.p.eat(Token::Close) { Ok(value) } else { Err(self.p.expected("`)`").into()) }
+    }
+
+    /// A literal, a name or an operation.
+    fn atom(&mut self) -> Read<Expr> {
         let start = self.start();
         let literal = |parser: &mut Self, kind| {
             parser.p.tokens.next();
@@ -207,21 +245,14 @@ impl HostParser<'_> {
         match self.peek() {
             Token::Integer(digits) => match digits.parse() {
                 Ok(value) => literal(self, ExprKind::Int(value)),
-                Err(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{digits}` fits in no type"))),
+                Err(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{digits}` fits in no type")).into()),
             },
             // a number that doesn't fit in 64 bits isn't a token
             Token::Float(digits) => literal(self, ExprKind::Float(digits.parse().unwrap_or(f64::INFINITY))),
             Token::Name("inf") => literal(self, ExprKind::Float(f64::INFINITY)),
             Token::Name("nan") => literal(self, ExprKind::Float(f64::NAN)),
             Token::Name(name @ ("True" | "False")) => literal(self, ExprKind::Bool(name == "True")),
-            Token::Open => {
-                self.p.tokens.next();
-                let value = self.nested(Self::value)?;
-                self.p.expect(Token::Close)?;
-                Ok(value)
-            }
-            Token::Name("if") => self.nested(Self::chosen),
-            Token::Name(name) if RESERVED.contains(&name) => Err(self.p.expected(VALUE)),
+            Token::Name(name) if RESERVED.contains(&name) => Err(self.p.expected(VALUE).into()),
             Token::Name(name) if self.second() == Token::Open => self.operation(start, name),
             Token::Name(name) => {
                 self.p.tokens.next();
@@ -233,39 +264,39 @@ impl HostParser<'_> {
                     rest => self.parts(start, value, start + first.len() + 1, rest),
                 }
             }
-            _ => Err(self.p.expected(VALUE)),
+            _ => Err(self.p.expected(VALUE).into()),
         }
     }
 
     /// A word with its inputs.
-    fn operation(&mut self, start: usize, name: &str) -> Parsed<Expr> {
+    fn operation(&mut self, start: usize, name: &str) -> Read<Expr> {
         if let Ok(ty) = name.parse::<ScalarType>() {
             self.p.tokens.next();
             self.p.expect(Token::Open)?;
-            let value = self.nested(Self::value)?;
+            let value = self.value()?;
             self.p.expect(Token::Close)?;
             let depth = value.depth;
             return self.node(start, depth, ExprKind::Cast(ty, value));
         }
         match Word::named(name) {
             Some(word) if !word.is_statement() => self.word_of(start, word),
-            Some(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has no value; it is a statement"))),
-            None => Err(self.unknown("an operation", name, Word::NAMES)),
+            Some(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has no value; it is a statement")).into()),
+            None => Err(self.unknown("an operation", name, Word::NAMES).into()),
         }
     }
 
     /// A word with its inputs, whose number is checked.
-    pub(super) fn word_of(&mut self, start: usize, word: Word) -> Parsed<Expr> {
+    pub(super) fn word_of(&mut self, start: usize, word: Word) -> Read<Expr> {
         let pos = self.p.tokens.peek().0;
         self.p.tokens.next();
         self.p.expect(Token::Open)?;
-        let inputs = self.nested(|parser| parser.inputs(true))?;
+        let inputs = self.inputs(true)?;
         self.p.expect(Token::Close)?;
         let unnamed = inputs.iter().filter(|input| input.name.is_none()).count();
         let (min, max) = word.inputs();
         if !(min..=max).contains(&unnamed) {
             let problem = format!("`{}` takes {min} inputs, got {unnamed}", word.name());
-            return Err(self.p.error(pos, problem));
+            return Err(self.p.error(pos, problem).into());
         }
         let keywords = word.keywords();
         let unknown = inputs.iter().filter_map(|input| input.name.as_ref()).find(|name| {
@@ -276,20 +307,20 @@ impl HostParser<'_> {
             let known: Vec<String> = keywords.iter().map(|name| format!("`{name}`")).collect();
             let known = if known.is_empty() { "no names".to_owned() } else { format!("{}, each once", known.join(", ")) };
             let problem = format!("`{}` has the named inputs {known}; got `{}`", word.name(), name.value);
-            return Err(crate::spec::SyntaxError::new(self.p.text, name.span.clone(), problem));
+            return Err(crate::spec::SyntaxError::new(self.p.text, name.span.clone(), problem).into());
         }
         let depth = inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
         self.node(start, depth, ExprKind::Word(word, inputs))
     }
 
     /// Inputs up to a `)`, which stays; `lists` are inputs of operations alone.
-    fn inputs(&mut self, lists: bool) -> Parsed<Vec<Input>> {
+    fn inputs(&mut self, lists: bool) -> Read<Vec<Input>> {
         let mut inputs: Vec<Input> = Vec::new();
         while self.peek() != Token::Close {
             let is_named = matches!(self.peek(), Token::Name(_)) && self.second() == Token::Equals;
             let name = if is_named { Some(self.input_name()?) } else { None };
             if name.is_none() && inputs.last().is_some_and(|last| last.name.is_some()) {
-                return Err(self.p.expected("a named input, since they stand last"));
+                return Err(self.p.expected("a named input, since they stand last").into());
             }
             let start = self.start();
             let value = if lists && self.p.eat(Token::OpenList) {
@@ -306,7 +337,7 @@ impl HostParser<'_> {
         Ok(inputs)
     }
 
-    fn input_name(&mut self) -> Parsed<At<String>> {
+    fn input_name(&mut self) -> Read<At<String>> {
         let start = self.start();
         let name = self.p.name("a name")?.to_owned();
         let span = self.since(start);
@@ -315,7 +346,7 @@ impl HostParser<'_> {
     }
 
     /// Expressions up to a token, which stays.
-    pub(super) fn exprs(&mut self, close: Token<'_>) -> Parsed<Vec<Expr>> {
+    pub(super) fn exprs(&mut self, close: Token<'_>) -> Read<Vec<Expr>> {
         let mut all = Vec::new();
         while self.peek() != close {
             all.push(self.expr()?);
@@ -325,7 +356,7 @@ impl HostParser<'_> {
     }
 
     /// `if c { a } else { b }`
-    fn chosen(&mut self) -> Parsed<Expr> {
+    fn chosen(&mut self) -> Read<Expr> {
         let start = self.start();
         self.expect_word("if")?;
         let cond = self.expr()?;
@@ -344,13 +375,13 @@ impl HostParser<'_> {
     }
 
     /// Statements and a value, in braces; with the greatest depth of an expression inside.
-    pub(super) fn scoped(&mut self) -> Parsed<(Scoped, usize)> {
+    pub(super) fn scoped(&mut self) -> Read<(Scoped, usize)> {
         let before = std::mem::take(&mut self.deepest);
         let scoped = self.in_block(|parser| {
             let (mut block, value) = parser.statements(true)?;
             let value = match value {
                 Some(value) => value,
-                None => return Err(parser.p.expected("a value before `}`")),
+                None => return Err(parser.p.expected("a value before `}`").into()),
             };
             block.span = value.span.clone();
             Ok(Scoped { block, value })
@@ -360,7 +391,7 @@ impl HostParser<'_> {
         Ok((scoped, inside))
     }
 
-    pub(super) fn call(&mut self) -> Parsed<Call> {
+    pub(super) fn call(&mut self) -> Read<Call> {
         self.expect_word("call")?;
         let name = "the name of a function";
         let callee = match (self.peek(), self.second()) {
@@ -377,9 +408,9 @@ impl HostParser<'_> {
                 self.p.tokens.next();
                 Callee::Symbol(self.label(name)?)
             }
-            (Token::Name(name), _) if RESERVED.contains(&name) => return Err(self.p.expected(CALLEE)),
+            (Token::Name(name), _) if RESERVED.contains(&name) => return Err(self.p.expected(CALLEE).into()),
             (Token::Name(_), _) => Callee::Value(self.callee()?),
-            _ => return Err(self.p.expected(CALLEE)),
+            _ => return Err(self.p.expected(CALLEE).into()),
         };
         self.p.expect(Token::Open)?;
         let inputs = self.inputs(false)?;
@@ -389,20 +420,17 @@ impl HostParser<'_> {
     }
 
     /// A name with indices: the path of a function value.
-    fn callee(&mut self) -> Parsed<Expr> {
+    fn callee(&mut self) -> Read<Expr> {
         let start = self.start();
         let name = self.p.name(CALLEE)?.to_owned();
         let mut value = self.leaf(start, ExprKind::Name(name));
-        while self.p.eat(Token::OpenList) {
-            let indices = self.exprs(Token::CloseList)?;
-            self.p.expect(Token::CloseList)?;
-            let depth = indices.iter().map(|index| index.depth).chain([value.depth]).max().unwrap_or_default();
-            value = self.node(start, depth, ExprKind::Index(value, indices))?;
+        while self.peek() == Token::OpenList {
+            value = self.index(start, value)?;
         }
         Ok(value)
     }
 
-    fn closure(&mut self) -> Parsed<(Closure, usize)> {
+    fn closure(&mut self) -> Read<(Closure, usize)> {
         self.expect_word("closure")?;
         self.p.expect(Token::OpenList)?;
         let mut captures = Vec::new();
@@ -420,23 +448,23 @@ impl HostParser<'_> {
         let inside = self.deepest;
         self.deepest = before.max(inside);
         let depth = captures.iter().map(|(_, _, value)| value.depth).chain([inside]).max().unwrap_or_default();
-        let Some(signature) = signature else { return Err(self.p.expected("a signature without errors")) };
+        let Some(signature) = signature else { return Err(self.p.expected("a signature without errors").into()) };
         Ok((Closure { captures, signature, body }, depth))
     }
 
     /// The bytes of a string.
-    pub(super) fn text(&mut self) -> Parsed<Vec<u8>> {
+    pub(super) fn text(&mut self) -> Read<Vec<u8>> {
         let (pos, token) = self.p.tokens.peek();
-        let Token::Text(text) = token else { return Err(self.p.expected("a text in quotes")) };
+        let Token::Text(text) = token else { return Err(self.p.expected("a text in quotes").into()) };
         let bytes = unquote_bytes(text).map_err(|(at, problem)| pos.behind(1 + at).error(self.p.text, 1, problem))?;
         self.p.tokens.next();
         Ok(bytes)
     }
 
     /// A string in UTF-8.
-    pub(super) fn utf8(&mut self) -> Parsed<String> {
+    pub(super) fn utf8(&mut self) -> Read<String> {
         let pos = self.p.tokens.peek().0;
-        String::from_utf8(self.text()?).map_err(|_| self.p.error(pos, "the text isn't UTF-8".to_owned()))
+        Ok(String::from_utf8(self.text()?).map_err(|_| self.p.error(pos, "the text isn't UTF-8".to_owned()))?)
     }
 }
 

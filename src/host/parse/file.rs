@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::HostParser;
+use super::{HostParser, Read};
 use crate::host::error::of_signature;
 use crate::host::tree::{At, File, Function, FunctionKernel, Place, PlaceOf, Span};
-use crate::spec::{Parsed, Parser, Part, Signature, SyntaxError, Token, did_you_mean};
+use crate::spec::{Parser, Part, Signature, SyntaxError, Token, did_you_mean};
 
 impl HostParser<'_> {
-    pub(super) fn file(&mut self) -> Parsed<File> {
+    pub(super) fn file(&mut self) -> Read<File> {
         let mut file = File::default();
         while self.peek() != Token::End {
             let start = self.p.tokens.mark();
@@ -35,7 +35,7 @@ impl HostParser<'_> {
         self.errors.extend(errors);
     }
 
-    fn item(&mut self, file: &mut File) -> Parsed<()> {
+    fn item(&mut self, file: &mut File) -> Read<()> {
         if self.peek() == Token::Name("register") && matches!(self.second(), Token::Name(_)) {
             self.p.tokens.next();
             let start = self.start();
@@ -70,7 +70,7 @@ impl HostParser<'_> {
     }
 
     /// A signature up to its block or kernel, with its bytes. Its errors are recorded, and then there is none.
-    pub(super) fn signature(&mut self) -> Parsed<(Option<Signature>, Span)> {
+    pub(super) fn signature(&mut self) -> Read<(Option<Signature>, Span)> {
         let (first, start) = (self.p.tokens.mark(), self.start());
         let is_end = |at: &usize| matches!(self.p.tokens.at(*at), Token::Sign("{" | ";" | "}") | Token::At | Token::End);
         let end = (first..).find(is_end).unwrap_or(first);
@@ -87,7 +87,7 @@ impl HostParser<'_> {
         }
     }
 
-    fn kernel(&mut self) -> Parsed<FunctionKernel> {
+    fn kernel(&mut self) -> Read<FunctionKernel> {
         if self.sign(";") {
             return Ok(FunctionKernel::CheckOnly);
         }
@@ -95,7 +95,7 @@ impl HostParser<'_> {
             return Ok(FunctionKernel::Body(Arc::new(self.block()?)));
         }
         if !self.p.eat(Token::At) {
-            return Err(self.p.expected("`{`, `@` or `;`"));
+            return Err(self.p.expected("`{`, `@` or `;`").into());
         }
         if self.peek() == Token::Name("launch") && matches!(self.second(), Token::Name(_) | Token::Text(_)) {
             let launch = self.launch_of()?;
@@ -119,14 +119,14 @@ impl HostParser<'_> {
         Ok(FunctionKernel::Symbol { symbol, convention, returns, args })
     }
 
-    fn stated(&mut self, what: &str) -> Parsed<At<String>> {
+    fn stated(&mut self, what: &str) -> Read<At<String>> {
         let start = self.start();
         let name = self.p.name(what)?.to_owned();
         Ok(At { span: self.since(start), value: name })
     }
 
     /// `@ "file":1 "function"`, or with a part: `@ x: "file":1 "function"`.
-    fn place(&mut self) -> Parsed<Place> {
+    fn place(&mut self) -> Read<Place> {
         let start = self.start();
         let part = match self.peek() {
             Token::Text(_) => PlaceOf::Part(Part::Signature),
@@ -152,7 +152,7 @@ impl HostParser<'_> {
         Ok(Place { part, location: self.source_location()? })
     }
 
-    fn with_place(&self, signature: Signature, place: Place) -> Parsed<Signature> {
+    fn with_place(&self, signature: Signature, place: Place) -> Read<Signature> {
         let error = |problem: String| SyntaxError::new(self.p.text, place.part.span.clone(), problem);
         let part = match &place.part.value {
             PlaceOf::Part(part) => *part,
@@ -163,6 +163,6 @@ impl HostParser<'_> {
                 Part::Param(at.ok_or_else(unknown)?)
             }
         };
-        signature.with_location(part, place.location).map_err(|problem| error(problem.to_string()))
+        Ok(signature.with_location(part, place.location).map_err(|problem| error(problem.to_string()))?)
     }
 }

@@ -9,7 +9,7 @@ mod statement;
 
 use std::ops::Range;
 
-use crate::spec::{DocLine, MAX_ERRORS, Parsed, Parser, SyntaxError, Token, Tokens, did_you_mean};
+use crate::spec::{DocLine, MAX_ERRORS, Parser, SyntaxError, Token, Tokens, did_you_mean};
 
 use super::error::HostTextError;
 use super::tree::{At, Block, File};
@@ -32,6 +32,9 @@ pub(crate) fn block(text: &str, images: &[&str]) -> Result<Block, HostTextError>
     })
 }
 
+/// The result of a parsing step. The error is boxed, so that nested steps take less of the stack.
+type Read<T> = Result<T, Box<SyntaxError>>;
+
 struct HostParser<'a> {
     p: Parser<'a>,
     docs: Vec<DocLine<'a>>,
@@ -51,7 +54,7 @@ impl<'a> HostParser<'a> {
     fn run<T>(
         text: &'a str,
         images: &'a [&'a str],
-        read: impl FnOnce(&mut Self) -> Parsed<T>,
+        read: impl FnOnce(&mut Self) -> Read<T>,
     ) -> Result<T, HostTextError> {
         let (tokens, docs, errors) = Tokens::of_host(text);
         // a wrong token may hide others, so these errors are reported alone
@@ -64,7 +67,7 @@ impl<'a> HostParser<'a> {
             HostParser { p, docs, images, errors: Vec::new(), is_paired, blocks: 0, open: 0, deepest: 0 };
         match read(&mut parser) {
             Ok(read) if parser.errors.is_empty() => Ok(read),
-            read => Err(HostTextError::new(parser.errors.into_iter().chain(read.err()).collect())),
+            read => Err(HostTextError::new(parser.errors.into_iter().chain(read.err().map(|error| *error)).collect())),
         }
     }
 
@@ -81,16 +84,16 @@ impl<'a> HostParser<'a> {
         self.p.eat(Token::Sign(sign))
     }
 
-    fn expect_sign(&mut self, sign: &'static str) -> Parsed<()> {
-        self.p.expect(Token::Sign(sign))
+    fn expect_sign(&mut self, sign: &'static str) -> Read<()> {
+        Ok(self.p.expect(Token::Sign(sign))?)
     }
 
     fn word(&mut self, word: &str) -> bool {
         self.p.eat(Token::Name(word))
     }
 
-    fn expect_word(&mut self, word: &str) -> Parsed<()> {
-        if self.word(word) { Ok(()) } else { Err(self.p.expected(&format!("`{word}`"))) }
+    fn expect_word(&mut self, word: &str) -> Read<()> {
+        if self.word(word) { Ok(()) } else { Err(self.p.expected(&format!("`{word}`")).into()) }
     }
 
     fn start(&self) -> usize {
@@ -103,26 +106,26 @@ impl<'a> HostParser<'a> {
     }
 
     /// A new name for a value.
-    fn new_name(&mut self, what: &str) -> Parsed<At<String>> {
+    fn new_name(&mut self, what: &str) -> Read<At<String>> {
         let start = self.start();
         match self.peek() {
             Token::Name(name) if RESERVED.contains(&name) || name == "result" => {
-                Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` is a word of the language; choose {what}")))
+                Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` is a word of the language; choose {what}")).into())
             }
             Token::Name(name) if name.contains('.') => {
-                Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has a dot; choose {what} without one")))
+                Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has a dot; choose {what} without one")).into())
             }
             Token::Name(name) => {
                 self.p.tokens.next();
                 Ok(At { span: self.since(start), value: name.to_owned() })
             }
-            _ => Err(self.p.expected(what)),
+            _ => Err(self.p.expected(what).into()),
         }
     }
 
     /// A name or a string.
-    fn label(&mut self, what: &str) -> Parsed<String> {
-        self.p.spanned_label(what).map(|(label, _)| label)
+    fn label(&mut self, what: &str) -> Read<String> {
+        Ok(self.p.spanned_label(what)?.0)
     }
 
     /// The error for a name that isn't one of the known ones.
@@ -134,13 +137,13 @@ impl<'a> HostParser<'a> {
     ///
     /// # Errors
     /// The error, if parsing can't go on.
-    fn recover(&mut self, error: SyntaxError, start: usize) -> Parsed<()> {
+    fn recover(&mut self, error: Box<SyntaxError>, start: usize) -> Read<()> {
         if !self.is_paired || self.errors.len() + 1 >= MAX_ERRORS {
             return Err(error);
         }
         let found = self.number_at(error.span.start);
         let to = self.end_of_statement(start, found);
-        self.errors.push(error);
+        self.errors.push(*error);
         self.p.tokens.go_to(to);
         Ok(())
     }

@@ -1,15 +1,16 @@
 //! Parses statements.
 
-use super::{HostParser, MAX_DEPTH};
+use super::{HostParser, MAX_DEPTH, Read};
 use crate::host::tree::{
-    At, Block, Error, Expr, ExprKind, For, If, LaunchOf, Location, Scoped, Statement, StatementKind, While,
+    At, Block, Error, Expr, ExprKind, For, If, LaunchOf, Location, Scoped, Statement, StatementKind, Try,
+    While,
 };
 use crate::host::words::Word;
-use crate::spec::{Parsed, Parser, SourceLocation, SyntaxError, Token, did_you_mean};
+use crate::spec::{Parser, SourceLocation, SyntaxError, Token, did_you_mean};
 
 impl HostParser<'_> {
     /// Statements in braces.
-    pub(super) fn block(&mut self) -> Parsed<Block> {
+    pub(super) fn block(&mut self) -> Read<Block> {
         let start = self.start();
         let mut block = self.in_block(|parser| Ok(parser.statements(false)?.0))?;
         block.span = self.since(start);
@@ -17,10 +18,10 @@ impl HostParser<'_> {
     }
 
     /// Parses the inside of a block with its braces.
-    pub(super) fn in_block<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn in_block<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.blocks == MAX_DEPTH {
             let problem = format!("expected at most {MAX_DEPTH} blocks inside each other, counting each `else if`");
-            return Err(self.p.error(self.p.tokens.peek().0, problem));
+            return Err(self.p.error(self.p.tokens.peek().0, problem).into());
         }
         self.expect_sign("{")?;
         self.blocks += 1;
@@ -32,16 +33,16 @@ impl HostParser<'_> {
     }
 
     /// Statements up to a `}`, and the value that may stand before it.
-    pub(super) fn statements(&mut self, ends_with_value: bool) -> Parsed<(Block, Option<Expr>)> {
+    pub(super) fn statements(&mut self, ends_with_value: bool) -> Read<(Block, Option<Expr>)> {
         let mut block = Block::default();
         while self.peek() != Token::Sign("}") {
             if self.peek() == Token::End {
-                return Err(self.p.expected("a statement or `}`"));
+                return Err(self.p.expected("a statement or `}`").into());
             }
             let (start, open) = (self.p.tokens.mark(), self.open);
             match self.statement(ends_with_value) {
-                Ok(Read::Statement(statement)) => block.statements.push(statement),
-                Ok(Read::Value(value)) => return Ok((block, Some(value))),
+                Ok(Stated::Statement(statement)) => block.statements.push(statement),
+                Ok(Stated::Value(value)) => return Ok((block, Some(value))),
                 Err(error) => {
                     self.open = open;
                     self.recover(error, start)?;
@@ -56,8 +57,21 @@ impl HostParser<'_> {
         Ok((block, None))
     }
 
-    fn statement(&mut self, ends_with_value: bool) -> Parsed<Read> {
+    /// A statement. Those with blocks are apart from the others, so that nested blocks take less of the stack.
+    fn statement(&mut self, ends_with_value: bool) -> Read<Stated> {
         let start = self.start();
+        let kind = match self.peek() {
+            Token::Name("if") => self.if_()?,
+            Token::Name("while") => self.while_()?,
+            Token::Name("for") => self.for_()?,
+            Token::Name("try") => self.try_()?,
+            _ => return self.simple(start, ends_with_value),
+        };
+        Ok(Stated::Statement(Statement { span: self.since(start), kind }))
+    }
+
+    /// A statement without blocks.
+    fn simple(&mut self, start: usize, ends_with_value: bool) -> Read<Stated> {
         let kind = match self.peek() {
             Token::Name("let") => self.let_()?,
             Token::Name("var") => {
@@ -65,10 +79,6 @@ impl HostParser<'_> {
                 let name = self.new_name("a variable's name")?;
                 self.semicolon(StatementKind::Var(name))?
             }
-            Token::Name("if") => self.if_()?,
-            Token::Name("while") => self.while_()?,
-            Token::Name("for") => self.for_()?,
-            Token::Name("try") => self.try_()?,
             Token::Name(word @ ("return" | "break" | "continue")) => self.exit(word)?,
             Token::Name("raise") => self.raise()?,
             Token::Name("ensure") => {
@@ -92,25 +102,25 @@ impl HostParser<'_> {
             _ => {
                 let value = self.expr()?;
                 if ends_with_value && self.peek() == Token::Sign("}") {
-                    return Ok(Read::Value(value));
+                    return Ok(Stated::Value(value));
                 }
                 let is_place = matches!(*value.kind, ExprKind::Name(_) | ExprKind::Index(..));
                 if !is_place || !self.p.eat(Token::Equals) {
-                    return Err(self.p.expected(if is_place { "`=`" } else { "a statement" }));
+                    return Err(self.p.expected(if is_place { "`=`" } else { "a statement" }).into());
                 }
                 let new = self.passed()?;
                 self.semicolon(StatementKind::Set(value, new))?
             }
         };
-        Ok(Read::Statement(Statement { span: self.since(start), kind }))
+        Ok(Stated::Statement(Statement { span: self.since(start), kind }))
     }
 
-    fn semicolon(&mut self, kind: StatementKind) -> Parsed<StatementKind> {
+    fn semicolon(&mut self, kind: StatementKind) -> Read<StatementKind> {
         self.expect_sign(";")?;
         Ok(kind)
     }
 
-    fn let_(&mut self) -> Parsed<StatementKind> {
+    fn let_(&mut self) -> Read<StatementKind> {
         self.p.tokens.next();
         let name = self.new_name("the name of a value")?;
         self.p.expect(Token::Equals)?;
@@ -118,7 +128,7 @@ impl HostParser<'_> {
         self.semicolon(StatementKind::Let(name, value))
     }
 
-    fn exit(&mut self, word: &str) -> Parsed<StatementKind> {
+    fn exit(&mut self, word: &str) -> Read<StatementKind> {
         self.p.tokens.next();
         let kind = match word {
             "break" => StatementKind::Break,
@@ -129,7 +139,7 @@ impl HostParser<'_> {
         self.semicolon(kind)
     }
 
-    fn if_(&mut self) -> Parsed<StatementKind> {
+    fn if_(&mut self) -> Read<StatementKind> {
         let (mut branches, mut otherwise) = (Vec::new(), None);
         let blocks = self.blocks;
         let read = loop {
@@ -157,17 +167,17 @@ impl HostParser<'_> {
         Ok(StatementKind::If(If { branches, otherwise }))
     }
 
-    fn while_(&mut self) -> Parsed<StatementKind> {
+    fn while_(&mut self) -> Read<StatementKind> {
         self.p.tokens.next();
         let condition = match self.peek() {
             Token::Sign("{") => self.scoped()?.0,
             _ => Scoped { block: Block::default(), value: self.expr()? },
         };
         let carried = self.carried()?;
-        Ok(StatementKind::While(While { condition, carried, block: self.block()? }))
+        Ok(StatementKind::While(Box::new(While { condition, carried, block: self.block()? })))
     }
 
-    fn for_(&mut self) -> Parsed<StatementKind> {
+    fn for_(&mut self) -> Read<StatementKind> {
         self.p.tokens.next();
         let index = self.new_name("the name of the index")?;
         self.expect_word("in")?;
@@ -179,11 +189,11 @@ impl HostParser<'_> {
         let step = if self.p.eat(Token::Comma) { Some(self.expr()?) } else { None };
         self.p.expect(Token::Close)?;
         let carried = self.carried()?;
-        Ok(StatementKind::For(For { index, start, end, step, carried, block: self.block()? }))
+        Ok(StatementKind::For(Box::new(For { index, start, end, step, carried, block: self.block()? })))
     }
 
     /// The values that a loop carries.
-    fn carried(&mut self) -> Parsed<Vec<(At<String>, Expr)>> {
+    fn carried(&mut self) -> Read<Vec<(At<String>, Expr)>> {
         let mut carried = Vec::new();
         if !self.word("with") {
             return Ok(carried);
@@ -198,15 +208,15 @@ impl HostParser<'_> {
         }
     }
 
-    fn try_(&mut self) -> Parsed<StatementKind> {
+    fn try_(&mut self) -> Read<StatementKind> {
         self.p.tokens.next();
         let attempt = self.block()?;
         self.expect_word("catch")?;
         let name = self.new_name("the name of the error")?;
-        Ok(StatementKind::Try { attempt, name, handler: self.block()? })
+        Ok(StatementKind::Try(Box::new(Try { attempt, name, handler: self.block()? })))
     }
 
-    fn raise(&mut self) -> Parsed<StatementKind> {
+    fn raise(&mut self) -> Read<StatementKind> {
         self.p.tokens.next();
         if self.second() != Token::Open {
             let name = self.new_name("an error's kind, or the name of a caught error")?;
@@ -218,7 +228,7 @@ impl HostParser<'_> {
     }
 
     /// `Kind("message {}", value)`
-    fn error(&mut self) -> Parsed<Error> {
+    fn error(&mut self) -> Read<Error> {
         let kind = self.label("the kind of an error, such as `ValueError`")?;
         self.p.expect(Token::Open)?;
         let message = self.utf8()?;
@@ -230,13 +240,13 @@ impl HostParser<'_> {
         Ok(Error { kind, message, values })
     }
 
-    fn launch(&mut self) -> Parsed<StatementKind> {
+    fn launch(&mut self) -> Read<StatementKind> {
         let launch = self.launch_of()?;
         self.semicolon(StatementKind::Launch(Box::new(launch)))
     }
 
     /// A launch up to a `;`, which stays.
-    pub(super) fn launch_of(&mut self) -> Parsed<LaunchOf> {
+    pub(super) fn launch_of(&mut self) -> Read<LaunchOf> {
         let start = self.p.tokens.mark();
         let end = (start..).find(|at| matches!(self.p.tokens.at(*at), Token::Sign(";" | "{" | "}") | Token::End));
         let end = end.unwrap_or(start);
@@ -249,20 +259,20 @@ impl HostParser<'_> {
                 let mut errors = error.each();
                 let last = errors.pop();
                 self.errors.extend(errors);
-                return Err(last.unwrap_or_else(|| self.p.expected("a launch")));
+                return Err(last.unwrap_or_else(|| self.p.expected("a launch")).into());
             }
         };
         if let Some((image, span)) = &items.image
             && !self.images.contains(&image.as_str())
         {
             let problem = format!("no image is called `{image}`{}", did_you_mean(image, self.images));
-            return Err(SyntaxError::new(self.p.text, span.clone(), problem));
+            return Err(SyntaxError::new(self.p.text, span.clone(), problem).into());
         }
         self.p.tokens.go_to(end);
         Ok(LaunchOf { launch, items })
     }
 
-    fn location(&mut self) -> Parsed<StatementKind> {
+    fn location(&mut self) -> Read<StatementKind> {
         self.p.tokens.next();
         let location = match self.peek() {
             Token::Name("none") => {
@@ -276,9 +286,9 @@ impl HostParser<'_> {
     }
 
     /// `"file":line "function"`
-    pub(super) fn source_location(&mut self) -> Parsed<SourceLocation> {
+    pub(super) fn source_location(&mut self) -> Read<SourceLocation> {
         if !matches!(self.peek(), Token::Text(_)) {
-            return Err(self.p.expected("a file in quotes, a line or `none`"));
+            return Err(self.p.expected("a file in quotes, a line or `none`").into());
         }
         let file = self.utf8()?;
         self.p.expect(Token::Colon)?;
@@ -286,15 +296,15 @@ impl HostParser<'_> {
         Ok(SourceLocation::new(file, line, self.utf8()?))
     }
 
-    fn line(&mut self) -> Parsed<u32> {
+    fn line(&mut self) -> Read<u32> {
         let pos = self.p.tokens.peek().0;
         let line = self.p.integer("a line")?;
-        u32::try_from(line).map_err(|_| self.p.error(pos, format!("`{line}` is no line")))
+        Ok(u32::try_from(line).map_err(|_| self.p.error(pos, format!("`{line}` is no line")))?)
     }
 }
 
 /// What stands at the start of a statement.
-enum Read {
+enum Stated {
     Statement(Statement),
     /// The value before the `}` of a block with one.
     Value(Expr),

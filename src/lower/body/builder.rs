@@ -11,6 +11,7 @@ use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::scope::Scope;
 use super::tensor::TensorRef;
+use super::text_names::text_name;
 use crate::ir::{FuncRef, LocationData, Value};
 use crate::lower::error::BodyError;
 use crate::spec::{MAX_ERRORS, ParamType, ScalarType, Signature, SourceLocation, TextPlace};
@@ -74,8 +75,11 @@ impl BuildState<'_> {
     /// Records an error. Of a text there are at most [`MAX_ERRORS`].
     pub(super) fn record(&mut self, operation: &str, problem: String, location: Option<SourceLocation>) {
         let place = self.text.as_ref().map(|(text, span)| Box::new(TextPlace::new(text, span.clone())));
-        if place.is_none() || self.errors.len() < MAX_ERRORS {
-            self.errors.push(BodyError { operation: operation.to_owned(), problem, location, place });
+        let operation = if place.is_some() { text_name(operation) } else { operation }.to_owned();
+        let error = BodyError { operation, problem, location, place };
+        // an operation of a text may become several of the body
+        if error.place.is_none() || self.errors.len() < MAX_ERRORS && self.errors.last() != Some(&error) {
+            self.errors.push(error);
         }
     }
 }

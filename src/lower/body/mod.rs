@@ -31,6 +31,7 @@ mod raise;
 mod scope;
 mod take;
 mod tensor;
+mod text_names;
 mod types;
 mod uses;
 mod variable;
@@ -139,7 +140,7 @@ fn fill(
         match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
             None => l.succeed(),
             Some(ty) if l.b.is_reachable() => errors.push(BodyError {
-                operation: "ret".to_owned(),
+                operation: if text.is_some() { "return" } else { "ret" }.to_owned(),
                 problem: format!("the body can end without returning its {ty}"),
                 location: l.location(),
                 place: text.map(|(text, span)| Box::new(TextPlace::new(&text, span))),

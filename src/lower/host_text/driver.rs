@@ -110,7 +110,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         let problem = match ended {
             Some(end) => {
                 let line = self.source.text.get(..end).unwrap_or_default().matches('\n').count() + 1;
-                format!("is known up to the end of its block, at line {line}; carry it out by `with`, or by a `var`")
+                format!("is known up to the end of its block, at line {line}; carry it out by `with` or a `var`")
             }
             None => {
                 let signature = self.body.signature();
@@ -118,7 +118,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
                 let params = signature.params().iter().map(|param| param.name.as_str());
                 let known = params.chain(signature.names_in_dims());
                 let known: Vec<&str> = known.chain(locals.iter().map(|(name, _)| name.as_str())).collect();
-                format!("no value is called so{}", did_you_mean(name, &known))
+                format!("no value has this name{}", did_you_mean(name, &known))
             }
         };
         self.error(span, &format!("`{name}`"), problem);

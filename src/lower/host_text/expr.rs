@@ -176,7 +176,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             }
             name => {
                 let known = PARTS.map(|part| format!("`{part}`")).join(", ");
-                let problem = format!("no part is called so{}; parts are {known}", did_you_mean(name, &PARTS));
+                let problem = format!("no part has this name{}; parts are {known}", did_you_mean(name, &PARTS));
                 self.error(&part.span, &format!("`{name}`"), problem);
                 Val::Missing
             }

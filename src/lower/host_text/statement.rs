@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::value::Val;
 use crate::host::tree::{
-    At, Block, Error, Expr as Tree, ExprKind, For, If, Location, Span, Statement, StatementKind, While,
+    At, Block, Error, Expr as Tree, ExprKind, For, If, Location, Span, Statement, StatementKind, Try, While,
 };
 use crate::lower::body::{Caught, Expr};
 use crate::spec::{ParamType, SourceLocation};
@@ -14,13 +14,25 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         self.inside(block.span.end, || block.statements.iter().for_each(|statement| self.statement(statement)));
     }
 
+    /// Writes a statement. Those with blocks are apart from the others, so that nested blocks take less of the stack.
     pub(super) fn statement(&self, statement: &Statement) {
+        let span = &statement.span;
+        match &statement.kind {
+            StatementKind::If(if_) => self.if_(&if_.branches, if_),
+            StatementKind::While(while_) => self.while_(span, while_),
+            StatementKind::For(for_) => self.for_(span, for_),
+            StatementKind::Try(try_) => self.try_(span, try_),
+            _ => self.simple(statement),
+        }
+    }
+
+    /// Writes a statement without blocks.
+    fn simple(&self, statement: &Statement) {
         let span = &statement.span;
         match &statement.kind {
             StatementKind::Let(name, value) => {
                 let value = match self.value(value) {
                     literal @ Val::Literal(_) => Val::Expr(self.as_expr(&value.span, literal)),
-                    // a view of the value of a parameter, which has no operation of its own
                     value => value,
                 };
                 self.define(name, value);
@@ -41,10 +53,6 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 self.at(span);
                 if next.is_empty() { self.body.continue_() } else { self.body.continue_with(next) }
             }
-            StatementKind::If(if_) => self.if_(&if_.branches, if_),
-            StatementKind::While(while_) => self.while_(span, while_),
-            StatementKind::For(for_) => self.for_(span, for_),
-            StatementKind::Try { attempt, name, handler } => self.try_(span, attempt, name, handler),
             StatementKind::Raise(error, from) => self.raise(span, error, from.as_ref()),
             StatementKind::RaiseAgain(name) => {
                 if let Some(caught) = self.caught(name) {
@@ -60,6 +68,8 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             }
             StatementKind::Launch(launch) => self.launch(span, launch),
             StatementKind::Location(location) => self.set_location(span, location),
+            // `statement` has those with blocks
+            StatementKind::If(_) | StatementKind::While(_) | StatementKind::For(_) | StatementKind::Try(_) => {}
         }
     }
 
@@ -208,7 +218,8 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         })
     }
 
-    fn try_(&self, span: &Span, attempt: &Block, name: &At<String>, handler: &Block) {
+    fn try_(&self, span: &Span, try_: &Try) {
+        let Try { attempt, name, handler } = try_;
         self.at(span);
         self.body.try_(
             || self.block(attempt),

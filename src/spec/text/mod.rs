@@ -13,7 +13,7 @@ use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
 
 pub(crate) use launch::HostItems;
-pub(crate) use parser::{Parsed, Parser};
+pub(crate) use parser::Parser;
 pub(crate) use suggestion::did_you_mean;
 
 mod dims;

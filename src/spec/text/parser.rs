@@ -23,7 +23,7 @@ pub(crate) struct Parser<'a> {
 }
 
 /// The result of a parsing step, or the error at which it stopped.
-pub(crate) type Parsed<T> = Result<T, SyntaxError>;
+pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
     pub(crate) fn new(text: &'a str, tokens: Tokens<'a>) -> Self {
