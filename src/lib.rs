@@ -107,9 +107,9 @@ pub mod embed;
 pub mod engine;
 #[cfg(feature = "_engine")]
 pub mod explain;
-pub mod image;
 mod host;
 mod host_program;
+pub mod image;
 #[cfg(feature = "unstable")]
 pub mod ir;
 #[cfg(not(feature = "unstable"))]
@@ -134,14 +134,14 @@ pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder, Perf};
+pub use host::HostTextError;
+pub use host_program::HostProgram;
 pub use lower::{
     ArgProblem, Body, BodyError, CStruct, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention,
     ConventionProblem, Expr, GlobalProblem, ImageName, Kernel, KernelParam, KernelReturn, LaunchProblem, LaunchValue,
     LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, PrototypeProblem, ReturnProblem,
     TensorMapProblem, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,
 };
-pub use host::HostTextError;
-pub use host_program::HostProgram;
 pub use names::UnknownName;
 pub use parallel_for::register_parallel_for;
 pub use spec::{

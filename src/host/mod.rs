@@ -10,4 +10,4 @@ mod words;
 
 pub use error::HostTextError;
 pub(crate) use parse::{block, file};
-pub(crate) use words::Word;
+pub(crate) use words::{Word, WordKind};

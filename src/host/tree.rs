@@ -42,12 +42,7 @@ pub(crate) enum FunctionKernel {
     CheckOnly,
     Body(Arc<Block>),
     Launch(Box<LaunchOf>),
-    Symbol {
-        symbol: String,
-        convention: Option<At<String>>,
-        returns: Option<At<String>>,
-        args: Option<Vec<KernelArg>>,
-    },
+    Symbol { symbol: String, convention: Option<At<String>>, returns: Option<At<String>>, args: Option<Vec<KernelArg>> },
 }
 
 /// A launch, with the items that only host functions have.

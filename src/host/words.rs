@@ -2,8 +2,8 @@
 
 /// The words that are no names in a body.
 pub(crate) const RESERVED: [&str; 26] = [
-    "let", "var", "if", "else", "for", "while", "break", "continue", "return", "try", "catch", "raise", "ensure", "call",
-    "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf", "nan",
+    "let", "var", "if", "else", "for", "while", "break", "continue", "return", "try", "catch", "raise", "ensure",
+    "call", "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf", "nan",
 ];
 
 macro_rules! words {
@@ -74,4 +74,25 @@ impl Word {
     pub(crate) fn is_statement(self) -> bool {
         matches!(self, Word::Store | Word::CheckSignalsEvery | Word::LimitRecursion)
     }
+
+    /// Whether the operation is a number of one or two numbers.
+    pub(crate) fn kind(self) -> WordKind {
+        // the table has these first, in this order
+        match self {
+            _ if (self as usize) > Word::CeilDiv as usize => WordKind::Other,
+            _ if self == Word::Fma => WordKind::Other,
+            _ if self.inputs() == (1, 1) => WordKind::Unary,
+            _ => WordKind::Binary,
+        }
+    }
+}
+
+/// What an operation is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WordKind {
+    /// A number of one number.
+    Unary,
+    /// A number of two numbers.
+    Binary,
+    Other,
 }

@@ -71,9 +71,9 @@ pub use error::{BodyError, LowerError};
 pub(crate) use error::{diagnostic_of, lines};
 #[cfg(feature = "_engine")]
 pub(crate) use helper_set::HelperSet;
+pub(crate) use host_text::{Source as HostSource, build as build_host_text};
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
-pub(crate) use host_text::{Source as HostSource, build as build_host_text};
 pub use kernel::Kernel;
 pub(crate) use launch::PARALLEL_FOR;
 pub use launch_description::{ImageDescription, LaunchDescription};

@@ -67,7 +67,8 @@ pub(crate) fn unquote_bytes(inside: &str) -> Result<Vec<u8>, (usize, String)> {
         let escape = &rest[at + 1..];
         let known = ESCAPES.iter().find(|(behind, _)| escape.starts_with(*behind));
         let byte = escape.strip_prefix('x').and_then(|digits| digits.get(..2));
-        let byte = byte.filter(|digits| !digits.starts_with('+')).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let byte =
+            byte.filter(|digits| !digits.starts_with('+')).and_then(|digits| u8::from_str_radix(digits, 16).ok());
         rest = match (known, byte) {
             (Some((_, meant)), _) => {
                 bytes.push(*meant as u8);

@@ -189,7 +189,8 @@ fn nesting_has_limits_on_a_small_stack() {
     on_a_small_stack(|| {
         let signature: Signature = sig("f(n: int64, x: Tensor([n], int64)) -> int64");
         let deep = |depth: usize| {
-            let chains = (0..depth).fold("n".to_owned(), |e, i| if i % 2 == 0 { format!("{e} + n") } else { format!("({e}) * n") });
+            let chains = (0..depth)
+                .fold("n".to_owned(), |e, i| if i % 2 == 0 { format!("{e} + n") } else { format!("({e}) * n") });
             [
                 nested("if n > 0 { ", "", "}", depth - 1),
                 nested("while n < 0 { ", "", "}", depth - 1),
@@ -198,16 +199,27 @@ fn nesting_has_limits_on_a_small_stack() {
                 format!("{{ let a = {}n; return a; }}", "~".repeat(depth)),
                 format!("{{ let a = {}n{}; return a; }}", "x[".repeat(depth - 1), "]".repeat(depth - 1)),
                 format!("{{ let a = {chains}; return a; }}"),
+                format!("{{ let a = {}n{}; return a; }}", "abs(".repeat(depth - 1), ")".repeat(depth - 1)),
+                format!("{{ let a = {}n{}; return a; }}", "min(1, ".repeat(depth - 1), ")".repeat(depth - 1)),
+                format!("{{ let a = {}n{}; return n; }}", "int64(".repeat(depth - 1), ")".repeat(depth - 1)),
+                format!(
+                    "{{ let a = {}n{}; return n; }}",
+                    "if n > 1 { 1 } else { (".repeat(depth / 2),
+                    ") }".repeat(depth / 2)
+                ),
+                format!(
+                    "{{ let a = {}n{}; return n; }}",
+                    "call symbol g(".repeat(depth / 2),
+                    ") -> int64".repeat(depth / 2)
+                ),
                 format!("{{ if n > 0 {{ }}{} return n; }}", " else if n > 1 { }".repeat(depth - 2)),
             ]
         };
         for text in deep(64) {
-            println!("{}", &text[..40]);
             let kernel = Kernel::text(&text, NO_IMAGES).unwrap_or_else(|e| panic!("{e}"));
-            eprintln!("parsed");
             lower(&signature, &kernel, RuntimeHelpers::Import).unwrap_or_else(|e| panic!("{e}"));
         }
-        for text in deep(67).into_iter().chain(deep(100_000)) {
+        for text in deep(140).into_iter().chain(deep(100_000)) {
             let error = Kernel::text(&text, NO_IMAGES).unwrap_err();
             let problem = &error.errors[0].message;
             assert!(problem.starts_with("expected at most 64 "), "{problem}");

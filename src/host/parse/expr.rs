@@ -5,22 +5,23 @@ use std::sync::Arc;
 use super::{HostParser, MAX_DEPTH, Read};
 use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr, ExprKind, Input, Scoped, UnaryOp};
 use crate::host::words::{RESERVED, Word};
-use crate::spec::{CompareOp, DimOp, ScalarType, Token, unquote_bytes};
+use crate::spec::{CompareOp, DimOp, ParamType, ScalarType, Signature, SyntaxError, Token, unquote_bytes};
 
 const VALUE: &str = "a value";
 
 impl HostParser<'_> {
     /// A value, `None` or a string.
     pub(super) fn passed(&mut self) -> Read<Expr> {
+        match self.peek() {
+            Token::Text(_) | Token::Name("None") => self.constant(),
+            _ => self.value(),
+        }
+    }
+
+    fn constant(&mut self) -> Read<Expr> {
         let start = self.start();
-        if let Token::Text(_) = self.peek() {
-            let text = self.text()?;
-            return Ok(self.leaf(start, ExprKind::Text(text)));
-        }
-        if self.word("None") {
-            return Ok(self.leaf(start, ExprKind::None));
-        }
-        self.value()
+        let kind = if self.word("None") { ExprKind::None } else { ExprKind::Text(self.text()?) };
+        Ok(self.leaf(start, kind))
     }
 
     /// An expression, a call, a closure, or a value that is taken as a type. Each has a function of its own, so that
@@ -70,7 +71,7 @@ impl HostParser<'_> {
         read
     }
 
-    fn too_deep(&self) -> crate::spec::SyntaxError {
+    fn too_deep(&self) -> SyntaxError {
         let problem = format!("expected at most {MAX_DEPTH} expressions inside each other");
         self.p.error(self.p.tokens.peek().0, problem)
     }
@@ -211,7 +212,10 @@ impl HostParser<'_> {
     fn parts(&mut self, start: usize, mut value: Expr, mut at: usize, names: &str) -> Read<Expr> {
         for name in names.split('.') {
             if name.is_empty() {
-                return Err(self.p.error(self.p.tokens.peek().0, format!("`{names}` has a dot without a name after it")).into());
+                return Err(self
+                    .p
+                    .error(self.p.tokens.peek().0, format!("`{names}` has a dot without a name after it"))
+                    .into());
             }
             let part = At { span: at..at + name.len(), value: name.to_owned() };
             at += name.len() + 1;
@@ -225,6 +229,7 @@ impl HostParser<'_> {
         match self.peek() {
             Token::Open => self.parentheses(),
             Token::Name("if") => self.chosen(),
+            Token::Name(name) if self.second() == Token::Open && !RESERVED.contains(&name) => self.operation(name),
             _ => self.atom(),
         }
     }
@@ -253,7 +258,6 @@ impl HostParser<'_> {
             Token::Name("nan") => literal(self, ExprKind::Float(f64::NAN)),
             Token::Name(name @ ("True" | "False")) => literal(self, ExprKind::Bool(name == "True")),
             Token::Name(name) if RESERVED.contains(&name) => Err(self.p.expected(VALUE).into()),
-            Token::Name(name) if self.second() == Token::Open => self.operation(start, name),
             Token::Name(name) => {
                 self.p.tokens.next();
                 let (first, rest) = name.split_once('.').unwrap_or((name, ""));
@@ -269,72 +273,99 @@ impl HostParser<'_> {
     }
 
     /// A word with its inputs.
-    fn operation(&mut self, start: usize, name: &str) -> Read<Expr> {
-        if let Ok(ty) = name.parse::<ScalarType>() {
-            self.p.tokens.next();
-            self.p.expect(Token::Open)?;
-            let value = self.value()?;
-            self.p.expect(Token::Close)?;
-            let depth = value.depth;
-            return self.node(start, depth, ExprKind::Cast(ty, value));
-        }
-        match Word::named(name) {
-            Some(word) if !word.is_statement() => self.word_of(start, word),
-            Some(_) => Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has no value; it is a statement")).into()),
-            None => Err(self.unknown("an operation", name, Word::NAMES).into()),
+    fn operation(&mut self, name: &str) -> Read<Expr> {
+        match (name.parse::<ScalarType>(), Word::named(name)) {
+            (Ok(ty), _) => self.cast(ty),
+            (_, Some(word)) if !word.is_statement() => self.word_of(word),
+            (_, known) => Err(self.no_value(name, known.is_some())),
         }
     }
 
-    /// A word with its inputs, whose number is checked.
-    pub(super) fn word_of(&mut self, start: usize, word: Word) -> Read<Expr> {
-        let pos = self.p.tokens.peek().0;
+    fn no_value(&self, name: &str, is_known: bool) -> Box<SyntaxError> {
+        Box::new(match is_known {
+            true => self.p.error(self.p.tokens.peek().0, format!("`{name}` has no value; it is a statement")),
+            false => self.unknown("an operation", name, Word::NAMES),
+        })
+    }
+
+    /// `int32(v)`
+    fn cast(&mut self, ty: ScalarType) -> Read<Expr> {
+        let start = self.start();
         self.p.tokens.next();
-        self.p.expect(Token::Open)?;
+        let value = self.parentheses()?;
+        let depth = value.depth;
+        self.node(start, depth, ExprKind::Cast(ty, value))
+    }
+
+    /// A word with its inputs, whose number is checked.
+    pub(super) fn word_of(&mut self, word: Word) -> Read<Expr> {
+        let start = self.start();
+        self.p.tokens.next();
         let inputs = self.inputs(true)?;
-        self.p.expect(Token::Close)?;
+        self.check_inputs(start, word, &inputs)?;
+        let depth = inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
+        self.node(start, depth, ExprKind::Word(word, inputs))
+    }
+
+    fn check_inputs(&self, start: usize, word: Word, inputs: &[Input]) -> Read<()> {
+        let error = |span, problem| Err(Box::new(SyntaxError::new(self.p.text, span, problem)));
         let unnamed = inputs.iter().filter(|input| input.name.is_none()).count();
         let (min, max) = word.inputs();
         if !(min..=max).contains(&unnamed) {
             let problem = format!("`{}` takes {min} inputs, got {unnamed}", word.name());
-            return Err(self.p.error(pos, problem).into());
+            return error(start..start + word.name().len(), problem);
         }
         let keywords = word.keywords();
         let unknown = inputs.iter().filter_map(|input| input.name.as_ref()).find(|name| {
             let same = inputs.iter().filter(|other| other.name.as_ref().is_some_and(|n| n.value == name.value)).count();
             same > 1 || !keywords.contains(&name.value.as_str())
         });
-        if let Some(name) = unknown {
-            let known: Vec<String> = keywords.iter().map(|name| format!("`{name}`")).collect();
-            let known = if known.is_empty() { "no names".to_owned() } else { format!("{}, each once", known.join(", ")) };
-            let problem = format!("`{}` has the named inputs {known}; got `{}`", word.name(), name.value);
-            return Err(crate::spec::SyntaxError::new(self.p.text, name.span.clone(), problem).into());
-        }
-        let depth = inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
-        self.node(start, depth, ExprKind::Word(word, inputs))
+        let Some(name) = unknown else { return Ok(()) };
+        let known: Vec<String> = keywords.iter().map(|name| format!("`{name}`")).collect();
+        let known = if known.is_empty() { "no names".to_owned() } else { format!("{}, each once", known.join(", ")) };
+        let problem = format!("`{}` has the named inputs {known}; got `{}`", word.name(), name.value);
+        error(name.span.clone(), problem)
     }
 
-    /// Inputs up to a `)`, which stays; `lists` are inputs of operations alone.
+    /// Inputs in parentheses; `lists` are inputs of operations alone.
     fn inputs(&mut self, lists: bool) -> Read<Vec<Input>> {
+        self.open()?;
         let mut inputs: Vec<Input> = Vec::new();
         while self.peek() != Token::Close {
-            let is_named = matches!(self.peek(), Token::Name(_)) && self.second() == Token::Equals;
-            let name = if is_named { Some(self.input_name()?) } else { None };
-            if name.is_none() && inputs.last().is_some_and(|last| last.name.is_some()) {
-                return Err(self.p.expected("a named input, since they stand last").into());
-            }
-            let start = self.start();
-            let value = if lists && self.p.eat(Token::OpenList) {
-                let items = self.exprs(Token::CloseList)?;
-                self.p.expect(Token::CloseList)?;
-                let depth = items.iter().map(|item| item.depth).max().unwrap_or_default();
-                self.node(start, depth, ExprKind::List(items))?
-            } else {
-                self.passed()?
-            };
+            let name = self.optional_name(inputs.last().is_some_and(|last| last.name.is_some()))?;
+            let is_list = lists && self.peek() == Token::OpenList;
+            let value = if is_list { self.list()? } else { self.passed()? };
             inputs.push(Input { name, value });
-            self.p.separator(Token::Close)?;
+            self.comma()?;
         }
+        self.p.tokens.next();
         Ok(inputs)
+    }
+
+    fn open(&mut self) -> Read<()> {
+        Ok(self.p.expect(Token::Open)?)
+    }
+
+    fn comma(&mut self) -> Read<()> {
+        Ok(self.p.separator(Token::Close)?)
+    }
+
+    fn list(&mut self) -> Read<Expr> {
+        let start = self.start();
+        self.p.tokens.next();
+        let items = self.exprs(Token::CloseList)?;
+        self.p.expect(Token::CloseList)?;
+        let depth = items.iter().map(|item| item.depth).max().unwrap_or_default();
+        self.node(start, depth, ExprKind::List(items))
+    }
+
+    /// The name of an input, which it needs behind another named one.
+    fn optional_name(&mut self, is_needed: bool) -> Read<Option<At<String>>> {
+        let is_named = matches!(self.peek(), Token::Name(_)) && self.second() == Token::Equals;
+        if is_named {
+            return self.input_name().map(Some);
+        }
+        if is_needed { Err(self.p.expected("a named input, since they stand last").into()) } else { Ok(None) }
     }
 
     fn input_name(&mut self) -> Read<At<String>> {
@@ -391,10 +422,22 @@ impl HostParser<'_> {
         Ok((scoped, inside))
     }
 
-    pub(super) fn call(&mut self) -> Read<Call> {
-        self.expect_word("call")?;
+    fn call(&mut self) -> Read<Call> {
+        self.p.tokens.next();
+        let callee = self.called()?;
+        let inputs = self.inputs(false)?;
+        let returns = if self.p.eat(Token::Arrow) { Some(self.returned()?) } else { None };
+        Ok(Call { callee, inputs, returns })
+    }
+
+    fn returned(&mut self) -> Read<ParamType> {
+        Ok(self.p.param_type()?)
+    }
+
+    /// What a call calls.
+    fn called(&mut self) -> Read<Callee> {
         let name = "the name of a function";
-        let callee = match (self.peek(), self.second()) {
+        Ok(match (self.peek(), self.second()) {
             (Token::Name("global"), Token::Name(_) | Token::Text(_)) => {
                 self.p.tokens.next();
                 let uncached = matches!(self.second(), Token::Name(_) | Token::Text(_)) && self.word("uncached");
@@ -411,12 +454,7 @@ impl HostParser<'_> {
             (Token::Name(name), _) if RESERVED.contains(&name) => return Err(self.p.expected(CALLEE).into()),
             (Token::Name(_), _) => Callee::Value(self.callee()?),
             _ => return Err(self.p.expected(CALLEE).into()),
-        };
-        self.p.expect(Token::Open)?;
-        let inputs = self.inputs(false)?;
-        self.p.expect(Token::Close)?;
-        let returns = if self.p.eat(Token::Arrow) { Some(self.p.param_type()?) } else { None };
-        Ok(Call { callee, inputs, returns })
+        })
     }
 
     /// A name with indices: the path of a function value.
@@ -431,7 +469,19 @@ impl HostParser<'_> {
     }
 
     fn closure(&mut self) -> Read<(Closure, usize)> {
-        self.expect_word("closure")?;
+        self.p.tokens.next();
+        let captures = self.captures()?;
+        let signature = self.closure_signature()?;
+        let before = std::mem::take(&mut self.deepest);
+        let body = Arc::new(self.block()?);
+        let inside = self.deepest;
+        self.deepest = before.max(inside);
+        let depth = captures.iter().map(|(_, _, value)| value.depth).chain([inside]).max().unwrap_or_default();
+        Ok((Closure { captures, signature, body }, depth))
+    }
+
+    /// The captured values of a closure, in brackets.
+    fn captures(&mut self) -> Read<Vec<(At<String>, ParamType, Expr)>> {
         self.p.expect(Token::OpenList)?;
         let mut captures = Vec::new();
         while !self.p.eat(Token::CloseList) {
@@ -442,14 +492,15 @@ impl HostParser<'_> {
             captures.push((name, ty, self.passed()?));
             self.p.separator(Token::CloseList)?;
         }
-        let (signature, _) = self.signature()?;
-        let before = std::mem::take(&mut self.deepest);
-        let body = Arc::new(self.block()?);
-        let inside = self.deepest;
-        self.deepest = before.max(inside);
-        let depth = captures.iter().map(|(_, _, value)| value.depth).chain([inside]).max().unwrap_or_default();
-        let Some(signature) = signature else { return Err(self.p.expected("a signature without errors").into()) };
-        Ok((Closure { captures, signature, body }, depth))
+        Ok(captures)
+    }
+
+    fn closure_signature(&mut self) -> Read<Signature> {
+        // its errors are recorded, but for the last one, which stops the statement
+        match self.signature()?.0 {
+            Some(signature) => Ok(signature),
+            None => Err(self.errors.pop().unwrap_or_else(|| self.p.expected("a signature")).into()),
+        }
     }
 
     /// The bytes of a string.

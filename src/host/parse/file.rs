@@ -72,7 +72,8 @@ impl HostParser<'_> {
     /// A signature up to its block or kernel, with its bytes. Its errors are recorded, and then there is none.
     pub(super) fn signature(&mut self) -> Read<(Option<Signature>, Span)> {
         let (first, start) = (self.p.tokens.mark(), self.start());
-        let is_end = |at: &usize| matches!(self.p.tokens.at(*at), Token::Sign("{" | ";" | "}") | Token::At | Token::End);
+        let is_end =
+            |at: &usize| matches!(self.p.tokens.at(*at), Token::Sign("{" | ";" | "}") | Token::At | Token::End);
         let end = (first..).find(is_end).unwrap_or(first);
         let window = Parser::new(self.p.text, self.p.tokens.window(first..end));
         let read = window.whole_signature();
@@ -104,7 +105,8 @@ impl HostParser<'_> {
         }
         let symbol = self.label("`launch`, or a kernel's symbol")?;
         let is_item = matches!(self.peek(), Token::Name("returns" | "args")) && self.second() == Token::Equals;
-        let convention = if !is_item && self.peek() != Token::Sign(";") { Some(self.stated("a convention")?) } else { None };
+        let convention =
+            if !is_item && self.peek() != Token::Sign(";") { Some(self.stated("a convention")?) } else { None };
         let (mut returns, mut args) = (None, None);
         if self.word("returns") {
             self.p.expect(Token::Equals)?;
@@ -139,7 +141,8 @@ impl HostParser<'_> {
                 self.p.tokens.next();
                 let pos = self.p.tokens.peek().0;
                 let number = self.p.integer("the number of a constraint")?;
-                let number = usize::try_from(number).map_err(|_| self.p.error(pos, format!("`{number}` is no index")))?;
+                let number =
+                    usize::try_from(number).map_err(|_| self.p.error(pos, format!("`{number}` is no index")))?;
                 self.p.expect(Token::CloseList)?;
                 PlaceOf::Part(Part::Constraint(number))
             }

@@ -63,8 +63,7 @@ impl<'a> HostParser<'a> {
         }
         let is_paired = is_paired(&tokens);
         let p = Parser::new(text, tokens);
-        let mut parser =
-            HostParser { p, docs, images, errors: Vec::new(), is_paired, blocks: 0, open: 0, deepest: 0 };
+        let mut parser = HostParser { p, docs, images, errors: Vec::new(), is_paired, blocks: 0, open: 0, deepest: 0 };
         match read(&mut parser) {
             Ok(read) if parser.errors.is_empty() => Ok(read),
             read => Err(HostTextError::new(parser.errors.into_iter().chain(read.err().map(|error| *error)).collect())),
@@ -109,12 +108,14 @@ impl<'a> HostParser<'a> {
     fn new_name(&mut self, what: &str) -> Read<At<String>> {
         let start = self.start();
         match self.peek() {
-            Token::Name(name) if RESERVED.contains(&name) || name == "result" => {
-                Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` is a word of the language; choose {what}")).into())
-            }
-            Token::Name(name) if name.contains('.') => {
-                Err(self.p.error(self.p.tokens.peek().0, format!("`{name}` has a dot; choose {what} without one")).into())
-            }
+            Token::Name(name) if RESERVED.contains(&name) || name == "result" => Err(self
+                .p
+                .error(self.p.tokens.peek().0, format!("`{name}` is a word of the language; choose {what}"))
+                .into()),
+            Token::Name(name) if name.contains('.') => Err(self
+                .p
+                .error(self.p.tokens.peek().0, format!("`{name}` has a dot; choose {what} without one"))
+                .into()),
             Token::Name(name) => {
                 self.p.tokens.next();
                 Ok(At { span: self.since(start), value: name.to_owned() })

@@ -2,8 +2,7 @@
 
 use super::{HostParser, MAX_DEPTH, Read};
 use crate::host::tree::{
-    At, Block, Error, Expr, ExprKind, For, If, LaunchOf, Location, Scoped, Statement, StatementKind, Try,
-    While,
+    At, Block, Error, Expr, ExprKind, For, If, LaunchOf, Location, Scoped, Statement, StatementKind, Try, While,
 };
 use crate::host::words::Word;
 use crate::spec::{Parser, SourceLocation, SyntaxError, Token, did_you_mean};
@@ -96,7 +95,7 @@ impl HostParser<'_> {
             }
             Token::Name(name) if self.second() == Token::Open && Word::named(name).is_some_and(Word::is_statement) => {
                 let word = Word::named(name).unwrap_or(Word::Store);
-                let done = self.word_of(start, word)?;
+                let done = self.word_of(word)?;
                 self.semicolon(StatementKind::Do(done))?
             }
             _ => {

@@ -301,7 +301,11 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 if op.value == CompareOp::Eq { same } else { !same }
             }
             _ => {
-                self.error(span, op.value.sign(), "only the kind of a caught error is compared with a text, by `==` or `!=`");
+                self.error(
+                    span,
+                    op.value.sign(),
+                    "only the kind of a caught error is compared with a text, by `==` or `!=`",
+                );
                 self.body.missing()
             }
         }

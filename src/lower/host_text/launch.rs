@@ -54,7 +54,8 @@ fn names(launch: &Launch) -> Vec<String> {
             all.push(name.to_owned());
         }
     };
-    let extents = [launch.grid_extents(), launch.block_extents(), launch.cluster_extents(), launch.preferred_cluster_extents()];
+    let extents =
+        [launch.grid_extents(), launch.block_extents(), launch.cluster_extents(), launch.preferred_cluster_extents()];
     let dims = extents.into_iter().flatten().chain([launch.shared_memory_bytes()]);
     dims.for_each(|dim: &Dim| dim.for_each_var(&mut |name| add(name)));
     launch.stated_args().unwrap_or_default().iter().for_each(|arg| names_of_arg(arg, &mut add));

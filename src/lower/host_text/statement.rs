@@ -267,7 +267,9 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Location::Whole(location) => Some(location.clone()),
             Location::Line(line) => match &*self.location.borrow() {
                 Some(SourceLocation { file, function, .. }) => Some(SourceLocation::new(file, *line, function)),
-                None => return self.body.error("@", "a line alone changes the line of a place that is stated above it"),
+                None => {
+                    return self.body.error("@", "a line alone changes the line of a place that is stated above it");
+                }
             },
         };
         match &whole {

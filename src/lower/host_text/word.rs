@@ -4,66 +4,79 @@ use tvm_ffi_runtime::abi::{DLDataType, DLDevice};
 
 use super::driver::Driver;
 use super::value::Val;
-use crate::host::Word;
 use crate::host::tree::{Expr as Tree, ExprKind, Input, Span};
+use crate::host::{Word, WordKind};
 use crate::lower::body::{CallArg, Expr, OnDevice, Operand, TensorRef};
 use crate::spec::{Device, DeviceId, ScalarType};
 
-/// Calls the method of a value with the operation's other inputs.
-macro_rules! method {
-    ($driver:ident, $span:ident, $inputs:ident, $method:ident) => {{
-        let value = $driver.expr($inputs[0]);
-        $driver.at($span);
-        Val::Expr(value.$method())
-    }};
-    ($driver:ident, $span:ident, $inputs:ident, $method:ident, 2) => {{
-        let [left, right] = $driver.two($inputs[0], $inputs[1], stringify!($method));
-        $driver.at($span);
-        Val::Expr(left.$method(right))
-    }};
+/// The operation of one value.
+fn unary<'b>(word: Word, value: Expr<'b>) -> Option<Expr<'b>> {
+    Some(match word {
+        Word::Abs => value.abs(),
+        Word::Acos => value.acos(),
+        Word::Acosh => value.acosh(),
+        Word::Asin => value.asin(),
+        Word::Asinh => value.asinh(),
+        Word::Atan => value.atan(),
+        Word::Atanh => value.atanh(),
+        Word::Cbrt => value.cbrt(),
+        Word::Ceil => value.ceil(),
+        Word::Cos => value.cos(),
+        Word::Cosh => value.cosh(),
+        Word::Erf => value.erf(),
+        Word::Erfc => value.erfc(),
+        Word::Exp => value.exp(),
+        Word::Exp2 => value.exp2(),
+        Word::Expm1 => value.expm1(),
+        Word::Floor => value.floor(),
+        Word::Log => value.log(),
+        Word::Log10 => value.log10(),
+        Word::Log1p => value.log1p(),
+        Word::Log2 => value.log2(),
+        Word::Round => value.round(),
+        Word::RoundTiesEven => value.round_ties_even(),
+        Word::Sin => value.sin(),
+        Word::Sinh => value.sinh(),
+        Word::Sqrt => value.sqrt(),
+        Word::Tan => value.tan(),
+        Word::Tanh => value.tanh(),
+        Word::Trunc => value.trunc(),
+        _ => return None,
+    })
+}
+
+/// The operation of two values.
+fn binary<'b>(word: Word, left: Expr<'b>, right: Expr<'b>) -> Option<Expr<'b>> {
+    Some(match word {
+        Word::Atan2 => left.atan2(right),
+        Word::CeilDiv => left.ceil_div(right),
+        Word::Hypot => left.hypot(right),
+        Word::Max => left.max(right),
+        Word::Min => left.min(right),
+        Word::MulHi => left.mul_hi(right),
+        Word::Pow => left.pow(right),
+        Word::Div => left / right,
+        Word::Rem => left % right,
+        _ => return None,
+    })
 }
 
 impl<'b, 'a> Driver<'b, 'a, '_> {
     /// The value of an operation. The parser has checked the number of inputs.
     pub(super) fn word(&self, span: &Span, word: Word, inputs: &[Input]) -> Val<'b, 'a> {
         let all: Vec<&Tree> = inputs.iter().filter(|input| input.name.is_none()).map(|input| &input.value).collect();
-        match word {
-            Word::Abs => method!(self, span, all, abs),
-            Word::Acos => method!(self, span, all, acos),
-            Word::Acosh => method!(self, span, all, acosh),
-            Word::Asin => method!(self, span, all, asin),
-            Word::Asinh => method!(self, span, all, asinh),
-            Word::Atan => method!(self, span, all, atan),
-            Word::Atan2 => method!(self, span, all, atan2, 2),
-            Word::Atanh => method!(self, span, all, atanh),
-            Word::Cbrt => method!(self, span, all, cbrt),
-            Word::Ceil => method!(self, span, all, ceil),
-            Word::CeilDiv => method!(self, span, all, ceil_div, 2),
-            Word::Cos => method!(self, span, all, cos),
-            Word::Cosh => method!(self, span, all, cosh),
-            Word::Erf => method!(self, span, all, erf),
-            Word::Erfc => method!(self, span, all, erfc),
-            Word::Exp => method!(self, span, all, exp),
-            Word::Exp2 => method!(self, span, all, exp2),
-            Word::Expm1 => method!(self, span, all, expm1),
-            Word::Floor => method!(self, span, all, floor),
-            Word::Hypot => method!(self, span, all, hypot, 2),
-            Word::Log => method!(self, span, all, log),
-            Word::Log10 => method!(self, span, all, log10),
-            Word::Log1p => method!(self, span, all, log1p),
-            Word::Log2 => method!(self, span, all, log2),
-            Word::Max => method!(self, span, all, max, 2),
-            Word::Min => method!(self, span, all, min, 2),
-            Word::MulHi => method!(self, span, all, mul_hi, 2),
-            Word::Pow => method!(self, span, all, pow, 2),
-            Word::Round => method!(self, span, all, round),
-            Word::RoundTiesEven => method!(self, span, all, round_ties_even),
-            Word::Sin => method!(self, span, all, sin),
-            Word::Sinh => method!(self, span, all, sinh),
-            Word::Sqrt => method!(self, span, all, sqrt),
-            Word::Tan => method!(self, span, all, tan),
-            Word::Tanh => method!(self, span, all, tanh),
-            Word::Trunc => method!(self, span, all, trunc),
+        let missing = || self.body.missing();
+        match (word.kind(), all.as_slice()) {
+            (WordKind::Unary, [value]) => {
+                let value = self.expr(value);
+                self.at(span);
+                Val::Expr(unary(word, value).unwrap_or_else(missing))
+            }
+            (WordKind::Binary, [left, right]) => {
+                let [left, right] = self.two(left, right, word.name());
+                self.at(span);
+                Val::Expr(binary(word, left, right).unwrap_or_else(missing))
+            }
             _ => self.other_word(span, word, &all, inputs),
         }
     }
@@ -87,11 +100,6 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
 
     fn other_word(&self, span: &Span, word: Word, all: &[&Tree], inputs: &[Input]) -> Val<'b, 'a> {
         match word {
-            Word::Div | Word::Rem => {
-                let [left, right] = self.two(all[0], all[1], word.name());
-                self.at(span);
-                Val::Expr(if word == Word::Div { left / right } else { left % right })
-            }
             Word::Fma => {
                 let value = self.expr(all[0]);
                 let [factor, addend] = [all[1], all[2]].map(|value| self.operand(value));
