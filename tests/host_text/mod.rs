@@ -204,18 +204,18 @@ fn nesting_has_limits_on_a_small_stack() {
                 format!("{{ let a = {}n{}; return n; }}", "int64(".repeat(depth - 1), ")".repeat(depth - 1)),
                 format!(
                     "{{ let a = {}n{}; return n; }}",
-                    "if n > 1 { 1 } else { (".repeat(depth / 2),
-                    ") }".repeat(depth / 2)
+                    "if n > 1 { 1 } else { (".repeat(depth / 6),
+                    ") }".repeat(depth / 6)
                 ),
                 format!(
                     "{{ let a = {}n{}; return n; }}",
-                    "call symbol g(".repeat(depth / 2),
-                    ") -> int64".repeat(depth / 2)
+                    "call symbol g(".repeat(depth - 2),
+                    ") -> int64".repeat(depth - 2)
                 ),
                 format!("{{ if n > 0 {{ }}{} return n; }}", " else if n > 1 { }".repeat(depth - 2)),
             ]
         };
-        for text in deep(64) {
+        for text in deep(60) {
             let kernel = Kernel::text(&text, NO_IMAGES).unwrap_or_else(|e| panic!("{e}"));
             lower(&signature, &kernel, RuntimeHelpers::Import).unwrap_or_else(|e| panic!("{e}"));
         }

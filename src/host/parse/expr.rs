@@ -62,7 +62,7 @@ impl HostParser<'_> {
 
     /// Parses something inside of the open expressions.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
-        if self.open > MAX_DEPTH {
+        if self.blocks + self.open >= MAX_DEPTH {
             return Err(self.too_deep().into());
         }
         self.open += 1;
@@ -71,8 +71,8 @@ impl HostParser<'_> {
         read
     }
 
-    fn too_deep(&self) -> SyntaxError {
-        let problem = format!("expected at most {MAX_DEPTH} expressions inside each other");
+    pub(super) fn too_deep(&self) -> SyntaxError {
+        let problem = format!("expected at most {MAX_DEPTH} blocks and expressions inside each other");
         self.p.error(self.p.tokens.peek().0, problem)
     }
 
@@ -408,6 +408,7 @@ impl HostParser<'_> {
     /// Statements and a value, in braces; with the greatest depth of an expression inside.
     pub(super) fn scoped(&mut self) -> Read<(Scoped, usize)> {
         let before = std::mem::take(&mut self.deepest);
+        self.blocks += BLOCK_IN_A_VALUE;
         let scoped = self.in_block(|parser| {
             let (mut block, value) = parser.statements(true)?;
             let value = match value {
@@ -416,7 +417,9 @@ impl HostParser<'_> {
             };
             block.span = value.span.clone();
             Ok(Scoped { block, value })
-        })?;
+        });
+        self.blocks -= BLOCK_IN_A_VALUE;
+        let scoped = scoped?;
         let inside = self.deepest;
         self.deepest = before.max(inside);
         Ok((scoped, inside))
@@ -473,7 +476,10 @@ impl HostParser<'_> {
         let captures = self.captures()?;
         let signature = self.closure_signature()?;
         let before = std::mem::take(&mut self.deepest);
-        let body = Arc::new(self.block()?);
+        self.blocks += BLOCK_IN_A_VALUE;
+        let body = self.block();
+        self.blocks -= BLOCK_IN_A_VALUE;
+        let body = Arc::new(body?);
         let inside = self.deepest;
         self.deepest = before.max(inside);
         let depth = captures.iter().map(|(_, _, value)| value.depth).chain([inside]).max().unwrap_or_default();
@@ -519,6 +525,8 @@ impl HostParser<'_> {
     }
 }
 
+/// How much deeper than other blocks one inside of a value counts, since it takes more of the stack.
+const BLOCK_IN_A_VALUE: usize = 2;
 /// The precedence of comparisons.
 const COMPARISON: usize = 2;
 /// The precedence of the operand of `-` and `~`: no operator with two operands.

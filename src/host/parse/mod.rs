@@ -15,7 +15,7 @@ use super::error::HostTextError;
 use super::tree::{At, Block, File};
 use super::words::RESERVED;
 
-/// How deep blocks and expressions may be nested.
+/// How deep blocks and expressions together may be nested.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a file of functions. `images` are the names of the images that launches may use.

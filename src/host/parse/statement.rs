@@ -18,9 +18,8 @@ impl HostParser<'_> {
 
     /// Parses the inside of a block with its braces.
     pub(super) fn in_block<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
-        if self.blocks == MAX_DEPTH {
-            let problem = format!("expected at most {MAX_DEPTH} blocks inside each other, counting each `else if`");
-            return Err(self.p.error(self.p.tokens.peek().0, problem).into());
+        if self.blocks + self.open >= MAX_DEPTH {
+            return Err(self.too_deep().into());
         }
         self.expect_sign("{")?;
         self.blocks += 1;

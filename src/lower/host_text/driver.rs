@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::Source;
+use super::source::Source;
 use super::value::Val;
 use crate::host::tree::{At, Block, Span};
 use crate::lower::body::{Body, CallArg, Expr, Operand, ParamRef, TensorRef};
