@@ -27,9 +27,8 @@ impl fmt::Display for BodyError {
             write!(f, "line {}: ", place.line)?;
         }
         write!(f, "{}: {}", self.operation, self.problem)?;
-        match &self.location {
-            Some(location) => write!(f, " ({location})")?,
-            None => {}
+        if let Some(location) = &self.location {
+            write!(f, " ({location})")?;
         }
         match &self.place {
             Some(place) => write!(f, "\n{place}"),

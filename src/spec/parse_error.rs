@@ -88,7 +88,7 @@ impl SyntaxError {
 
     /// Writes the error without the ones after it.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n", self.message)?;
+        writeln!(f, "{}", self.message)?;
         show_caret(f, &self.text, self.column)
     }
 }
