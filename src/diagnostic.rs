@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 pub enum DiagnosticKind {
     /// A signature's source doesn't follow the grammar, or the signature has errors.
     Signature,
-    /// A kernel doesn't fit its signature, a launch doesn't fit its image, or a name is taken.
+    /// A kernel doesn't fit its signature, a launch doesn't fit its image, a name is taken, or a text isn't one of host
+    /// functions.
     Kernel,
     /// A symbol is undefined.
     UndefinedSymbol,

@@ -107,6 +107,8 @@ pub mod embed;
 pub mod engine;
 #[cfg(feature = "_engine")]
 pub mod explain;
+mod host;
+mod host_program;
 pub mod image;
 #[cfg(feature = "unstable")]
 pub mod ir;
@@ -132,6 +134,8 @@ pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder, Perf};
+pub use host::HostTextError;
+pub use host_program::HostProgram;
 pub use lower::{
     ArgProblem, Body, BodyError, CStruct, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention,
     ConventionProblem, Expr, GlobalProblem, ImageName, Kernel, KernelParam, KernelReturn, LaunchProblem, LaunchValue,

@@ -34,6 +34,8 @@ mod gpu;
 #[cfg(not(feature = "external-runtime"))]
 mod growth;
 #[cfg(not(feature = "external-runtime"))]
+mod host_text;
+#[cfg(not(feature = "external-runtime"))]
 mod in_use;
 #[cfg(not(feature = "external-runtime"))]
 mod library_image;

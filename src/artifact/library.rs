@@ -11,6 +11,7 @@ use super::progress::{NOBODY, Observer, Progress, Step};
 #[cfg(feature = "_llvm")]
 use crate::backend::llvm::{self, LlvmIr};
 use crate::backend::{Backend, ObjectOptions, OptLevel, verified};
+use crate::host_program::HostProgram;
 use crate::ir::VerifiedModule;
 use crate::lower::{Kernel, Purpose, Recipe, RecipeFunction, RuntimeHelpers};
 use crate::spec::Signature;
@@ -166,6 +167,28 @@ impl LibraryBuilder {
         self
     }
 
+    /// Adds the functions of a text, and registers those that it names as global functions. Its C functions are exported
+    /// under their own names.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{HostProgram, artifact::LibraryBuilder};
+    ///
+    /// let text = "register double as \"my.double\"; double(n: int64) -> int64 { return n * 2; }";
+    /// let object = LibraryBuilder::new().program(&HostProgram::parse(text)?).emit()?;
+    /// assert_eq!(object.functions(), ["double"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn program(mut self, program: &HostProgram) -> Self {
+        let wrappers = program.functions().map(|function| (function, false));
+        for ((signature, kernel), is_c) in wrappers.chain(program.c_functions().map(|function| (function, true))) {
+            let (signature, kernel) = (Cow::Owned(signature.clone()), Ok(Cow::Owned(kernel.clone())));
+            self.recipe.functions.push(RecipeFunction { signature, kernel, is_c });
+        }
+        let globals = program.globals().map(|(function, global)| (function.to_owned(), global.to_owned()));
+        self.recipe.globals.extend(globals);
+        self
+    }
+
     /// Registers a function of the library as a global function while the library is loaded, until it is unloaded or
     /// the program ends. If the name is already registered when the library is loaded, the existing function stays,
     /// because an error couldn't be reported. To find out, the program looks the global function up.
@@ -247,7 +270,8 @@ impl LibraryBuilder {
         let compiled = |done, total| observer(Progress::new(Step::Compile, done, total));
         let options = self.object_options(&compiled);
         let bytes = self.backend.codegen().object(module, &options)?;
-        let names = self.recipe.functions.iter().map(|function| function.signature.name().to_owned());
+        let wrappers = self.recipe.functions.iter().filter(|function| !function.is_c);
+        let names = wrappers.map(|function| function.signature.name().to_owned());
         Ok(ObjectFile::new(bytes, self.recipe.target.clone(), names.collect()))
     }
 

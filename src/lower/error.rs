@@ -5,7 +5,7 @@ use std::fmt;
 use super::convention::Convention;
 use super::problem::{ConventionProblem, GlobalProblem, LaunchProblem, PrototypeProblem, ReturnProblem, joined};
 use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind, ErrorDetail};
-use crate::spec::SourceLocation;
+use crate::spec::{SourceLocation, TextPlace};
 
 /// One error in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,13 +17,21 @@ pub struct BodyError {
     pub problem: String,
     /// The source location of the operation, as stated with [`Body::set_location`](crate::Body::set_location).
     pub location: Option<SourceLocation>,
+    /// The place of the operation in the text of the body; `None` for a body that was written in Rust.
+    pub place: Option<Box<TextPlace>>,
 }
 
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "line {}: ", place.line)?;
+        }
         write!(f, "{}: {}", self.operation, self.problem)?;
-        match &self.location {
-            Some(place) => write!(f, " ({place})"),
+        if let Some(location) = &self.location {
+            write!(f, " ({location})")?;
+        }
+        match &self.place {
+            Some(place) => write!(f, "\n{place}"),
             None => Ok(()),
         }
     }
@@ -270,7 +278,13 @@ pub(crate) fn diagnostic_of<'e>(
                 of_problems(function, problems)
             }
             LowerError::Body { function, errors } => {
-                errors.iter().map(|error| of(function, error.to_string())).collect()
+                let located = |error: &BodyError| ErrorDetail {
+                    span: error.place.as_ref().map(|place| place.span.clone()),
+                    line: error.place.as_ref().map(|place| place.line),
+                    column: error.place.as_ref().map(|place| place.column),
+                    ..of(function, error.to_string())
+                };
+                errors.iter().map(located).collect()
             }
             LowerError::Prototype { problem, .. } => {
                 let (expected, got) = problem.mismatch().unzip();

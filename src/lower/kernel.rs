@@ -10,10 +10,12 @@ use super::convention::c_type::CType;
 use super::convention::param::KernelParam;
 use super::convention::{Convention, KernelReturn, params, returns_value, writes_result};
 use super::error::LowerError;
+use super::host_text;
 use super::launch::{BlockFunction, LaunchSpec, block_prototype};
 use super::native::NativeCode;
 use super::problem::{ConventionProblem, LaunchProblem, ReturnProblem};
 use super::unit::{self, import_conflict};
+use crate::host::{self, HostTextError};
 use crate::image::Image;
 use crate::ir::{self, FuncSig};
 use crate::spec::{KernelArg, Launch, ParamType, Signature, TensorType};
@@ -92,6 +94,37 @@ impl Kernel {
     /// A body. `build` writes it into the wrapper's module each time the kernel is lowered.
     pub fn body(build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
         Self::new(KernelCode::Body(Arc::new(build)))
+    }
+
+    /// A body as text, in braces: the block of a function in `docs/host-text.md`. `images` are those that its launches
+    /// may use, each with its name.
+    ///
+    #[cfg_attr(feature = "cranelift", doc = "```")]
+    #[cfg_attr(not(feature = "cranelift"), doc = "```text")]
+    /// use tvm_ffi_codegen::{Engine, Kernel, Signature, image::Image, runtime::Tensor};
+    ///
+    /// let signature: Signature = "scale(x: Tensor([n], float32), by: float32)".parse()?;
+    /// let kernel = Kernel::text("{ for i in range(0, n) { x[i] = x[i] * by; } }", [] as [(&str, Image); 0])?;
+    /// // SAFETY: the body stays within `0..n`, the shape of `x`.
+    /// let scale = unsafe { Engine::new()?.compile(&signature, &kernel)? };
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], &[2])?;
+    /// scale.call((&x, 3.0))?;
+    /// assert_eq!(x.to_vec::<f32>()?, [3.0, 6.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All errors of the text's grammar. Errors of names, types and ownership are reported with the place in the text
+    /// when the kernel is lowered, as [`LowerError::Body`].
+    pub fn text<N: Into<String>>(
+        block: &str,
+        images: impl IntoIterator<Item = (N, Image)>,
+    ) -> Result<Self, HostTextError> {
+        let images: Arc<[(String, Image)]> = images.into_iter().map(|(name, image)| (name.into(), image)).collect();
+        let names: Vec<&str> = images.iter().map(|(name, _)| name.as_str()).collect();
+        let tree = host::block(block, &names)?;
+        let source = host_text::Source { text: block.into(), images: Arc::clone(&images) };
+        Ok(Self::body(move |body| host_text::build(&source, &tree, body)))
     }
 
     /// Creates a body from a shared closure.

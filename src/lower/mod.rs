@@ -29,6 +29,7 @@ mod globals;
 mod half;
 #[cfg(feature = "_engine")]
 mod helper_set;
+mod host_text;
 #[cfg(feature = "_engine")]
 mod identity;
 mod kernel;
@@ -70,6 +71,7 @@ pub use error::{BodyError, LowerError};
 pub(crate) use error::{diagnostic_of, lines};
 #[cfg(feature = "_engine")]
 pub(crate) use helper_set::HelperSet;
+pub(crate) use host_text::{Source as HostSource, build as build_host_text};
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
 pub use kernel::Kernel;

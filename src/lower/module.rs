@@ -113,7 +113,7 @@ impl Lowering {
             let problem = by_name.get(call.callee.as_str()).and_then(|callee| call.problem(callee));
             let Some(problem) = problem else { continue };
             let operation = format!("call of `{}`", call.callee);
-            let error = BodyError { operation, problem, location: call.location.clone() };
+            let error = BodyError { operation, problem, location: call.location.clone(), place: None };
             let known = errors.iter_mut().find_map(|error| match error {
                 LowerError::Body { function, errors } if *function == call.caller => Some(errors),
                 _ => None,

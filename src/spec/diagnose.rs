@@ -3,17 +3,23 @@
 use super::{ParseError, PartError, SignatureError, SyntaxError};
 use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind, ErrorDetail};
 
+impl SyntaxError {
+    /// The parts of this error, without the ones after it.
+    pub(crate) fn detail(&self) -> ErrorDetail {
+        ErrorDetail {
+            span: Some(self.span.clone()),
+            line: Some(self.line),
+            column: Some(self.column),
+            expected: self.expected().map(str::to_owned),
+            got: self.got().map(str::to_owned),
+            ..ErrorDetail::new(self.message.clone(), None)
+        }
+    }
+}
+
 impl Diagnose for SyntaxError {
     fn diagnostic(&self) -> Diagnostic {
-        let error = |error: &SyntaxError| ErrorDetail {
-            span: Some(error.span.clone()),
-            line: Some(error.line),
-            column: Some(error.column),
-            expected: error.expected().map(str::to_owned),
-            got: error.got().map(str::to_owned),
-            ..ErrorDetail::new(error.message.clone(), None)
-        };
-        let errors = [self].into_iter().chain(self.more()).map(error);
+        let errors = [self].into_iter().chain(self.more()).map(SyntaxError::detail);
         Diagnostic::with_errors(DiagnosticKind::Signature, self, errors)
     }
 }

@@ -20,7 +20,7 @@ const WITHOUT_BITS: [(&str, [&str; 2]); 4] = [
 ///
 /// # Errors
 /// A description of why there is none.
-pub(super) fn dtype(name: &str) -> Result<DLDataType, String> {
+pub(crate) fn dtype(name: &str) -> Result<DLDataType, String> {
     match without_bits(name) {
         Some(_) => Err(format!("`{name}` states no number of bits")),
         None => name.parse().map_err(|error: tvm_ffi_runtime::dtype::DTypeParseError| error.to_string()),

@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use super::error::SignatureError;
 
+/// The maximum number of reported errors per source. Each has a copy of its line, and a source may be one long line.
+pub(crate) const MAX_ERRORS: usize = 32;
+
 /// The error of a source string that doesn't follow the grammar, with its location. This is the first error in the
 /// source; [`more`](Self::more) has the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +30,34 @@ pub struct SyntaxError {
 }
 
 impl SyntaxError {
+    /// The error of a part of a source, given by its bytes.
+    pub(crate) fn new(source: &str, span: Range<usize>, message: String) -> Self {
+        let (before, after) = source.split_at_checked(span.start).unwrap_or((source, ""));
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let rest = after.split('\n').next().unwrap_or_default();
+        SyntaxError {
+            line: before.matches('\n').count() + 1,
+            column: before[start..].chars().count() + 1,
+            message,
+            text: format!("{}{}", &before[start..], rest.trim_end()),
+            span,
+            mismatch: None,
+            more: Vec::new(),
+        }
+    }
+
+    /// Adds what was expected and what was found.
+    pub(crate) fn with_mismatch(mut self, expected: impl Into<String>, got: impl Into<String>) -> Self {
+        self.mismatch = Some(Box::new((expected.into(), got.into())));
+        self
+    }
+
+    /// This error and the ones after it, each alone.
+    pub(crate) fn each(mut self) -> Vec<SyntaxError> {
+        let more = std::mem::take(&mut self.more);
+        [self].into_iter().chain(more).collect()
+    }
+
     /// A description of what was expected. `None` if the form is correct but not its meaning: a keyword that is given
     /// twice, or a number that doesn't fit in 64 bits.
     pub fn expected(&self) -> Option<&str> {
@@ -57,10 +88,43 @@ impl SyntaxError {
 
     /// Writes the error without the ones after it.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // keep tabs, so the caret is where the terminal puts the character
-        let before = self.text.chars().take(self.column.saturating_sub(1));
-        let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        write!(f, "{}\n  {}\n  {indent}^", self.message, self.text)
+        writeln!(f, "{}", self.message)?;
+        show_caret(f, &self.text, self.column)
+    }
+}
+
+/// Writes a source line, and a caret below one of its characters.
+fn show_caret(f: &mut fmt::Formatter<'_>, line: &str, column: usize) -> fmt::Result {
+    // keep tabs, so the caret is where the terminal puts the character
+    let before = line.chars().take(column.saturating_sub(1));
+    let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    write!(f, "  {line}\n  {indent}^")
+}
+
+/// A place in a text of host functions. `Display` writes its line and a caret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TextPlace {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in that line, from 1.
+    pub column: usize,
+    /// The source line.
+    pub text: String,
+    /// The byte range in the source.
+    pub span: Range<usize>,
+}
+
+impl TextPlace {
+    pub(crate) fn new(source: &str, span: Range<usize>) -> Self {
+        let SyntaxError { line, column, text, span, .. } = SyntaxError::new(source, span, String::new());
+        TextPlace { line, column, text, span }
+    }
+}
+
+impl fmt::Display for TextPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show_caret(f, &self.text, self.column)
     }
 }
 

@@ -55,6 +55,41 @@ pub(super) fn unquote(inside: &str) -> Result<String, (usize, String)> {
     Ok(text)
 }
 
+/// Replaces the escapes in the text between quotes of a host function: those of [`unquote`], and `\x41` for a byte.
+///
+/// # Errors
+/// An invalid escape: the byte offset of the backslash, and the problem.
+pub(crate) fn unquote_bytes(inside: &str) -> Result<Vec<u8>, (usize, String)> {
+    let mut bytes = Vec::with_capacity(inside.len());
+    let mut rest = inside;
+    while let Some(at) = rest.find('\\') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        let escape = &rest[at + 1..];
+        let known = ESCAPES.iter().find(|(behind, _)| escape.starts_with(*behind));
+        let byte = escape.strip_prefix('x').and_then(|digits| digits.get(..2));
+        let byte =
+            byte.filter(|digits| !digits.starts_with('+')).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        rest = match (known, byte) {
+            (Some((_, meant)), _) => {
+                bytes.push(*meant as u8);
+                &escape[1..]
+            }
+            (None, Some(byte)) => {
+                bytes.push(byte);
+                &escape[3..]
+            }
+            (None, None) => {
+                let found: String = escape.chars().take(1).collect();
+                let problem =
+                    format!(r#"expected an escape, `\"`, `\\`, `\n`, `\r`, `\t` or `\x41`, found `\{found}`"#);
+                return Err((inside.len() - rest.len() + at, problem));
+            }
+        };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -71,5 +106,16 @@ mod tests {
         }
         assert_eq!(quoted_len("a\\\""), None);
         assert_eq!(unquote("é\\x").unwrap_err().0, 2);
+    }
+
+    #[test]
+    fn bytes_have_all_values() {
+        for text in ["", "a\\n\\\"é", "\\t\\\\"] {
+            assert_eq!(unquote_bytes(text).unwrap(), unquote(text).unwrap().into_bytes());
+        }
+        assert_eq!(unquote_bytes("\\x00é\\xfFx").unwrap(), b"\0\xc3\xa9\xffx");
+        for (text, at) in [("é\\x1", 2), ("\\n\\xé0", 2), ("\\x+1", 0), ("ab\\", 2), ("\\q", 0)] {
+            assert_eq!(unquote_bytes(text).unwrap_err().0, at, "{text}");
+        }
     }
 }

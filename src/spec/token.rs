@@ -1,47 +1,36 @@
-//! Tokens of a signature's source.
+//! Tokens of the source of a signature, or of host functions.
 
 use std::fmt;
 
 use super::dim::{CompareOp, DimOp};
-use super::parse_error::SyntaxError;
+use super::parse_error::{MAX_ERRORS, SyntaxError};
 use super::quote::quoted_len;
 
 /// A position in the source: a byte offset at the start of a character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pos(usize);
+pub(crate) struct Pos(usize);
 
 impl Pos {
     /// The position before the first character.
     pub(super) const START: Pos = Pos(0);
 
-    pub(super) fn offset(self) -> usize {
+    pub(crate) fn offset(self) -> usize {
         self.0
     }
 
     /// The position `bytes` bytes further on.
-    pub(super) fn behind(self, bytes: usize) -> Pos {
+    pub(crate) fn behind(self, bytes: usize) -> Pos {
         Pos(self.0 + bytes)
     }
 
     /// The error at this position of the source, where a token of `len` bytes is.
-    pub(super) fn error(self, text: &str, len: usize, message: String) -> SyntaxError {
-        let (before, after) = text.split_at_checked(self.0).unwrap_or((text, ""));
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let rest = after.split('\n').next().unwrap_or_default();
-        SyntaxError {
-            line: before.matches('\n').count() + 1,
-            column: before[start..].chars().count() + 1,
-            message,
-            text: format!("{}{}", &before[start..], rest.trim_end()),
-            span: self.0..self.0 + len,
-            mismatch: None,
-            more: Vec::new(),
-        }
+    pub(crate) fn error(self, text: &str, len: usize, message: String) -> SyntaxError {
+        SyntaxError::new(text, self.0..self.0 + len, message)
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// A letter or `_`, then letters, digits, `_`, `.` and `$`.
     Name(&'a str),
     /// Decimal digits.
@@ -62,6 +51,8 @@ pub(super) enum Token<'a> {
     Op(DimOp),
     Compare(CompareOp),
     At,
+    /// Punctuation that only host functions have.
+    Sign(&'static str),
     End,
 }
 
@@ -82,6 +73,7 @@ impl fmt::Display for Token<'_> {
             Token::Op(op) => op.sign(),
             Token::Compare(op) => op.sign(),
             Token::At => "@",
+            Token::Sign(sign) => sign,
             Token::End => return f.write_str("the end"),
         };
         write!(f, "`{symbol}`")
@@ -89,11 +81,19 @@ impl fmt::Display for Token<'_> {
 }
 
 /// All tokens of a source, and the index of the next one.
-pub(super) struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     /// Each with its position and its length in bytes.
     tokens: Vec<(Pos, Token<'a>, usize)>,
     next: usize,
     end: Pos,
+}
+
+/// A line of documentation in the source of host functions: `## ...`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DocLine<'a> {
+    /// The index of the token after it.
+    pub token: usize,
+    pub text: &'a str,
 }
 
 impl<'a> Tokens<'a> {
@@ -112,50 +112,101 @@ impl<'a> Tokens<'a> {
         Ok(Tokens { tokens, next: 0, end: Pos(text.len()) })
     }
 
+    /// The tokens of host functions, the lines of documentation between them, and the errors: wrong characters, and
+    /// strings that don't end.
+    pub(crate) fn of_host(text: &'a str) -> (Self, Vec<DocLine<'a>>, Vec<SyntaxError>) {
+        let (mut tokens, mut docs, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut at = 0;
+        loop {
+            let rest = &text[at..];
+            at += rest.len() - rest.trim_start().len();
+            let rest = &text[at..];
+            let Some(first) = rest.chars().next() else { break };
+            if first == '#' {
+                let line = rest.split('\n').next().unwrap_or_default();
+                docs.extend(line.strip_prefix("##").map(|text| DocLine { token: tokens.len(), text: text.trim() }));
+                at += line.len();
+                continue;
+            }
+            match host_token(rest, first) {
+                Ok((token, len)) => {
+                    tokens.push((Pos(at), token, len));
+                    at += len;
+                }
+                Err(message) => {
+                    errors.push(Pos(at).error(text, first.len_utf8(), message));
+                    // what follows an unclosed quote isn't code
+                    at += if first == '"' { line_len(rest) } else { first.len_utf8() };
+                    if errors.len() == MAX_ERRORS {
+                        break;
+                    }
+                }
+            }
+        }
+        (Tokens { tokens, next: 0, end: Pos(text.len()) }, docs, errors)
+    }
+
+    /// A copy of the tokens from one index to another, as a source of its own.
+    pub(crate) fn window(&self, tokens: std::ops::Range<usize>) -> Self {
+        let end = self.tokens.get(tokens.end).map_or(self.end, |(pos, ..)| *pos);
+        let tokens = self.tokens.get(tokens).unwrap_or_default().to_vec();
+        Tokens { tokens, next: 0, end }
+    }
+
+    /// The number of tokens.
+    pub(crate) fn count(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The position of the token with this index.
+    pub(crate) fn pos_at(&self, number: usize) -> Pos {
+        self.tokens.get(number).map_or(self.end, |(pos, ..)| *pos)
+    }
+
     /// No tokens, for a source that is parsed without them.
     pub(super) const fn none() -> Self {
         Tokens { tokens: Vec::new(), next: 0, end: Pos::START }
     }
 
     /// The next token and its position.
-    pub(super) fn peek(&self) -> (Pos, Token<'a>) {
+    pub(crate) fn peek(&self) -> (Pos, Token<'a>) {
         self.tokens.get(self.next).map_or((self.end, Token::End), |(pos, token, _)| (*pos, *token))
     }
 
     /// The byte offset after the last token that was consumed.
-    pub(super) fn end_of_last(&self) -> usize {
+    pub(crate) fn end_of_last(&self) -> usize {
         let last = self.next.checked_sub(1).and_then(|last| self.tokens.get(last));
         last.map_or(0, |(pos, _, len)| pos.0 + len)
     }
 
     /// The length in bytes of the token at a position; 0 if none begins there.
-    pub(super) fn len_at(&self, pos: Pos) -> usize {
+    pub(crate) fn len_at(&self, pos: Pos) -> usize {
         let at = self.tokens.binary_search_by_key(&pos.0, |(pos, _, _)| pos.0);
         at.ok().and_then(|at| self.tokens.get(at)).map_or(0, |(_, _, len)| *len)
     }
 
     /// The index of the next token, to return to it later.
-    pub(super) fn mark(&self) -> usize {
+    pub(crate) fn mark(&self) -> usize {
         self.next
     }
 
     /// Moves to the token with this index.
-    pub(super) fn go_to(&mut self, mark: usize) {
+    pub(crate) fn go_to(&mut self, mark: usize) {
         self.next = mark;
     }
 
     /// The token with this index; the end token after the last one.
-    pub(super) fn at(&self, number: usize) -> Token<'a> {
+    pub(crate) fn at(&self, number: usize) -> Token<'a> {
         self.tokens.get(number).map_or(Token::End, |(_, token, _)| *token)
     }
 
     /// The index of the token that contains a byte, or of the first one after it.
-    pub(super) fn number_at(&self, byte: usize) -> usize {
+    pub(crate) fn number_at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|(pos, _, len)| pos.0 + len <= byte)
     }
 
     /// Consumes the next token.
-    pub(super) fn next(&mut self) {
+    pub(crate) fn next(&mut self) {
         self.next += 1;
     }
 }
@@ -193,6 +244,23 @@ const SIGNS: [(&str, Token<'_>); 21] = [
     (":", Token::Colon),
     ("@", Token::At),
 ];
+
+/// Punctuation of host functions alone.
+const HOST_SIGNS: [&str; 9] = ["{", "}", ";", "/", ".", "&", "|", "^", "~"];
+
+/// A token of host functions.
+fn host_token(rest: &str, first: char) -> Result<(Token<'_>, usize), String> {
+    if first == '"' && quoted_len(&rest[1..line_len(rest)]).is_none() {
+        return Err("a text that doesn't end on its line: expected `\"`".to_owned());
+    }
+    let known = SIGNS.iter().any(|(sign, _)| rest.starts_with(sign));
+    let sign = HOST_SIGNS.into_iter().find(|sign| rest.starts_with(sign)).filter(|_| !known);
+    sign.map_or_else(|| token(rest, first), |sign| Ok((Token::Sign(sign), sign.len())))
+}
+
+fn line_len(rest: &str) -> usize {
+    rest.find('\n').unwrap_or(rest.len())
+}
 
 /// The token at the start of the source, which begins with `first`, and its length in bytes.
 fn token(rest: &str, first: char) -> Result<(Token<'_>, usize), String> {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::arena::Arena;
@@ -10,9 +11,10 @@ use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::scope::Scope;
 use super::tensor::TensorRef;
+use super::text_names::text_name;
 use crate::ir::{FuncRef, LocationData, Value};
 use crate::lower::error::BodyError;
-use crate::spec::{ParamType, ScalarType, Signature};
+use crate::spec::{MAX_ERRORS, ParamType, ScalarType, Signature, SourceLocation, TextPlace};
 
 /// A kernel's body under construction. See [`Kernel::body`](crate::Kernel::body).
 ///
@@ -65,6 +67,21 @@ pub(super) struct BuildState<'a> {
     pub(super) closures: Vec<Closure>,
     /// Whether the error for a too large frame has been recorded.
     pub(super) frame_is_full: bool,
+    /// The text of the body, and the bytes of the current operation in it.
+    pub(super) text: Option<(Arc<str>, Range<usize>)>,
+}
+
+impl BuildState<'_> {
+    /// Records an error. Of a text there are at most [`MAX_ERRORS`].
+    pub(super) fn record(&mut self, operation: &str, problem: String, location: Option<SourceLocation>) {
+        let place = self.text.as_ref().map(|(text, span)| Box::new(TextPlace::new(text, span.clone())));
+        let operation = if place.is_some() { text_name(operation) } else { operation }.to_owned();
+        let error = BodyError { operation, problem, location, place };
+        // an operation of a text may become several of the body
+        if error.place.is_none() || self.errors.len() < MAX_ERRORS && self.errors.last() != Some(&error) {
+            self.errors.push(error);
+        }
+    }
 }
 
 /// The maximum size of a body's frame in bytes: half of the default stack of a Rust thread.
@@ -100,8 +117,7 @@ impl Ops for Body<'_> {
     fn note(&self, operation: &str, problem: String) {
         let mut location = None;
         self.run(&mut |l| location = l.location());
-        let error = BodyError { operation: operation.to_owned(), problem, location };
-        self.state.borrow_mut().errors.push(error);
+        self.state.borrow_mut().record(operation, problem, location);
     }
 
     fn scope(&self) -> Scope {
@@ -119,6 +135,19 @@ impl Ops for Body<'_> {
 }
 
 impl<'a> Body<'a> {
+    /// The signature of the function.
+    pub(in crate::lower) fn signature(&self) -> &'a Signature {
+        self.signature
+    }
+
+    /// States the place of the following operations in the body's text.
+    pub(in crate::lower) fn set_text(&self, text: &Arc<str>, span: Range<usize>) {
+        match &mut self.state.borrow_mut().text {
+            Some((_, current)) => *current = span,
+            none => *none = Some((Arc::clone(text), span)),
+        }
+    }
+
     pub(super) fn emit<R: Default>(&self, f: impl FnOnce(&mut BodyLowerer<'_>) -> R) -> R {
         let ops: &dyn Ops = self;
         ops.emit(f)
@@ -130,7 +159,7 @@ impl<'a> Body<'a> {
     }
 
     /// Records an error in the body.
-    pub(super) fn error(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
+    pub(in crate::lower) fn error(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
         self.note(operation.as_ref(), problem.into());
     }
 
@@ -149,13 +178,13 @@ impl<'a> Body<'a> {
     }
 
     /// Placeholder for a value of unknown type after an error.
-    fn missing(&self) -> Expr<'_> {
+    pub(in crate::lower) fn missing(&self) -> Expr<'_> {
         let ops: &dyn Ops = self;
         ops.missing()
     }
 
     /// Converts an operand to a value of that type; records an error if it can't.
-    pub(super) fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, operand: Operand<'b>) -> Expr<'b> {
+    pub(in crate::lower) fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, operand: Operand<'b>) -> Expr<'b> {
         let ops: &'b dyn Ops = self;
         ops.coerce(operation, ty, operand)
     }

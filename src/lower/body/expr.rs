@@ -219,7 +219,7 @@ impl<'b> Expr<'b> {
     }
 
     /// Whether this is a placeholder after an error.
-    pub(super) fn is_missing(self) -> bool {
+    pub(in crate::lower) fn is_missing(self) -> bool {
         self.missing
     }
 
@@ -263,7 +263,7 @@ impl<'b> Expr<'b> {
     }
 
     /// Converts a number on the left of an operator to the type of the right operand.
-    pub(super) fn left(self, operation: &str, number: Operand<'b>) -> Expr<'b> {
+    pub(in crate::lower) fn left(self, operation: &str, number: Operand<'b>) -> Expr<'b> {
         if self.missing {
             return self;
         }

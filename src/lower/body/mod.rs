@@ -31,6 +31,7 @@ mod raise;
 mod scope;
 mod take;
 mod tensor;
+mod text_names;
 mod types;
 mod uses;
 mod variable;
@@ -52,7 +53,7 @@ use super::convention::writes_result;
 use super::error::{BodyError, LowerError};
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
-use crate::spec::{Part, Signature};
+use crate::spec::{Part, Signature, TextPlace};
 
 use arena::Arena;
 use args::Args;
@@ -129,18 +130,20 @@ fn fill(
         scopes: 0,
         closures: Vec::new(),
         frame_is_full: false,
+        text: None,
     };
     let arena = Arena::default();
     let body = Body { signature, args, arena: &arena, state: RefCell::new(state) };
     build(&body);
-    let BuildState { mut errors, closures, .. } = body.state.into_inner();
+    let BuildState { mut errors, closures, text, .. } = body.state.into_inner();
     if !l.b.is_terminated() {
         match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
             None => l.succeed(),
             Some(ty) if l.b.is_reachable() => errors.push(BodyError {
-                operation: "ret".to_owned(),
+                operation: if text.is_some() { "return" } else { "ret" }.to_owned(),
                 problem: format!("the body can end without returning its {ty}"),
                 location: l.location(),
+                place: text.map(|(text, span)| Box::new(TextPlace::new(&text, span))),
             }),
             // code after a `ret` or `raise` never runs, but its block must still be terminated
             Some(_) => l.succeed(),

@@ -524,6 +524,11 @@ impl<'b> TensorRef<'b> {
         })
     }
 
+    /// Placeholder for a tensor after an error.
+    pub(in crate::lower) fn missing_in(body: &'b Body<'_>) -> Self {
+        TensorRef::missing(body)
+    }
+
     /// The value that owns the tensor. The tensor is from [`Body::alloc_tensor`], or is the result of a call.
     pub fn owned(self) -> super::calls::Owned<'b> {
         let any = self.known.and_then(|known| match known.vars.origin {

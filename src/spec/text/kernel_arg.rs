@@ -43,7 +43,7 @@ impl KernelArg {
 
 impl Parser<'_> {
     /// Arguments up to a closing token.
-    pub(super) fn rest_of_args(&mut self, close: Token<'_>) -> Parsed<Vec<KernelArg>> {
+    pub(crate) fn rest_of_args(&mut self, close: Token<'_>) -> Parsed<Vec<KernelArg>> {
         let mut args = Vec::new();
         while !self.eat(close) {
             let start = self.tokens.mark();

@@ -1,5 +1,6 @@
 //! Parses launches, the inverse of `launch`.
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use super::dims;
@@ -14,13 +15,25 @@ use crate::spec::token::{Token, Tokens};
 const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, \
     `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
 
+const HOST_ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, \
+                         `programmatic_dependent_launch`, `non_portable_cluster`, `image`, `values` or `;`";
+
+/// The items of a launch that only host functions have, each with its bytes in the source.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct HostItems {
+    /// The name of the only image.
+    pub image: Option<(String, Range<usize>)>,
+    /// The named values that a kernel without stated parameters takes.
+    pub values: Option<Vec<(String, Range<usize>)>>,
+}
+
 impl FromStr for Launch {
     type Err = SyntaxError;
 
     /// Parses the text form: `launch add_kernel grid=ceil_div(n, 1024) block=128`.
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
         let mut parser = Parser::new(text, Tokens::new(text)?);
-        let read = parser.launch("the end");
+        let read = parser.launch("the end", None);
         parser.finish(read)
     }
 }
@@ -50,15 +63,22 @@ impl<'a> Parser<'a> {
         };
         if self.errors.is_empty() || self.tokens.peek().1 != Token::End {
             self.expect(Token::At)?;
-            return Ok((signature, self.launch(ITEM)?));
+            return Ok((signature, self.launch(ITEM, None)?));
         }
         // the error that was found may be a missing `@`
         Ok((signature, Launch::new("")))
     }
 
+    /// The launch of a host function, up to the end of the source.
+    pub(crate) fn host_launch(&mut self) -> Parsed<(Launch, HostItems)> {
+        let mut host = HostItems::default();
+        let launch = self.launch(HOST_ITEM, Some(&mut host))?;
+        Ok((launch, host))
+    }
+
     /// A launch up to the end of the source; `expected` describes what else could be there. If there are errors, the
     /// returned launch is incomplete.
-    fn launch(&mut self, expected: &str) -> Parsed<Launch> {
+    fn launch(&mut self, expected: &str, mut host: Option<&mut HostItems>) -> Parsed<Launch> {
         if !self.eat(Token::Name("launch")) {
             return Err(self.expected("`launch`"));
         }
@@ -70,7 +90,7 @@ impl<'a> Parser<'a> {
         let mut seen = Vec::new();
         while self.tokens.peek().1 != Token::End {
             let start = self.tokens.mark();
-            launch = match self.item(launch, &mut seen, expected) {
+            launch = match self.item(launch, &mut seen, expected, host.as_deref_mut()) {
                 Ok(launch) => launch,
                 Err(error) => {
                     self.recover_at_item(error, start)?;
@@ -81,20 +101,34 @@ impl<'a> Parser<'a> {
         Ok(launch)
     }
 
-    fn item(&mut self, launch: Launch, seen: &mut Vec<&'a str>, expected: &str) -> Parsed<Launch> {
+    fn item(
+        &mut self,
+        launch: Launch,
+        seen: &mut Vec<&'a str>,
+        expected: &str,
+        host: Option<&mut HostItems>,
+    ) -> Parsed<Launch> {
         let (pos, Token::Name(name)) = self.tokens.peek() else { return Err(self.expected(expected)) };
         if seen.contains(&name) {
             return Err(self.error(pos, format!("`{name}` is given twice")));
         }
-        let value = VALUES.contains(&name);
+        let of_host = host.filter(|_| matches!(name, "image" | "values"));
+        let value = VALUES.contains(&name) || of_host.is_some();
         if !value && !FLAGS.contains(&name) {
-            return Err(self.expected(ITEM));
+            return Err(self.expected(if expected == HOST_ITEM { HOST_ITEM } else { ITEM }));
         }
         self.tokens.next();
         if value {
             self.expect(Token::Equals)?;
         }
         seen.push(name);
+        if let Some(host) = of_host {
+            match name {
+                "image" => host.image = Some(self.spanned_label("the name of an image")?),
+                _ => host.values = Some(self.value_names()?),
+            }
+            return Ok(launch);
+        }
         Ok(match name {
             "cooperative" => launch.cooperative(),
             "programmatic_dependent_launch" => launch.programmatic_dependent_launch(),
@@ -110,5 +144,25 @@ impl<'a> Parser<'a> {
                 launch.args(self.rest_of_args(Token::CloseList)?)
             }
         })
+    }
+
+    /// A name or a text, with its bytes in the source.
+    pub(crate) fn spanned_label(&mut self, what: &str) -> Parsed<(String, Range<usize>)> {
+        let start = self.tokens.peek().0.offset();
+        let (_, Token::Name(label) | Token::Text(label)) = self.tokens.peek() else { return Err(self.expected(what)) };
+        self.tokens.next();
+        Ok((label.to_owned(), start..self.tokens.end_of_last()))
+    }
+
+    fn value_names(&mut self) -> Parsed<Vec<(String, Range<usize>)>> {
+        self.expect(Token::OpenList)?;
+        let mut names = Vec::new();
+        while !self.eat(Token::CloseList) {
+            let start = self.tokens.peek().0.offset();
+            let name = self.name("a value's name or `]`")?.to_owned();
+            names.push((name, start..self.tokens.end_of_last()));
+            self.separator(Token::CloseList)?;
+        }
+        Ok(names)
     }
 }

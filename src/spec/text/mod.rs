@@ -11,7 +11,10 @@ use super::parse_error::{ParseError, SyntaxError};
 use super::signature::Signature;
 use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
-use parser::Parser;
+
+pub(crate) use launch::HostItems;
+pub(crate) use parser::Parser;
+pub(crate) use suggestion::did_you_mean;
 
 mod dims;
 mod kernel_arg;
@@ -42,10 +45,16 @@ impl FromStr for Signature {
     /// # Ok::<(), tvm_ffi_codegen::spec::ParseError>(())
     /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut parser = Parser::new(text, Tokens::new(text)?);
-        let read = parser.signature(false);
-        let spans = std::mem::take(&mut parser.spans);
-        let mut signature = parser.finish(read)?;
+        Parser::new(text, Tokens::new(text)?).whole_signature()
+    }
+}
+
+impl Parser<'_> {
+    /// The signature that the whole source is.
+    pub(crate) fn whole_signature(mut self) -> Result<Signature, ParseError> {
+        let read = self.signature(false);
+        let spans = std::mem::take(&mut self.spans);
+        let mut signature = self.finish(read)?;
         signature.spans = spans;
         Ok(signature.build()?)
     }

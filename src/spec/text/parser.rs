@@ -11,22 +11,22 @@ use crate::spec::token::{Pos, Token, Tokens};
 pub(super) const STAR: Token<'_> = Token::Op(DimOp::Mul);
 
 /// Parses the source from its current token on.
-pub(super) struct Parser<'a> {
-    pub(super) tokens: Tokens<'a>,
-    pub(super) text: &'a str,
+pub(crate) struct Parser<'a> {
+    pub(crate) tokens: Tokens<'a>,
+    pub(crate) text: &'a str,
     /// Whether a result is being parsed, which may refer to parameters.
     pub(super) in_result: bool,
     /// The spans of the parsed parts.
     pub(super) spans: Spans,
     /// The errors after which parsing continued.
-    pub(super) errors: Vec<SyntaxError>,
+    pub(crate) errors: Vec<SyntaxError>,
 }
 
 /// The result of a parsing step, or the error at which it stopped.
 pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str, tokens: Tokens<'a>) -> Self {
+    pub(crate) fn new(text: &'a str, tokens: Tokens<'a>) -> Self {
         Parser { tokens, text, in_result: false, spans: Spans::default(), errors: Vec::new() }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Expects the end of the source; `what` describes what else could be there.
-    pub(super) fn end(&self, what: &str) -> Parsed<()> {
+    pub(crate) fn end(&self, what: &str) -> Parsed<()> {
         match self.tokens.peek() {
             (_, Token::End) => Ok(()),
             _ => Err(self.expected(what)),
@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
         Ok(read)
     }
 
-    pub(super) fn truth(&mut self) -> Parsed<bool> {
+    pub(crate) fn truth(&mut self) -> Parsed<bool> {
         match self.tokens.peek() {
             (_, Token::Name(name @ ("True" | "False"))) => {
                 self.tokens.next();
@@ -78,7 +78,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Digits with an optional minus sign.
-    pub(super) fn integer(&mut self, what: &str) -> Parsed<i64> {
+    pub(crate) fn integer(&mut self, what: &str) -> Parsed<i64> {
         let start = self.tokens.peek().0;
         let negative = self.eat(Token::Op(DimOp::Sub));
         match self.tokens.peek() {
@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn in_64_bits(&self, start: Pos, negative: bool, digits: &str) -> Parsed<i64> {
+    pub(crate) fn in_64_bits(&self, start: Pos, negative: bool, digits: &str) -> Parsed<i64> {
         let sign = if negative { "-" } else { "" };
         // apply the sign first: -2^63 fits and 2^63 doesn't
         let value =
@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
         value.ok_or_else(|| self.error(start, format!("`{sign}{digits}` doesn't fit in 64 bits")))
     }
 
-    pub(super) fn name(&mut self, what: &str) -> Parsed<&'a str> {
+    pub(crate) fn name(&mut self, what: &str) -> Parsed<&'a str> {
         match self.tokens.peek() {
             (_, Token::Name(name)) => {
                 self.tokens.next();
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn eat(&mut self, token: Token<'_>) -> bool {
+    pub(crate) fn eat(&mut self, token: Token<'_>) -> bool {
         let is = self.tokens.peek().1 == token;
         if is {
             self.tokens.next();
@@ -118,12 +118,12 @@ impl<'a> Parser<'a> {
         is
     }
 
-    pub(super) fn expect(&mut self, token: Token<'_>) -> Parsed<()> {
+    pub(crate) fn expect(&mut self, token: Token<'_>) -> Parsed<()> {
         if self.eat(token) { Ok(()) } else { Err(self.expected(&token.to_string())) }
     }
 
     /// A comma, or the closing token, which is left for the loop that looks for it.
-    pub(super) fn separator(&mut self, close: Token<'_>) -> Parsed<()> {
+    pub(crate) fn separator(&mut self, close: Token<'_>) -> Parsed<()> {
         if self.tokens.peek().1 == close || self.eat(Token::Comma) {
             return Ok(());
         }
@@ -136,13 +136,13 @@ impl<'a> Parser<'a> {
         self.expect(close)
     }
 
-    pub(super) fn expected(&self, what: &str) -> SyntaxError {
+    pub(crate) fn expected(&self, what: &str) -> SyntaxError {
         let (pos, found) = self.tokens.peek();
         self.mismatch(pos, what, found, "")
     }
 
     /// The error for a token where another one is expected; `more` is appended to its message.
-    pub(super) fn mismatch(&self, pos: Pos, expected: &str, found: impl fmt::Display, more: &str) -> SyntaxError {
+    pub(crate) fn mismatch(&self, pos: Pos, expected: &str, found: impl fmt::Display, more: &str) -> SyntaxError {
         let mismatch = Box::new((expected.to_owned(), found.to_string()));
         // give each suggestion only once
         let is_known = self.errors.iter().any(|error| error.mismatch.as_ref() == Some(&mismatch));
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
         error
     }
 
-    pub(super) fn error(&self, pos: Pos, message: String) -> SyntaxError {
+    pub(crate) fn error(&self, pos: Pos, message: String) -> SyntaxError {
         pos.error(self.text, self.tokens.len_at(pos), message)
     }
 }

@@ -16,11 +16,8 @@ use super::suggestion::suggestion;
 use super::words::{ARG_FORMS, FLAGS, VALUES, bracket_of};
 use crate::spec::dim::{CompareOp, DimOp};
 use crate::spec::element;
-use crate::spec::parse_error::SyntaxError;
+use crate::spec::parse_error::{MAX_ERRORS, SyntaxError};
 use crate::spec::token::Token;
-
-/// The maximum number of reported errors per source. Each has a copy of its line, and a source may be one long line.
-const MAX_ERRORS: usize = 32;
 
 /// A comma-separated list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +74,7 @@ const ANGLE: Token<'static> = Token::Compare(CompareOp::Gt);
 
 impl Parser<'_> {
     /// The result of parsing to the end of the source or, if there are errors, all of them.
-    pub(super) fn finish<T>(self, read: Parsed<T>) -> Parsed<T> {
+    pub(crate) fn finish<T>(self, read: Parsed<T>) -> Parsed<T> {
         let mut errors = self.errors.into_iter();
         match errors.next() {
             None => read,

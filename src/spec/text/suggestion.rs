@@ -22,7 +22,7 @@ const OTHERS: &[(&str, &str)] = &[
 const SHORT: &[(&str, &str)] = &[("bf", "bfloat"), ("fp", "float"), ("f", "float"), ("i", "int"), ("u", "uint")];
 
 /// The name that was most likely meant, out of `names`.
-pub(super) fn suggestion<'n>(found: &str, names: &[&'n str]) -> Option<&'n str> {
+pub(crate) fn suggestion<'n>(found: &str, names: &[&'n str]) -> Option<&'n str> {
     let named = |name: &str| names.iter().copied().find(|known| *known == name);
     let lower = found.to_ascii_lowercase();
     if let Some(known) = names.iter().copied().find(|known| known.eq_ignore_ascii_case(found)) {
@@ -47,7 +47,7 @@ pub(super) fn suggestion<'n>(found: &str, names: &[&'n str]) -> Option<&'n str> 
 }
 
 /// The suggestion to append to the name that was found.
-pub(super) fn did_you_mean(found: &str, names: &[&str]) -> String {
+pub(crate) fn did_you_mean(found: &str, names: &[&str]) -> String {
     match element::without_bits(found) {
         Some([one, other]) => format!(" (did you mean `{one}` or `{other}`?)"),
         None => suggestion(found, names).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)")),

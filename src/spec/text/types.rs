@@ -42,7 +42,7 @@ const DTYPES: &[&str] = &[
 const SIZES: &str = "a list of sizes, such as `[n, 4]`";
 
 impl Parser<'_> {
-    pub(super) fn param_type(&mut self) -> Parsed<ParamType> {
+    pub(crate) fn param_type(&mut self) -> Parsed<ParamType> {
         self.type_inside(0)
     }
 
@@ -260,7 +260,7 @@ impl Parser<'_> {
     }
 
     /// The single device that a string names, number 0 by default.
-    pub(super) fn one_device(&self, pos: Pos, text: &str) -> Parsed<DLDevice> {
+    pub(crate) fn one_device(&self, pos: Pos, text: &str) -> Parsed<DLDevice> {
         match self.kind_and_id(pos, text)? {
             (kind, DeviceId::Shared) => Ok(DLDevice::new(kind, 0)),
             (kind, DeviceId::Fixed(id)) => Ok(DLDevice::new(kind, id)),

@@ -1,0 +1,195 @@
+//! The parser of host functions: its state, its limits, and how it goes on after an error.
+//!
+//! After an error in a statement, parsing goes on behind the statement, but only if all brackets of the text are
+//! paired. Otherwise nobody knows where the statement ends, and the first error is the only one that is reported.
+
+mod expr;
+mod file;
+mod statement;
+
+use std::ops::Range;
+
+use crate::spec::{DocLine, MAX_ERRORS, Parser, SyntaxError, Token, Tokens, did_you_mean};
+
+use super::error::HostTextError;
+use super::tree::{At, Block, File};
+use super::words::RESERVED;
+
+/// How deep blocks and expressions together may be nested.
+const MAX_DEPTH: usize = 64;
+
+/// Parses a file of functions. `images` are the names of the images that launches may use.
+pub(crate) fn file(text: &str, images: &[&str]) -> Result<File, HostTextError> {
+    HostParser::run(text, images, HostParser::file)
+}
+
+/// Parses the block of a body.
+pub(crate) fn block(text: &str, images: &[&str]) -> Result<Block, HostTextError> {
+    HostParser::run(text, images, |parser| {
+        let block = parser.block()?;
+        parser.p.end("the end of the text, after the block")?;
+        Ok(block)
+    })
+}
+
+/// The result of a parsing step. The error is boxed, so that nested steps take less of the stack.
+type Read<T> = Result<T, Box<SyntaxError>>;
+
+struct HostParser<'a> {
+    p: Parser<'a>,
+    docs: Vec<DocLine<'a>>,
+    images: &'a [&'a str],
+    errors: Vec<SyntaxError>,
+    /// Whether all brackets of the text are paired.
+    is_paired: bool,
+    /// How many blocks are open.
+    blocks: usize,
+    /// How many expressions are open.
+    open: usize,
+    /// The greatest depth of an expression so far.
+    deepest: usize,
+}
+
+impl<'a> HostParser<'a> {
+    fn run<T>(
+        text: &'a str,
+        images: &'a [&'a str],
+        read: impl FnOnce(&mut Self) -> Read<T>,
+    ) -> Result<T, HostTextError> {
+        let (tokens, docs, errors) = Tokens::of_host(text);
+        // a wrong token may hide others, so these errors are reported alone
+        if !errors.is_empty() {
+            return Err(HostTextError::new(errors));
+        }
+        let is_paired = is_paired(&tokens);
+        let p = Parser::new(text, tokens);
+        let mut parser = HostParser { p, docs, images, errors: Vec::new(), is_paired, blocks: 0, open: 0, deepest: 0 };
+        match read(&mut parser) {
+            Ok(read) if parser.errors.is_empty() => Ok(read),
+            read => Err(HostTextError::new(parser.errors.into_iter().chain(read.err().map(|error| *error)).collect())),
+        }
+    }
+
+    fn peek(&self) -> Token<'a> {
+        self.p.tokens.peek().1
+    }
+
+    /// The token after the next one.
+    fn second(&self) -> Token<'a> {
+        self.p.tokens.at(self.p.tokens.mark() + 1)
+    }
+
+    fn sign(&mut self, sign: &'static str) -> bool {
+        self.p.eat(Token::Sign(sign))
+    }
+
+    fn expect_sign(&mut self, sign: &'static str) -> Read<()> {
+        Ok(self.p.expect(Token::Sign(sign))?)
+    }
+
+    fn word(&mut self, word: &str) -> bool {
+        self.p.eat(Token::Name(word))
+    }
+
+    fn expect_word(&mut self, word: &str) -> Read<()> {
+        if self.word(word) { Ok(()) } else { Err(self.p.expected(&format!("`{word}`")).into()) }
+    }
+
+    fn start(&self) -> usize {
+        self.p.tokens.peek().0.offset()
+    }
+
+    /// The bytes from a position to the last token.
+    fn since(&self, start: usize) -> Range<usize> {
+        start..self.p.tokens.end_of_last().max(start)
+    }
+
+    /// A new name for a value.
+    fn new_name(&mut self, what: &str) -> Read<At<String>> {
+        let start = self.start();
+        match self.peek() {
+            Token::Name(name) if RESERVED.contains(&name) || name == "result" => Err(self
+                .p
+                .error(self.p.tokens.peek().0, format!("`{name}` is a word of the language; choose {what}"))
+                .into()),
+            Token::Name(name) if name.contains('.') => Err(self
+                .p
+                .error(self.p.tokens.peek().0, format!("`{name}` has a dot; choose {what} without one"))
+                .into()),
+            Token::Name(name) => {
+                self.p.tokens.next();
+                Ok(At { span: self.since(start), value: name.to_owned() })
+            }
+            _ => Err(self.p.expected(what).into()),
+        }
+    }
+
+    /// A name or a string.
+    fn label(&mut self, what: &str) -> Read<String> {
+        Ok(self.p.spanned_label(what)?.0)
+    }
+
+    /// The error for a name that isn't one of the known ones.
+    fn unknown(&self, expected: &str, name: &str, known: &[&str]) -> SyntaxError {
+        self.p.mismatch(self.p.tokens.peek().0, expected, Token::Name(name), &did_you_mean(name, known))
+    }
+
+    /// Records an error and moves behind the statement or function that begins at a token.
+    ///
+    /// # Errors
+    /// The error, if parsing can't go on.
+    fn recover(&mut self, error: Box<SyntaxError>, start: usize) -> Read<()> {
+        if !self.is_paired || self.errors.len() + 1 >= MAX_ERRORS {
+            return Err(error);
+        }
+        let found = self.number_at(error.span.start);
+        let to = self.end_of_statement(start, found);
+        self.errors.push(*error);
+        self.p.tokens.go_to(to);
+        Ok(())
+    }
+
+    fn number_at(&self, byte: usize) -> usize {
+        self.p.tokens.number_at(byte)
+    }
+
+    /// The token after the statement that begins at a token and has an error at another one.
+    fn end_of_statement(&self, start: usize, found: usize) -> usize {
+        let has_block = matches!(self.p.tokens.at(start), Token::Name("if" | "while" | "for" | "try" | "extern"))
+            || matches!(self.p.tokens.at(start + 1), Token::Open);
+        let mut depth = 0_usize;
+        for at in start.. {
+            match self.p.tokens.at(at) {
+                Token::End => return at,
+                Token::Open | Token::OpenList | Token::Sign("{") => depth += 1,
+                Token::Sign("}") if depth == 0 => return at,
+                Token::Sign("}") => {
+                    depth -= 1;
+                    let goes_on = matches!(self.p.tokens.at(at + 1), Token::Name("else" | "catch"));
+                    if depth == 0 && at >= found && has_block && !goes_on {
+                        return at + 1;
+                    }
+                }
+                Token::Close | Token::CloseList => depth = depth.saturating_sub(1),
+                Token::Sign(";") if depth == 0 && at >= found => return at + 1,
+                _ => {}
+            }
+        }
+        start
+    }
+}
+
+/// Whether all brackets are paired.
+fn is_paired(tokens: &Tokens<'_>) -> bool {
+    let mut open = Vec::new();
+    for at in 0..tokens.count() {
+        match tokens.at(at) {
+            Token::Open => open.push(Token::Close),
+            Token::OpenList => open.push(Token::CloseList),
+            Token::Sign("{") => open.push(Token::Sign("}")),
+            close @ (Token::Close | Token::CloseList | Token::Sign("}")) if open.pop() != Some(close) => return false,
+            _ => {}
+        }
+    }
+    open.is_empty()
+}

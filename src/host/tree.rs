@@ -1,0 +1,249 @@
+//! The tree of a text of host functions. Each node that can have an error knows its bytes in the text.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::spec::{CompareOp, HostItems, KernelArg, Launch, ParamType, Part, ScalarType, Signature, SourceLocation};
+
+use super::words::Word;
+
+/// Bytes of the text.
+pub(crate) type Span = Range<usize>;
+
+/// A name, a string or another value with its bytes in the text.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct At<T> {
+    pub span: Span,
+    pub value: T,
+}
+
+/// A file of functions.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub functions: Vec<Function>,
+    /// Functions that are registered as global functions, each with its global name.
+    pub globals: Vec<(At<String>, String)>,
+}
+
+/// A function of a file.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub signature: Signature,
+    /// Whether it is a C function.
+    pub is_extern: bool,
+    /// The bytes of its signature.
+    pub span: Span,
+    pub kernel: FunctionKernel,
+}
+
+/// What a function of a file runs.
+#[derive(Debug)]
+pub(crate) enum FunctionKernel {
+    CheckOnly,
+    Body(Arc<Block>),
+    Launch(Box<LaunchOf>),
+    Symbol { symbol: String, convention: Option<At<String>>, returns: Option<At<String>>, args: Option<Vec<KernelArg>> },
+}
+
+/// A launch, with the items that only host functions have.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LaunchOf {
+    pub launch: Launch,
+    pub items: HostItems,
+}
+
+/// A place before a function: of the signature, or of a part of it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub part: At<PlaceOf>,
+    pub location: SourceLocation,
+}
+
+/// The part that a place is of.
+#[derive(Debug)]
+pub(crate) enum PlaceOf {
+    Param(String),
+    Part(Part),
+}
+
+/// Statements in braces.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub span: Span,
+    pub statements: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub span: Span,
+    pub kind: StatementKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum StatementKind {
+    Let(At<String>, Expr),
+    Var(At<String>),
+    /// An assignment to a variable or to an element.
+    Set(Expr, Expr),
+    /// A call, or an operation without a value.
+    Do(Expr),
+    Return(Option<Expr>),
+    Break,
+    Continue(Vec<Expr>),
+    If(If),
+    While(Box<While>),
+    For(Box<For>),
+    Try(Box<Try>),
+    Raise(Error, Option<At<String>>),
+    RaiseAgain(At<String>),
+    Ensure(Expr, Error),
+    Launch(Box<LaunchOf>),
+    Location(Location),
+}
+
+/// The branches of an `if`: each with its condition, and the last one without.
+#[derive(Debug)]
+pub(crate) struct If {
+    pub branches: Vec<(Expr, Block)>,
+    pub otherwise: Option<Block>,
+}
+
+#[derive(Debug)]
+pub(crate) struct While {
+    pub condition: Scoped,
+    pub carried: Vec<(At<String>, Expr)>,
+    pub block: Block,
+}
+
+#[derive(Debug)]
+pub(crate) struct For {
+    pub index: At<String>,
+    pub start: Expr,
+    pub end: Expr,
+    pub step: Option<Expr>,
+    pub carried: Vec<(At<String>, Expr)>,
+    pub block: Block,
+}
+
+#[derive(Debug)]
+pub(crate) struct Try {
+    pub attempt: Block,
+    pub name: At<String>,
+    pub handler: Block,
+}
+
+/// The error that a statement raises.
+#[derive(Debug)]
+pub(crate) struct Error {
+    pub kind: String,
+    pub message: String,
+    pub values: Vec<Expr>,
+}
+
+/// A place inside a body.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Location {
+    Whole(SourceLocation),
+    Line(u32),
+    None,
+}
+
+/// Statements that end with a value.
+#[derive(Debug)]
+pub(crate) struct Scoped {
+    pub block: Block,
+    pub value: Expr,
+}
+
+/// A value.
+#[derive(Debug)]
+pub(crate) struct Expr {
+    pub span: Span,
+    /// How many expressions are inside of each other below this one.
+    pub depth: usize,
+    pub kind: Box<ExprKind>,
+}
+
+#[derive(Debug)]
+pub(crate) enum ExprKind {
+    Int(i128),
+    Float(f64),
+    Bool(bool),
+    Text(Vec<u8>),
+    None,
+    Name(String),
+    /// An element of a tensor, or an item of a tuple.
+    Index(Expr, Vec<Expr>),
+    /// `x.shape`, `s.size`.
+    Part(Expr, At<String>),
+    Unary(UnaryOp, Expr),
+    /// Operators of one precedence, from left to right, each with its bytes in the text.
+    Chain(Expr, Vec<(At<BinaryOp>, Expr)>),
+    Compare(Expr, At<CompareOp>, Expr),
+    /// `int32(v)`
+    Cast(ScalarType, Expr),
+    Word(Word, Vec<Input>),
+    Chosen(Expr, Scoped, Scoped),
+    Call(Box<Call>),
+    /// `v as type`
+    As(Expr, Box<ParamType>),
+    Closure(Box<Closure>),
+    /// A list, as an input of an operation.
+    List(Vec<Expr>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum UnaryOp {
+    Neg,
+    /// `not`
+    Not,
+    /// `~`
+    Invert,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BinaryOp {
+    Or,
+    And,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shl,
+    Shr,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    FloorRem,
+}
+
+/// An input of an operation or a call.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub name: Option<At<String>>,
+    pub value: Expr,
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub callee: Callee,
+    pub inputs: Vec<Input>,
+    pub returns: Option<ParamType>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Callee {
+    Global { name: String, uncached: bool },
+    Import(String),
+    Symbol(String),
+    Value(Expr),
+}
+
+#[derive(Debug)]
+pub(crate) struct Closure {
+    /// Each with its name, type and value.
+    pub captures: Vec<(At<String>, ParamType, Expr)>,
+    pub signature: Signature,
+    pub body: Arc<Block>,
+}

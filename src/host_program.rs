@@ -1,0 +1,136 @@
+//! Files of host functions: signatures with bodies, launches and native kernels, as text.
+
+use std::sync::Arc;
+
+use crate::host::tree::{At, Function, FunctionKernel};
+use crate::host::{self, HostTextError};
+use crate::image::Image;
+use crate::lower::{HostSource, Kernel, build_host_text};
+use crate::spec::{Signature, SyntaxError, did_you_mean};
+
+/// Functions that a text states, as `docs/host-text.md` defines. They may call each other.
+///
+#[cfg_attr(feature = "cranelift", doc = "```")]
+#[cfg_attr(not(feature = "cranelift"), doc = "```text")]
+/// use tvm_ffi_codegen::{Engine, HostProgram};
+///
+/// let program = HostProgram::parse(
+///     "## The sum of the squares below n.
+///      squares(n: int64) -> int64 {
+///        for i in range(0, n) with sum = 0 { continue sum + i * i; }
+///        return sum;
+///      }
+///      twice(n: int64) -> int64 {
+///        let sum = call symbol squares(n) -> int64;
+///        return 2 * sum;
+///      }",
+/// )?;
+/// // SAFETY: the bodies read no memory.
+/// let module = unsafe { Engine::new()?.compile_module(program.functions())? };
+/// let twice = module.get_function("twice")?.expect("a function");
+/// assert_eq!(twice.call((4,))?.cast::<i64>()?, 28);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct HostProgram {
+    functions: Vec<(Signature, Kernel, bool)>,
+    globals: Vec<(String, String)>,
+}
+
+impl HostProgram {
+    /// Parses a text whose functions launch no kernels of images.
+    ///
+    /// # Errors
+    /// All errors of the text's grammar and signatures. Errors of bodies are reported when they are compiled.
+    pub fn parse(text: &str) -> Result<Self, HostTextError> {
+        Self::parse_with(text, std::iter::empty::<(String, Image)>())
+    }
+
+    /// Parses a text with the images that its launches may use, each with its name.
+    ///
+    /// # Errors
+    /// The same as for [`parse`](Self::parse).
+    pub fn parse_with<N: Into<String>>(
+        text: &str,
+        images: impl IntoIterator<Item = (N, Image)>,
+    ) -> Result<Self, HostTextError> {
+        let images: Arc<[(String, Image)]> = images.into_iter().map(|(name, image)| (name.into(), image)).collect();
+        let names: Vec<&str> = images.iter().map(|(name, _)| name.as_str()).collect();
+        let file = host::file(text, &names)?;
+        let source = HostSource { text: text.into(), images: Arc::clone(&images) };
+        let (mut functions, mut errors) = (Vec::new(), Vec::new());
+        for Function { signature, is_extern, span, kernel } in file.functions {
+            if is_extern && !matches!(kernel, FunctionKernel::Body(_)) {
+                let problem = "a C function needs a body in braces".to_owned();
+                errors.push(SyntaxError::new(text, span, problem));
+                continue;
+            }
+            match kernel_of(&source, kernel) {
+                Ok(kernel) => functions.push((signature, kernel, is_extern)),
+                Err(error) => errors.push(error),
+            }
+        }
+        let globals = file.globals.into_iter().map(|(name, global)| (name.value, global)).collect();
+        if errors.is_empty() { Ok(HostProgram { functions, globals }) } else { Err(HostTextError::new(errors)) }
+    }
+
+    /// The functions with their kernels, in order, without [C functions](Self::c_functions).
+    pub fn functions(&self) -> impl Iterator<Item = (&Signature, &Kernel)> {
+        let functions = self.functions.iter().filter(|(_, _, is_extern)| !is_extern);
+        functions.map(|(signature, kernel, _)| (signature, kernel))
+    }
+
+    /// The functions after `extern`, in order: the C functions of [`embed`](crate::embed).
+    pub fn c_functions(&self) -> impl Iterator<Item = (&Signature, &Kernel)> {
+        let functions = self.functions.iter().filter(|(_, _, is_extern)| *is_extern);
+        functions.map(|(signature, kernel, _)| (signature, kernel))
+    }
+
+    /// The functions that a library registers as global functions, each with its global name.
+    pub fn globals(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.globals.iter().map(|(function, global)| (function.as_str(), global.as_str()))
+    }
+}
+
+/// The kernel of a function.
+fn kernel_of(source: &HostSource, kernel: FunctionKernel) -> Result<Kernel, SyntaxError> {
+    Ok(match kernel {
+        FunctionKernel::CheckOnly => Kernel::check_only(),
+        FunctionKernel::Body(block) => {
+            let source = source.clone();
+            Kernel::body(move |body| build_host_text(&source, &block, body))
+        }
+        FunctionKernel::Launch(launch) => {
+            let image = launch.items.image.as_ref().map(|(image, _)| image.as_str());
+            if let Some((_, span)) = launch.items.values.iter().flatten().next() {
+                let problem = "`values` is for launches of bodies".to_owned();
+                return Err(SyntaxError::new(&source.text, span.clone(), problem));
+            }
+            let images = source.images_of(launch.launch.entry(), image);
+            Kernel::launch(launch.launch, images)
+        }
+        FunctionKernel::Symbol { symbol, convention, returns, args } => {
+            let mut kernel = Kernel::symbol(symbol);
+            if let Some(stated) = convention {
+                kernel = kernel.convention(named(source, &stated, &["flat", "dltensor", "memref", "packed"])?);
+            }
+            if let Some(stated) = returns {
+                kernel = kernel.returns(named(source, &stated, &["nothing", "status", "value"])?);
+            }
+            match args {
+                Some(args) => kernel.args(args),
+                None => kernel,
+            }
+        }
+    })
+}
+
+/// A value with a name, out of those that there are.
+fn named<T: std::str::FromStr>(source: &HostSource, stated: &At<String>, names: &[&str]) -> Result<T, SyntaxError> {
+    stated.value.parse().map_err(|_| {
+        let known: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let (expected, got) = (known.join(", "), format!("`{}`", stated.value));
+        let problem = format!("expected one of {expected}, found {got}{}", did_you_mean(&stated.value, names));
+        SyntaxError::new(&source.text, stated.span.clone(), problem).with_mismatch(expected, got)
+    })
+}

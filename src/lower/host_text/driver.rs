@@ -1,0 +1,199 @@
+//! The state of the driver: names, places, and values as the operations take them.
+
+use std::cell::RefCell;
+
+use super::source::Source;
+use super::value::Val;
+use crate::host::tree::{At, Block, Span};
+use crate::lower::body::{Body, CallArg, Expr, Operand, ParamRef, TensorRef};
+use crate::spec::{ParamType, SourceLocation, did_you_mean};
+
+/// Writes one body.
+pub(super) struct Driver<'b, 'a, 's> {
+    pub source: &'s Source,
+    pub body: &'b Body<'a>,
+    names: RefCell<Vec<(String, Val<'b, 'a>)>>,
+    /// The names of blocks that have ended, with the ends of the blocks.
+    ended: RefCell<Vec<(String, usize)>>,
+    /// The names of captured values.
+    captured: Vec<String>,
+    /// The stated source location of the current operation.
+    pub location: RefCell<Option<SourceLocation>>,
+}
+
+impl<'b, 'a, 's> Driver<'b, 'a, 's> {
+    pub(super) fn new(source: &'s Source, body: &'b Body<'a>, captured: Vec<String>) -> Self {
+        Driver {
+            source,
+            body,
+            names: RefCell::default(),
+            ended: RefCell::default(),
+            captured,
+            location: RefCell::new(None),
+        }
+    }
+
+    /// Writes the whole body.
+    pub(super) fn whole(&self, block: &Block) {
+        self.at(&block.span);
+        for (index, name) in self.captured.iter().enumerate() {
+            let value = self.body.captured(index);
+            self.define(&At { span: block.span.clone(), value: name.clone() }, Val::Param(value));
+        }
+        self.block(block);
+        self.at(&(block.span.end.saturating_sub(1)..block.span.end));
+    }
+
+    /// States the place of the following operations.
+    pub(super) fn at(&self, span: &Span) {
+        self.body.set_text(&self.source.text, span.clone());
+    }
+
+    /// Records an error at a place.
+    pub(super) fn error(&self, span: &Span, operation: &str, problem: impl Into<String>) {
+        self.at(span);
+        self.body.error(operation, problem);
+    }
+
+    /// Writes the inside of a block: its names and its location end with it.
+    pub(super) fn inside<R>(&self, end: usize, write: impl FnOnce() -> R) -> R {
+        let (known, location) = (self.names.borrow().len(), self.location.borrow().clone());
+        let result = write();
+        let gone = self.names.borrow_mut().split_off(known);
+        self.ended.borrow_mut().extend(gone.into_iter().map(|(name, _)| (name, end)));
+        *self.location.borrow_mut() = location;
+        result
+    }
+
+    /// Gives a name to a value. The name must differ from all visible ones.
+    pub(super) fn define(&self, name: &At<String>, value: Val<'b, 'a>) {
+        let signature = self.body.signature();
+        let what = if signature.params().iter().any(|param| param.name == name.value) {
+            "a parameter"
+        } else if signature.names_in_dims().contains(&name.value.as_str()) {
+            "a dimension variable"
+        } else if self.names.borrow().iter().any(|(known, _)| *known == name.value) {
+            "a value that is visible here"
+        } else {
+            self.names.borrow_mut().push((name.value.clone(), value));
+            return;
+        };
+        self.error(&name.span, &name.value, format!("{what} has this name already; choose another one"));
+    }
+
+    /// The local value with that name.
+    pub(super) fn local(&self, name: &str) -> Option<Val<'b, 'a>> {
+        self.names.borrow().iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
+    /// The parameter with that name.
+    pub(super) fn param(&self, name: &str) -> Option<ParamRef<'b>> {
+        let index = self.body.signature().params().iter().position(|param| param.name == name)?;
+        Some(self.body.param(index))
+    }
+
+    /// The value of a name.
+    pub(super) fn named(&self, span: &Span, name: &str) -> Val<'b, 'a> {
+        self.at(span);
+        if let Some(param) = self.param(name) {
+            return Val::Param(param);
+        }
+        let dims = self.body.signature().names_in_dims();
+        if dims.contains(&name) {
+            return Val::Expr(self.body.dim(name));
+        }
+        self.local(name).unwrap_or_else(|| self.unknown(span, name))
+    }
+
+    fn unknown(&self, span: &Span, name: &str) -> Val<'b, 'a> {
+        let ended = self.ended.borrow().iter().rev().find(|(known, _)| known == name).map(|(_, end)| *end);
+        let problem = match ended {
+            Some(end) => {
+                let line = self.source.text.get(..end).unwrap_or_default().matches('\n').count() + 1;
+                format!("is known up to the end of its block, at line {line}; carry it out by `with` or a `var`")
+            }
+            None => {
+                let signature = self.body.signature();
+                let locals = self.names.borrow();
+                let params = signature.params().iter().map(|param| param.name.as_str());
+                let known = params.chain(signature.names_in_dims());
+                let known: Vec<&str> = known.chain(locals.iter().map(|(name, _)| name.as_str())).collect();
+                format!("no value has this name{}", did_you_mean(name, &known))
+            }
+        };
+        self.error(span, &format!("`{name}`"), problem);
+        Val::Missing
+    }
+
+    /// A value as an operand.
+    pub(super) fn as_operand(&self, span: &Span, value: Val<'b, 'a>) -> Operand<'b> {
+        let what = match value {
+            Val::Literal(operand) => return operand,
+            Val::Expr(expr) => return expr.into(),
+            Val::Param(param) => {
+                self.at(span);
+                return param.value().into();
+            }
+            Val::Result(result) => {
+                self.at(span);
+                return result.value().into();
+            }
+            Val::Missing => return self.body.missing().into(),
+            Val::Tensor(_) => "a tensor",
+            Val::Owned(_) => "a function",
+            Val::Variable(_) => "a variable; state its type by `as`",
+            Val::Caught(_) => "an error",
+            Val::Arg(_) => "a value that can only be passed on",
+        };
+        self.error(span, "value", format!("expected a number, got {what}"));
+        self.body.missing().into()
+    }
+
+    /// A value of a known type. A literal is an `int64`, a `float64` or a `bool`.
+    pub(super) fn as_expr(&self, span: &Span, value: Val<'b, 'a>) -> Expr<'b> {
+        use crate::spec::ScalarType;
+        let operand = self.as_operand(span, value);
+        let ty = match operand {
+            Operand::Expr(expr) => return expr,
+            Operand::Int(_) => ScalarType::Int64,
+            Operand::Float(_) => ScalarType::Float64,
+            Operand::Bool(_) => ScalarType::Bool,
+        };
+        self.at(span);
+        self.body.coerce("literal", ty, operand)
+    }
+
+    pub(super) fn as_tensor(&self, span: &Span, value: Val<'b, 'a>) -> TensorRef<'b> {
+        self.at(span);
+        match value {
+            Val::Tensor(tensor) => tensor,
+            Val::Param(param) => param.tensor(),
+            Val::Result(result) => result.tensor(),
+            Val::Missing => TensorRef::missing_in(self.body),
+            _ => {
+                self.error(span, "value", "expected a tensor");
+                TensorRef::missing_in(self.body)
+            }
+        }
+    }
+
+    /// A value as an argument of a call. The name of a scalar passes its value.
+    pub(super) fn as_arg(&self, span: &Span, value: Val<'b, 'a>) -> CallArg<'b> {
+        let is_scalar = |param: ParamRef<'b>| matches!(param.ty(), Some(ParamType::Scalar(_)));
+        self.at(span);
+        match value {
+            Val::Literal(operand) => operand.into(),
+            Val::Expr(expr) => expr.into(),
+            Val::Tensor(tensor) => tensor.into(),
+            Val::Param(param) if is_scalar(param) => param.value().into(),
+            Val::Param(param) => param.into(),
+            Val::Result(result) if is_scalar(*result) => result.value().into(),
+            Val::Result(result) => result.into(),
+            Val::Owned(owned) => owned.into(),
+            Val::Variable(variable) => variable.get().into(),
+            Val::Caught(caught) => caught.error().into(),
+            Val::Arg(arg) => arg,
+            Val::Missing => self.body.missing().into(),
+        }
+    }
+}

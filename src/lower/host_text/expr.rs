@@ -1,0 +1,408 @@
+//! Lowers expressions.
+
+use std::sync::Arc;
+
+use super::driver::Driver;
+use super::value::Val;
+use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr as Tree, ExprKind, Input, Scoped, Span, UnaryOp};
+use crate::lower::body::{self, CallArg, Expr, Operand, Owned, TensorRef};
+use crate::spec::{CompareOp, ParamType, did_you_mean};
+
+/// The parts that values have.
+const PARTS: [&str; 6] = ["shape", "strides", "data", "size", "given", "kind"];
+
+impl<'b, 'a> Driver<'b, 'a, '_> {
+    pub(super) fn operand(&self, tree: &Tree) -> Operand<'b> {
+        let value = self.value(tree);
+        self.as_operand(&tree.span, value)
+    }
+
+    pub(super) fn expr(&self, tree: &Tree) -> Expr<'b> {
+        let value = self.value(tree);
+        self.as_expr(&tree.span, value)
+    }
+
+    pub(super) fn operands(&self, trees: &[Tree]) -> Vec<Operand<'b>> {
+        trees.iter().map(|tree| self.operand(tree)).collect()
+    }
+
+    pub(super) fn tensor(&self, tree: &Tree) -> TensorRef<'b> {
+        if matches!(&*tree.kind, ExprKind::Name(name) if name == "result") {
+            self.at(&tree.span);
+            return self.body.result();
+        }
+        let value = self.value(tree);
+        self.as_tensor(&tree.span, value)
+    }
+
+    pub(super) fn arg(&self, tree: &Tree) -> CallArg<'b> {
+        let value = self.value(tree);
+        self.as_arg(&tree.span, value)
+    }
+
+    /// The value of an expression.
+    pub(super) fn value(&self, tree: &Tree) -> Val<'b, 'a> {
+        let span = &tree.span;
+        match &*tree.kind {
+            ExprKind::Int(value) => Val::Literal(Operand::Int(*value)),
+            ExprKind::Float(value) => Val::Literal(Operand::Float(*value)),
+            ExprKind::Bool(value) => Val::Literal(Operand::Bool(*value)),
+            ExprKind::Text(bytes) => match String::from_utf8(bytes.clone()) {
+                Ok(text) => Val::Arg(text.into()),
+                Err(_) => {
+                    self.error(span, "text", "it isn't UTF-8; write `bytes(\"...\")`");
+                    Val::Missing
+                }
+            },
+            ExprKind::None => Val::Arg(CallArg::NONE),
+            ExprKind::Name(name) if name == "result" => Val::Tensor(self.tensor(tree)),
+            ExprKind::Name(name) => self.named(span, name),
+            ExprKind::Index(value, indices) => self.index(span, value, indices),
+            ExprKind::Part(value, part) => self.part(value, part),
+            ExprKind::Unary(op, value) => self.unary(span, *op, value),
+            ExprKind::Chain(first, rest) => self.chain(first, rest),
+            ExprKind::Compare(left, op, right) => Val::Expr(self.compare(left, op, right)),
+            ExprKind::Cast(ty, value) => Val::Expr(self.converted(span, *ty, value)),
+            ExprKind::Word(word, inputs) => self.word(span, *word, inputs),
+            ExprKind::Chosen(condition, then, otherwise) => {
+                let condition = self.condition(condition);
+                self.at(span);
+                Val::Expr(self.body.if_else_value(condition, || self.scoped(then), || self.scoped(otherwise)))
+            }
+            ExprKind::Call(call) => self.call(span, call),
+            ExprKind::As(value, ty) => self.taken_as(span, value, ty),
+            ExprKind::Closure(closure) => Val::Owned(self.closure(span, closure)),
+            ExprKind::List(_) => {
+                self.error(span, "list", "expected a value, got a list");
+                Val::Missing
+            }
+        }
+    }
+
+    /// A truth value.
+    pub(super) fn condition(&self, tree: &Tree) -> Expr<'b> {
+        let value = self.expr(tree);
+        self.at(&tree.span);
+        value
+    }
+
+    /// The value at the end of statements.
+    pub(super) fn scoped(&self, scoped: &Scoped) -> Expr<'b> {
+        self.inside(scoped.value.span.end, || {
+            scoped.block.statements.iter().for_each(|statement| self.statement(statement));
+            self.expr(&scoped.value)
+        })
+    }
+
+    fn index(&self, span: &Span, value: &Tree, indices: &[Tree]) -> Val<'b, 'a> {
+        if let ExprKind::Part(tensor, part) = &*value.kind
+            && matches!(part.value.as_str(), "shape" | "strides")
+        {
+            let (tensor, d) = (self.tensor(tensor), self.literal_index(span, indices));
+            let Some(d) = d else { return Val::Missing };
+            self.at(span);
+            return Val::Expr(if part.value == "shape" { tensor.size(d) } else { tensor.stride(d) });
+        }
+        if matches!(&*value.kind, ExprKind::Name(name) if name == "result")
+            && matches!(self.body.signature().ret(), Some(ParamType::Tuple(_)))
+        {
+            let Some(number) = self.literal_index(span, indices) else { return Val::Missing };
+            self.at(span);
+            return Val::Tensor(self.body.result_item(number));
+        }
+        let base = self.value(value);
+        let param = match &base {
+            Val::Param(param) => Some(*param),
+            Val::Result(result) => Some(**result),
+            _ => None,
+        };
+        let is_tuple = |ty: &ParamType| match ty {
+            ParamType::Optional(inner) => matches!(**inner, ParamType::Tuple(_)),
+            ty => matches!(ty, ParamType::Tuple(_)),
+        };
+        if let Some(param) = param.filter(|param| param.ty().is_some_and(is_tuple)) {
+            let Some(number) = self.literal_index(span, indices) else { return Val::Missing };
+            self.at(span);
+            return Val::Param(param.item(number));
+        }
+        let tensor = self.as_tensor(&value.span, base);
+        let indices = self.operands(indices);
+        self.at(span);
+        Val::Expr(tensor.load(indices))
+    }
+
+    fn literal_index(&self, span: &Span, indices: &[Tree]) -> Option<usize> {
+        let index = match indices {
+            [index] => match &*index.kind {
+                ExprKind::Int(value) => usize::try_from(*value).ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        if index.is_none() {
+            self.error(span, "index", "expected one index that is a number, such as `[0]`");
+        }
+        index
+    }
+
+    fn part(&self, value: &Tree, part: &At<String>) -> Val<'b, 'a> {
+        let param = |driver: &Self| match driver.value(value) {
+            Val::Param(param) => Some(param),
+            Val::Result(result) => Some(*result),
+            Val::Missing => None,
+            _ => {
+                driver.error(&value.span, &part.value, "expected a parameter or a result");
+                None
+            }
+        };
+        match part.value.as_str() {
+            "data" => {
+                let tensor = self.tensor(value);
+                self.at(&part.span);
+                Val::Expr(tensor.ptr())
+            }
+            "size" | "given" => {
+                let Some(param) = param(self) else { return Val::Missing };
+                self.at(&part.span);
+                Val::Expr(if part.value == "size" { param.size() } else { param.is_given() })
+            }
+            name @ ("shape" | "strides") => {
+                self.error(&part.span, name, format!("expected an index after it, such as `{name}[0]`"));
+                Val::Missing
+            }
+            "kind" => {
+                self.error(&part.span, "kind", "it is compared with a text: `e.kind == \"KeyError\"`");
+                Val::Missing
+            }
+            name => {
+                let known = PARTS.map(|part| format!("`{part}`")).join(", ");
+                let problem = format!("no part has this name{}; parts are {known}", did_you_mean(name, &PARTS));
+                self.error(&part.span, &format!("`{name}`"), problem);
+                Val::Missing
+            }
+        }
+    }
+
+    fn unary(&self, span: &Span, op: UnaryOp, value: &Tree) -> Val<'b, 'a> {
+        let value = self.value(value);
+        match (op, &value) {
+            (UnaryOp::Neg, Val::Literal(Operand::Int(value))) => return Val::Literal(Operand::Int(-value)),
+            (UnaryOp::Neg, Val::Literal(Operand::Float(value))) => return Val::Literal(Operand::Float(-value)),
+            _ => {}
+        }
+        let value = self.as_expr(span, value);
+        self.at(span);
+        let is_bool = value.ty() == crate::spec::ScalarType::Bool;
+        Val::Expr(match op {
+            UnaryOp::Neg => -value,
+            UnaryOp::Not if !is_bool && !value.is_missing() => {
+                self.body.error("not", format!("expected bool, got {}; `~` inverts bits", value.ty()));
+                self.body.missing()
+            }
+            UnaryOp::Not | UnaryOp::Invert => !value,
+        })
+    }
+
+    fn chain(&self, first: &Tree, rest: &[(At<BinaryOp>, Tree)]) -> Val<'b, 'a> {
+        let mut left = (first.span.clone(), self.value(first));
+        for (op, right) in rest {
+            let span = left.0.start..right.span.end;
+            let value = match op.value {
+                BinaryOp::And | BinaryOp::Or => self.short_circuit(left, op, right),
+                _ => {
+                    let right = self.operand(right);
+                    self.operation(left, op, right)
+                }
+            };
+            left = (span, Val::Expr(value));
+        }
+        left.1
+    }
+
+    fn short_circuit(&self, (span, left): (Span, Val<'b, 'a>), op: &At<BinaryOp>, right: &Tree) -> Expr<'b> {
+        let left = self.as_expr(&span, left);
+        let right = || self.inside(right.span.end, || self.expr(right));
+        self.at(&op.span);
+        match op.value {
+            BinaryOp::And => self.body.if_else_value(left, right, || self.body.bool(false)),
+            _ => self.body.if_else_value(left, || self.body.bool(true), right),
+        }
+    }
+
+    /// The left operand of an operation. A literal takes the type of the right one.
+    fn left(&self, (span, left): (Span, Val<'b, 'a>), op: &At<impl Sized>, name: &str, right: Operand<'b>) -> Expr<'b> {
+        let left = self.as_operand(&span, left);
+        self.at(&op.span);
+        match (left, right) {
+            (Operand::Expr(left), _) => left,
+            (literal, Operand::Expr(right)) => right.left(name, literal),
+            (literal, _) => self.as_expr(&span, Val::Literal(literal)),
+        }
+    }
+
+    fn operation(&self, left: (Span, Val<'b, 'a>), op: &At<BinaryOp>, right: Operand<'b>) -> Expr<'b> {
+        let name = symbol(op.value);
+        let left = self.left(left, op, name, right);
+        self.at(&op.span);
+        match op.value {
+            BinaryOp::BitOr => left | right,
+            BinaryOp::BitXor => left ^ right,
+            BinaryOp::BitAnd => left & right,
+            BinaryOp::Shl => left << right,
+            BinaryOp::Shr => left >> right,
+            BinaryOp::Add => left + right,
+            BinaryOp::Sub => left - right,
+            BinaryOp::Mul => left * right,
+            BinaryOp::Div if left.ty().is_int() && !left.is_missing() => {
+                self.body.error("/", "is for floats; on integers `//` rounds down, and `div` towards zero");
+                left
+            }
+            BinaryOp::Div => left / right,
+            BinaryOp::FloorDiv => left.floor_div(right),
+            BinaryOp::FloorRem => left.floor_rem(right),
+            // `short_circuit` has these
+            BinaryOp::And | BinaryOp::Or => left,
+        }
+    }
+
+    fn compare(&self, left: &Tree, op: &At<CompareOp>, right: &Tree) -> Expr<'b> {
+        if let ExprKind::Text(text) = &*right.kind {
+            return self.compare_kind(left, op, text, &right.span);
+        }
+        let value = self.value(left);
+        let right = self.operand(right);
+        let left = self.left((left.span.clone(), value), op, op.value.sign(), right);
+        self.at(&op.span);
+        match op.value {
+            CompareOp::Eq => left.eq(right),
+            CompareOp::Ne => left.ne(right),
+            CompareOp::Lt => left.lt(right),
+            CompareOp::Le => left.le(right),
+            CompareOp::Gt => left.gt(right),
+            CompareOp::Ge => left.ge(right),
+        }
+    }
+
+    /// `e.kind == "KeyError"`
+    fn compare_kind(&self, left: &Tree, op: &At<CompareOp>, text: &[u8], span: &Span) -> Expr<'b> {
+        let caught = match &*left.kind {
+            ExprKind::Part(error, part) if part.value == "kind" => match self.value(error) {
+                Val::Caught(caught) => Some(caught),
+                Val::Missing => return self.body.missing(),
+                _ => None,
+            },
+            _ => None,
+        };
+        let kind = std::str::from_utf8(text).ok();
+        match (caught, kind, op.value) {
+            (Some(caught), Some(kind), CompareOp::Eq | CompareOp::Ne) => {
+                self.at(&op.span);
+                let same = caught.is_kind(kind);
+                if op.value == CompareOp::Eq { same } else { !same }
+            }
+            _ => {
+                self.error(
+                    span,
+                    op.value.sign(),
+                    "only the kind of a caught error is compared with a text, by `==` or `!=`",
+                );
+                self.body.missing()
+            }
+        }
+    }
+
+    /// `int32(v)`: a constant that must fit, or a conversion.
+    fn converted(&self, span: &Span, ty: crate::spec::ScalarType, value: &Tree) -> Expr<'b> {
+        let operand = self.operand(value);
+        self.at(span);
+        match operand {
+            Operand::Expr(value) => value.cast(ty),
+            literal => self.body.coerce(ty.name(), ty, literal),
+        }
+    }
+
+    fn taken_as(&self, span: &Span, value: &Tree, ty: &ParamType) -> Val<'b, 'a> {
+        match self.value(value) {
+            Val::Variable(variable) => {
+                self.at(span);
+                Val::Result(variable.cast(ty.clone()))
+            }
+            Val::Missing => Val::Missing,
+            _ => {
+                self.error(span, "as", "only the value of a variable is taken as a type");
+                Val::Missing
+            }
+        }
+    }
+
+    fn call(&self, span: &Span, call: &Call) -> Val<'b, 'a> {
+        if call.returns.is_none() {
+            self.error(span, "call", "expected `->` and the type of the result, since the value is used");
+        }
+        match self.begin_call(span, call) {
+            Some(made) => Val::Result(made.returns(call.returns.clone().unwrap_or(ParamType::None))),
+            None => Val::Missing,
+        }
+    }
+
+    /// A call with its arguments, which isn't made yet.
+    pub(super) fn begin_call(&self, span: &Span, call: &Call) -> Option<body::Call<'b>> {
+        let (named, unnamed): (Vec<&Input>, Vec<&Input>) = call.inputs.iter().partition(|input| input.name.is_some());
+        let args: Vec<CallArg<'b>> = unnamed.iter().map(|input| self.arg(&input.value)).collect();
+        let named: Vec<(&str, CallArg<'b>)> = named
+            .iter()
+            .filter_map(|input| Some((input.name.as_ref()?.value.as_str(), self.arg(&input.value))))
+            .collect();
+        let made = match &call.callee {
+            Callee::Global { name, uncached } => {
+                let made = self.body.call_global(name, args);
+                if *uncached { made.uncached() } else { made }
+            }
+            Callee::Import(name) => self.body.call_import(name, args),
+            Callee::Symbol(name) => self.body.call_symbol(name, args),
+            Callee::Value(value) => match self.value(value) {
+                Val::Param(param) => self.body.call(param, args),
+                Val::Result(result) => self.body.call(result, args),
+                Val::Owned(owned) => self.body.call(owned, args),
+                Val::Variable(variable) => self.body.call(variable.get(), args),
+                Val::Missing => return None,
+                _ => {
+                    self.error(&value.span, "call", "expected a function");
+                    return None;
+                }
+            },
+        };
+        self.at(span);
+        Some(named.into_iter().fold(made, |made, (name, value)| made.kwarg(name, value)))
+    }
+
+    fn closure(&self, span: &Span, closure: &Closure) -> Owned<'b> {
+        let captures: Vec<(CallArg<'b>, ParamType)> =
+            closure.captures.iter().map(|(_, ty, value)| (self.arg(value), ty.clone())).collect();
+        let names: Vec<String> = closure.captures.iter().map(|(name, ..)| name.value.clone()).collect();
+        let (source, block) = (self.source.clone(), Arc::clone(&closure.body));
+        self.at(span);
+        self.body.closure(&closure.signature, captures, move |body| {
+            Driver::new(&source, body, names.clone()).whole(&block);
+        })
+    }
+}
+
+/// An operator as the text has it.
+fn symbol(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Or => "or",
+        BinaryOp::And => "and",
+        BinaryOp::BitOr => "|",
+        BinaryOp::BitXor => "^",
+        BinaryOp::BitAnd => "&",
+        BinaryOp::Shl => "<<",
+        BinaryOp::Shr => ">>",
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::FloorDiv => "//",
+        BinaryOp::FloorRem => "%",
+    }
+}

@@ -1,0 +1,138 @@
+//! Each operation of a body has its text, with the same meaning.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
+use tvm_ffi_codegen::spec::Launch;
+use tvm_ffi_codegen::{Body, DLDataType, Kernel, ParamType, ScalarType, dim};
+
+use super::NO_IMAGES;
+use crate::support::sig;
+
+/// The names of public functions in a source file.
+fn public_functions(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix("pub fn ")?;
+        rest.split(['(', '<']).next().filter(|name| !name.starts_with('$'))
+    })
+}
+
+#[test]
+fn every_operation_is_in_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let doc = fs::read_to_string(root.join("docs/host-text.md")).unwrap();
+    let table = doc.split("## Each operation and its text").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = table.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: BTreeSet<&str> = rows.flat_map(|row| row.split(|c| !is_name(c))).collect();
+    let mut found = 0;
+    for file in fs::read_dir(root.join("src/lower/body")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for name in public_functions(&text) {
+            found += 1;
+            assert!(words.contains(name), "docs/host-text.md has no row for `{name}`");
+        }
+    }
+    assert!(found > 90, "{found}");
+}
+
+/// A text and the body in Rust that means the same.
+#[track_caller]
+fn same(signature: &str, text: &str, build: impl Fn(&Body<'_>) + Send + Sync + 'static) {
+    let signature = sig(signature);
+    let listing = |kernel: &Kernel| lower(&signature, kernel, RuntimeHelpers::Import).map(|module| module.to_string());
+    let of_text = listing(&Kernel::text(text, NO_IMAGES).unwrap()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(of_text, listing(&Kernel::body(build)).unwrap(), "{text}");
+}
+
+#[test]
+fn texts_lower_to_the_code_of_bodies_in_rust() {
+    same(
+        "f(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))",
+        "{ for i in range(0, n) { y[i] = a * x[i] + y[i]; } }",
+        |b| {
+            let (a, x, y) = (b.arg("a"), b.tensor("x"), b.tensor("y"));
+            b.for_range(0, b.dim("n"), |i| y.store([i], a * x.load([i]) + y.load([i])));
+        },
+    );
+    same(
+        "f(a: int64, b: int64) -> int64",
+        "{ while d != 0 with c = a, d = b { continue d, rem(c, d); } return c; }",
+        |b| {
+            let [c, _] = b.while_loop([b.arg("a"), b.arg("b")], |[_, d]| d.ne(0), |[c, d]| [d, c % d]);
+            b.ret(c);
+        },
+    );
+    same(
+        "f(n: int64) -> float64",
+        "{ for i in range(0, n, 2) with s = float64(0) { continue s + float64(i); } return s; }",
+        |b| {
+            let s = b.fold_step(0, b.arg("n"), 2, b.f64(0.0), |i, s| s + i.cast(ScalarType::Float64));
+            b.ret(s);
+        },
+    );
+    same("f(n: int32) -> bool", "{ return n > 3 and n < 7 or not (n & 1 == 0); }", |b| {
+        let n = b.arg("n");
+        let both = b.if_else_value(n.gt(3), || n.lt(7), || b.bool(false));
+        let either = b.if_else_value(both, || b.bool(true), || !(n & 1).eq(0));
+        b.ret(either);
+    });
+    same(
+        "f(x: Tensor([m, k], float32)) -> float32",
+        "{ let y = slice(transpose(x, [1, 0]), 0, 1, k - 1); return y[0, 1]; }",
+        |b| {
+            let y = b.tensor("x").transpose([1, 0]).slice(0, 1, b.dim("k") - 1);
+            b.ret(y.load([0, 1]));
+        },
+    );
+    same(
+        "f(x: Tensor([n], float32), g: Function) -> Any",
+        "{ let y = alloc([n, 2], int8, like=x); call g(y, None, \"t\", shape([n, 1]), k=1.5); return call g(3) -> Any; }",
+        |b| {
+            let y =
+                b.alloc_tensor([b.dim("n").into(), tvm_ffi_codegen::Operand::from(2)], DLDataType::INT8, b.tensor("x"));
+            let sizes = tvm_ffi_codegen::CallArg::shape([b.dim("n").into(), tvm_ffi_codegen::Operand::from(1)]);
+            b.call(b.param(1), (y, (), "t", sizes)).kwarg("k", 1.5).run();
+            b.ret_value(b.call(b.param(1), (3,)).returns(ParamType::Any));
+        },
+    );
+    same("f(v: float64, w: float64) -> float64", "{ return fma(sqrt(v), min(v, 1), pow(2, w) / abs(-w)); }", |b| {
+        let (v, w) = (b.arg("v"), b.arg("w"));
+        let (root, least) = (v.sqrt(), v.min(1));
+        let two = b.f64(2.0);
+        b.ret(root.fma(least, two.pow(w) / (-w).abs()));
+    });
+    same(
+        "f(p: handle) -> int64",
+        "{ store(offset(p, int32, 2), load(int32, p)); return int64(bitcast(scratch(8), int64)) + 0; }"
+            .replace("int64(bitcast(scratch(8), int64)) + 0", "int64(scratch(8))")
+            .as_str(),
+        |b| {
+            let p = b.arg("p");
+            let to = b.offset(p, ScalarType::Int32, 2);
+            b.store(to, b.load(ScalarType::Int32, p));
+            b.ret(b.scratch(8, 16).cast(ScalarType::Int64));
+        },
+    );
+}
+
+#[test]
+fn launches_take_local_values() {
+    let text = "{ let half = n // 2; launch rows grid=half block=128 args=[x, int32(half)]; }";
+    let signature = sig("f(x: Tensor([n], float32, device=\"cuda\"))");
+    // without an image both have the same error
+    let of_text = lower(&signature, &Kernel::text(text, NO_IMAGES).unwrap(), RuntimeHelpers::Import).unwrap_err();
+    let in_rust = Kernel::body(|b| {
+        let half = b.dim("n").floor_div(2);
+        let args = "x, int32(half)";
+        let launch = Launch::new("rows").grid([dim("half")]).block([128]);
+        let launch = launch.args(tvm_ffi_codegen::spec::KernelArg::list(args).unwrap());
+        b.launch_with(launch, [], [("half", half)]);
+    });
+    let in_rust = lower(&signature, &in_rust, RuntimeHelpers::Import).unwrap_err().to_string();
+    let first = |text: &str| text.lines().nth(1).unwrap_or_default().to_owned();
+    let of_text = of_text.to_string();
+    assert_eq!(first(&of_text).replace("line 1: ", ""), first(&in_rust), "{of_text}\n{in_rust}");
+}
