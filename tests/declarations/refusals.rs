@@ -136,8 +136,13 @@ fn a_cranelift_module_calls_kernels_outside_that_take_structs() {
     declared.params.push(AbiParam::new(types::F64));
     module.declare_function("k", Linkage::Import, &declared).unwrap();
     let refused = embed::cranelift::add_wrapper(&mut module, &signature, kernel).unwrap_err().to_string();
-    assert!(refused.contains("its structs are passed by value as to"), "{refused}");
-    assert!(refused.contains("link the kernel from an object"), "{refused}");
+    if cfg!(windows) {
+        // a struct of 16 bytes is an address there, so the declaration is just another one
+        assert!(refused.contains("has another signature in the module: expected (i64, f64)"), "{refused}");
+    } else {
+        assert!(refused.contains("its structs are passed by value as to"), "{refused}");
+        assert!(refused.contains("link the kernel from an object"), "{refused}");
+    }
 }
 
 #[test]
