@@ -1,7 +1,5 @@
 //! Files of host functions: signatures with bodies, launches and native kernels, as text.
 
-use std::sync::Arc;
-
 use crate::host::tree::{At, Function, FunctionKernel};
 use crate::host::{self, HostTextError};
 use crate::image::Image;
@@ -49,15 +47,13 @@ impl HostProgram {
     /// Parses a text with the images that its launches may use, each with its name.
     ///
     /// # Errors
-    /// The same as for [`parse`](Self::parse).
+    /// See [`parse`](Self::parse).
     pub fn parse_with<N: Into<String>>(
         text: &str,
         images: impl IntoIterator<Item = (N, Image)>,
     ) -> Result<Self, HostTextError> {
-        let images: Arc<[(String, Image)]> = images.into_iter().map(|(name, image)| (name.into(), image)).collect();
-        let names: Vec<&str> = images.iter().map(|(name, _)| name.as_str()).collect();
-        let file = host::file(text, &names)?;
-        let source = HostSource { text: text.into(), images: Arc::clone(&images) };
+        let source = HostSource::new(text, images);
+        let file = host::file(text, &source.names())?;
         let (mut functions, mut errors) = (Vec::new(), Vec::new());
         for Function { signature, is_extern, span, kernel } in file.functions {
             if is_extern && !matches!(kernel, FunctionKernel::Body(_)) {

@@ -76,8 +76,8 @@ fn tfc_register_parallel_for() -> Result<()> {
 fn tfc_explain_missing_allocator() -> Result<()> {
     tvm_ffi::explain_missing_allocator(
         c"there is no allocator of tensors, which a function takes its results and its scratch memory from: call \
-          `tvm_ffi_codegen.install_cpu_allocator()` for tensors on the CPU, or pass tensors of PyTorch, which brings an \
-          allocator",
+          `tvm_ffi_codegen.install_cpu_allocator()` for tensors on the CPU, or pass tensors of PyTorch, which brings \
+          an allocator",
     )
 }
 

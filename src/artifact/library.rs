@@ -167,8 +167,8 @@ impl LibraryBuilder {
         self
     }
 
-    /// Adds the functions of a text, and registers those that it names as global functions. Its C functions are exported
-    /// under their own names.
+    /// Adds the functions of a text, and registers those that it names as global functions. Its C functions are
+    /// exported under their own names.
     ///
     /// ```
     /// use tvm_ffi_codegen::{HostProgram, artifact::LibraryBuilder};

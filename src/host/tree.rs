@@ -29,14 +29,14 @@ pub(crate) struct File {
 #[derive(Debug)]
 pub(crate) struct Function {
     pub signature: Signature,
-    /// Whether it is a C function.
+    /// Whether the text declares a C function, with `extern`.
     pub is_extern: bool,
     /// The bytes of its signature.
     pub span: Span,
     pub kernel: FunctionKernel,
 }
 
-/// What a function of a file runs.
+/// The kernel of a function.
 #[derive(Debug)]
 pub(crate) enum FunctionKernel {
     CheckOnly,

@@ -1,6 +1,6 @@
 //! The words of operations, and the reserved words.
 
-/// The words that are no names in a body.
+/// The words that a body can't use as names.
 pub(crate) const RESERVED: [&str; 26] = [
     "let", "var", "if", "else", "for", "while", "break", "continue", "return", "try", "catch", "raise", "ensure",
     "call", "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf", "nan",
@@ -70,12 +70,12 @@ words! {
 }
 
 impl Word {
-    /// Whether the operation has no value, and so is a statement.
+    /// Whether the operation is a statement, because it has no value.
     pub(crate) fn is_statement(self) -> bool {
         matches!(self, Word::Store | Word::CheckSignalsEvery | Word::LimitRecursion)
     }
 
-    /// Whether the operation is a number of one or two numbers.
+    /// Whether the operation computes a number from one number or from two.
     pub(crate) fn kind(self) -> WordKind {
         // the table has these first, in this order
         match self {
@@ -87,12 +87,12 @@ impl Word {
     }
 }
 
-/// What an operation is made of.
+/// What an operation computes its value from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WordKind {
-    /// A number of one number.
+    /// One number.
     Unary,
-    /// A number of two numbers.
+    /// Two numbers.
     Binary,
     Other,
 }

@@ -120,10 +120,8 @@ impl Kernel {
         block: &str,
         images: impl IntoIterator<Item = (N, Image)>,
     ) -> Result<Self, HostTextError> {
-        let images: Arc<[(String, Image)]> = images.into_iter().map(|(name, image)| (name.into(), image)).collect();
-        let names: Vec<&str> = images.iter().map(|(name, _)| name.as_str()).collect();
-        let tree = host::block(block, &names)?;
-        let source = host_text::Source { text: block.into(), images: Arc::clone(&images) };
+        let source = host_text::Source::new(block, images);
+        let tree = host::block(block, &source.names())?;
         Ok(Self::body(move |body| host_text::build(&source, &tree, body)))
     }
 

@@ -99,15 +99,11 @@ pub(crate) struct DocLine<'a> {
 impl<'a> Tokens<'a> {
     pub(super) fn new(text: &'a str) -> Result<Self, SyntaxError> {
         let mut tokens = Vec::new();
-        let mut at = 0;
-        loop {
-            let rest = &text[at..];
-            at += rest.len() - rest.trim_start().len();
-            let rest = &text[at..];
-            let Some(first) = rest.chars().next() else { break };
+        let mut next = 0;
+        while let Some((at, rest, first)) = after_space(text, next) {
             let (token, len) = token(rest, first).map_err(|message| Pos(at).error(text, first.len_utf8(), message))?;
             tokens.push((Pos(at), token, len));
-            at += len;
+            next = at + len;
         }
         Ok(Tokens { tokens, next: 0, end: Pos(text.len()) })
     }
@@ -116,27 +112,23 @@ impl<'a> Tokens<'a> {
     /// strings that don't end.
     pub(crate) fn of_host(text: &'a str) -> (Self, Vec<DocLine<'a>>, Vec<SyntaxError>) {
         let (mut tokens, mut docs, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-        let mut at = 0;
-        loop {
-            let rest = &text[at..];
-            at += rest.len() - rest.trim_start().len();
-            let rest = &text[at..];
-            let Some(first) = rest.chars().next() else { break };
+        let mut next = 0;
+        while let Some((at, rest, first)) = after_space(text, next) {
             if first == '#' {
                 let line = rest.split('\n').next().unwrap_or_default();
                 docs.extend(line.strip_prefix("##").map(|text| DocLine { token: tokens.len(), text: text.trim() }));
-                at += line.len();
+                next = at + line.len();
                 continue;
             }
             match host_token(rest, first) {
                 Ok((token, len)) => {
                     tokens.push((Pos(at), token, len));
-                    at += len;
+                    next = at + len;
                 }
                 Err(message) => {
                     errors.push(Pos(at).error(text, first.len_utf8(), message));
                     // what follows an unclosed quote isn't code
-                    at += if first == '"' { line_len(rest) } else { first.len_utf8() };
+                    next = at + if first == '"' { line_len(rest) } else { first.len_utf8() };
                     if errors.len() == MAX_ERRORS {
                         break;
                     }
@@ -209,6 +201,12 @@ impl<'a> Tokens<'a> {
     pub(crate) fn next(&mut self) {
         self.next += 1;
     }
+}
+
+/// The first character from an offset on that isn't white space: its offset, the source from it on, and itself.
+fn after_space(text: &str, from: usize) -> Option<(usize, &str, char)> {
+    let rest = text[from..].trim_start();
+    Some((text.len() - rest.len(), rest, rest.chars().next()?))
 }
 
 fn is_name(c: char) -> bool {

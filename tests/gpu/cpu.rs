@@ -165,8 +165,9 @@ unsafe extern "C" fn affine(
 
 #[test]
 fn parameters_are_those_of_devices() {
-    let text = "affine(x: Tensor([n], float32), out: Tensor([n], float32), shift: float64, k: int64) @ launch affine grid=n args=[x, \
-                struct(size=32, align=16, 0: float32(2.0), 4: int32(n), 8: shift, 16: out), scratch(4, align=64), null, int16(k)]";
+    let text = "affine(x: Tensor([n], float32), out: Tensor([n], float32), shift: float64, k: int64) \
+                @ launch affine grid=n args=[x, struct(size=32, align=16, 0: float32(2.0), 4: int32(n), 8: shift, \
+                16: out), scratch(4, align=64), null, int16(k)]";
     let LaunchedSignature { signature, launch } = text.parse().unwrap();
     let kernel = Kernel::launch_on_cpu(launch, Kernel::address(affine as *const u8));
     for engine in engines() {

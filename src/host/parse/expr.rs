@@ -24,8 +24,8 @@ impl HostParser<'_> {
         Ok(self.leaf(start, kind))
     }
 
-    /// An expression, a call, a closure, or a value that is taken as a type. Each has a function of its own, so that
-    /// nested values take less of the stack.
+    /// Parses an expression, a call, a closure, or a value with `as` and a type. Each form has its own function, so
+    /// nested values use less stack.
     pub(super) fn value(&mut self) -> Read<Expr> {
         match self.peek() {
             Token::Name("call") => self.call_value(),
@@ -437,7 +437,7 @@ impl HostParser<'_> {
         Ok(self.p.param_type()?)
     }
 
-    /// What a call calls.
+    /// Parses the function of a call.
     fn called(&mut self) -> Read<Callee> {
         let name = "the name of a function";
         Ok(match (self.peek(), self.second()) {

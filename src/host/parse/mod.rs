@@ -1,7 +1,7 @@
 //! The parser of host functions: its state, its limits, and how it goes on after an error.
 //!
-//! After an error in a statement, parsing goes on behind the statement, but only if all brackets of the text are
-//! paired. Otherwise nobody knows where the statement ends, and the first error is the only one that is reported.
+//! After an error in a statement, parsing continues after that statement, but only if all brackets of the text match.
+//! If they don't, the end of the statement is unknown, and the parser reports the first error alone.
 
 mod expr;
 mod file;
@@ -32,7 +32,7 @@ pub(crate) fn block(text: &str, images: &[&str]) -> Result<Block, HostTextError>
     })
 }
 
-/// The result of a parsing step. The error is boxed, so that nested steps take less of the stack.
+/// The result of a parsing step. The boxed error keeps the stack frames of nested steps small.
 type Read<T> = Result<T, Box<SyntaxError>>;
 
 struct HostParser<'a> {
@@ -40,7 +40,7 @@ struct HostParser<'a> {
     docs: Vec<DocLine<'a>>,
     images: &'a [&'a str],
     errors: Vec<SyntaxError>,
-    /// Whether all brackets of the text are paired.
+    /// Whether each bracket of the text has its match.
     is_paired: bool,
     /// How many blocks are open.
     blocks: usize,
@@ -179,7 +179,7 @@ impl<'a> HostParser<'a> {
     }
 }
 
-/// Whether all brackets are paired.
+/// Whether each bracket has its match.
 fn is_paired(tokens: &Tokens<'_>) -> bool {
     let mut open = Vec::new();
     for at in 0..tokens.count() {

@@ -55,7 +55,7 @@ impl HostParser<'_> {
         Ok((block, None))
     }
 
-    /// A statement. Those with blocks are apart from the others, so that nested blocks take less of the stack.
+    /// Parses a statement. `simple` parses statements without blocks, so nested blocks use less stack.
     fn statement(&mut self, ends_with_value: bool) -> Read<Stated> {
         let start = self.start();
         let kind = match self.peek() {
@@ -65,10 +65,10 @@ impl HostParser<'_> {
             Token::Name("try") => self.try_()?,
             _ => return self.simple(start, ends_with_value),
         };
-        Ok(Stated::Statement(Statement { span: self.since(start), kind }))
+        Ok(self.statement_of(start, kind))
     }
 
-    /// A statement without blocks.
+    /// Parses a statement without blocks.
     fn simple(&mut self, start: usize, ends_with_value: bool) -> Read<Stated> {
         let kind = match self.peek() {
             Token::Name("let") => self.let_()?,
@@ -92,12 +92,11 @@ impl HostParser<'_> {
                 let call = self.value()?;
                 self.semicolon(StatementKind::Do(call))?
             }
-            Token::Name(name) if self.second() == Token::Open && Word::named(name).is_some_and(Word::is_statement) => {
-                let word = Word::named(name).unwrap_or(Word::Store);
-                let done = self.word_of(word)?;
-                self.semicolon(StatementKind::Do(done))?
-            }
             _ => {
+                if let Some(word) = self.statement_word() {
+                    let done = self.word_of(word)?;
+                    return self.semicolon(StatementKind::Do(done)).map(|kind| self.statement_of(start, kind));
+                }
                 let value = self.expr()?;
                 if ends_with_value && self.peek() == Token::Sign("}") {
                     return Ok(Stated::Value(value));
@@ -110,7 +109,17 @@ impl HostParser<'_> {
                 self.semicolon(StatementKind::Set(value, new))?
             }
         };
-        Ok(Stated::Statement(Statement { span: self.since(start), kind }))
+        Ok(self.statement_of(start, kind))
+    }
+
+    fn statement_of(&self, start: usize, kind: StatementKind) -> Stated {
+        Stated::Statement(Statement { span: self.since(start), kind })
+    }
+
+    /// The operation without a value that begins here.
+    fn statement_word(&self) -> Option<Word> {
+        let Token::Name(name) = self.peek() else { return None };
+        Word::named(name).filter(|word| word.is_statement() && self.second() == Token::Open)
     }
 
     fn semicolon(&mut self, kind: StatementKind) -> Read<StatementKind> {
@@ -297,11 +306,11 @@ impl HostParser<'_> {
     fn line(&mut self) -> Read<u32> {
         let pos = self.p.tokens.peek().0;
         let line = self.p.integer("a line")?;
-        Ok(u32::try_from(line).map_err(|_| self.p.error(pos, format!("`{line}` is no line")))?)
+        Ok(u32::try_from(line).map_err(|_| self.p.error(pos, format!("`{line}` isn't a line number")))?)
     }
 }
 
-/// What stands at the start of a statement.
+/// What the parser found where a statement may begin.
 enum Stated {
     Statement(Statement),
     /// The value before the `}` of a block with one.

@@ -65,7 +65,7 @@ pub(super) struct Counter {
 pub(super) struct Carried {
     pub value: Value,
     pub ty: ScalarType,
-    /// Whether the first value is a placeholder after an error, so any type is accepted.
+    /// Whether the first value is a placeholder after an error. The next values may then have any type.
     pub missing: bool,
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Driver<'b, 'a, 's> {
     names: RefCell<Vec<(String, Val<'b, 'a>)>>,
     /// The names of blocks that have ended, with the ends of the blocks.
     ended: RefCell<Vec<(String, usize)>>,
+    /// The signature's dimension variables.
+    dims: Vec<&'a str>,
     /// The names of captured values.
     captured: Vec<String>,
     /// The stated source location of the current operation.
@@ -28,6 +30,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             body,
             names: RefCell::default(),
             ended: RefCell::default(),
+            dims: body.signature().names_in_dims(),
             captured,
             location: RefCell::new(None),
         }
@@ -70,7 +73,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         let signature = self.body.signature();
         let what = if signature.params().iter().any(|param| param.name == name.value) {
             "a parameter"
-        } else if signature.names_in_dims().contains(&name.value.as_str()) {
+        } else if self.dims.contains(&name.value.as_str()) {
             "a dimension variable"
         } else if self.names.borrow().iter().any(|(known, _)| *known == name.value) {
             "a value that is visible here"
@@ -98,8 +101,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         if let Some(param) = self.param(name) {
             return Val::Param(param);
         }
-        let dims = self.body.signature().names_in_dims();
-        if dims.contains(&name) {
+        if self.dims.contains(&name) {
             return Val::Expr(self.body.dim(name));
         }
         self.local(name).unwrap_or_else(|| self.unknown(span, name))
@@ -116,7 +118,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
                 let signature = self.body.signature();
                 let locals = self.names.borrow();
                 let params = signature.params().iter().map(|param| param.name.as_str());
-                let known = params.chain(signature.names_in_dims());
+                let known = params.chain(self.dims.iter().copied());
                 let known: Vec<&str> = known.chain(locals.iter().map(|(name, _)| name.as_str())).collect();
                 format!("no value has this name{}", did_you_mean(name, &known))
             }

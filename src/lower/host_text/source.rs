@@ -9,10 +9,19 @@ use crate::image::Image;
 pub(crate) struct Source {
     pub text: Arc<str>,
     /// Each with its name.
-    pub images: Arc<[(String, Image)]>,
+    images: Arc<[(String, Image)]>,
 }
 
 impl Source {
+    pub(crate) fn new<N: Into<String>>(text: &str, images: impl IntoIterator<Item = (N, Image)>) -> Self {
+        Source { text: text.into(), images: images.into_iter().map(|(name, image)| (name.into(), image)).collect() }
+    }
+
+    /// The names of the images.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.images.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
     /// The images of a launch: the one with the stated name, or all that have the entry.
     pub(crate) fn images_of(&self, entry: &str, stated: Option<&str>) -> Vec<Image> {
         let is_meant = |(name, image): &&(String, Image)| match stated {

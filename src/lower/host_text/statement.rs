@@ -14,7 +14,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         self.inside(block.span.end, || block.statements.iter().for_each(|statement| self.statement(statement)));
     }
 
-    /// Writes a statement. Those with blocks are apart from the others, so that nested blocks take less of the stack.
+    /// Writes a statement. `simple` writes statements without blocks, so nested blocks use less stack.
     pub(super) fn statement(&self, statement: &Statement) {
         let span = &statement.span;
         match &statement.kind {

@@ -12,11 +12,19 @@ use crate::spec::parse_error::{ParseError, SyntaxError};
 use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
 
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, \
-    `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
+/// What may stand in a launch, with what else may follow there.
+macro_rules! items {
+    ($more:literal) => {
+        concat!(
+            "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, ",
+            "`programmatic_dependent_launch`, `non_portable_cluster`",
+            $more
+        )
+    };
+}
 
-const HOST_ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, \
-                         `programmatic_dependent_launch`, `non_portable_cluster`, `image`, `values` or `;`";
+const ITEM: &str = items!(" or the end");
+const HOST_ITEM: &str = items!(", `image`, `values` or `;`");
 
 /// The items of a launch that only host functions have, each with its bytes in the source.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -112,10 +120,11 @@ impl<'a> Parser<'a> {
         if seen.contains(&name) {
             return Err(self.error(pos, format!("`{name}` is given twice")));
         }
+        let item = if host.is_some() { HOST_ITEM } else { ITEM };
         let of_host = host.filter(|_| matches!(name, "image" | "values"));
         let value = VALUES.contains(&name) || of_host.is_some();
         if !value && !FLAGS.contains(&name) {
-            return Err(self.expected(if expected == HOST_ITEM { HOST_ITEM } else { ITEM }));
+            return Err(self.expected(item));
         }
         self.tokens.next();
         if value {
