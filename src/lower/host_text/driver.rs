@@ -40,6 +40,10 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
     pub(super) fn whole(&self, block: &Block) {
         self.at(&block.span);
         for (index, name) in self.captured.iter().enumerate() {
+            // without a name, a captured value is `captured(0)`
+            if name == "_" {
+                continue;
+            }
             let value = self.body.captured(index);
             self.define(&At { span: block.span.clone(), value: name.clone() }, Val::Param(value));
         }
