@@ -165,6 +165,8 @@ impl Inliner<'_> {
         }
         let near = before.len().saturating_sub(FAR);
         let number = near + before[near..].iter().rposition(is_it)?;
+        // a call may have moved into it
+        Self::let_of(&before[number]).filter(|(_, value)| is_path(value))?;
         // no statement between may move what the value is read from
         let keeps = |statement: &Statement| {
             Self::let_of(statement)
@@ -252,6 +254,15 @@ fn is_literal(expr: &Expr) -> bool {
     match &*expr.kind {
         ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => true,
         ExprKind::Unary(_, value) => is_literal(value),
+        _ => false,
+    }
+}
+
+/// Whether a value is read from a name, without code.
+fn is_path(value: &Expr) -> bool {
+    match &*value.kind {
+        ExprKind::Name(_) => true,
+        ExprKind::Index(value, _) | ExprKind::Part(value, _) | ExprKind::Cast(_, value) => is_path(value),
         _ => false,
     }
 }

@@ -226,10 +226,9 @@ impl Recorder {
             return;
         }
         let id = self.let_(kind);
-        let lets = &mut self.state.borrow_mut().lets;
-        lets.silent.insert(id);
+        self.state.borrow_mut().lets.silent.insert(id);
         if is_read {
-            lets.reads.insert(id);
+            self.state.borrow_mut().lets.reads.insert(id);
         }
         self.know_id(key, id);
     }

@@ -5,7 +5,7 @@ use crate::host::RESERVED;
 use crate::host::Word;
 use crate::host::tree::{Call as CallTree, Callee as CalleeTree, Expr as Tree, ExprKind, Input, UnaryOp};
 use crate::ir::{Op, Value};
-use crate::lower::body::calls::{ArgKind, Call, CallArg, CallTarget, Callee, Owned};
+use crate::lower::body::calls::{ArgKind, Call, CallArg, CallTarget, Callee, KnownOwned, Owned};
 use crate::lower::body::expr::{Expr, Operand};
 use crate::lower::body::param::ParamRef;
 use crate::lower::body::tensor::TensorRef;
@@ -221,6 +221,10 @@ impl Recorder {
                 }
             }
             ArgKind::Tensor(tensor) => return self.tensor(*tensor),
+            // the name of a scalar would pass its value
+            ArgKind::Owned(owned) if matches!(owned.known, KnownOwned::Type(ParamType::Scalar(_))) => {
+                word(Word::Param, [self.owned(*owned)])
+            }
             ArgKind::Owned(owned) => return self.owned(*owned),
             ArgKind::Moved(owned) => word(Word::Move, [self.owned(*owned)]),
         };
