@@ -171,6 +171,11 @@ impl<'a> Body<'a> {
         self.note(operation.as_ref(), problem.into());
     }
 
+    /// Whether there are as many errors as a text reports.
+    pub(in crate::lower) fn has_all_errors(&self) -> bool {
+        self.state.borrow().errors.len() >= MAX_ERRORS
+    }
+
     pub(super) fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
         if ty.is_half() {
             self.error(ty.name(), "isn't a type of a body's values; those of parameters and results are float32");

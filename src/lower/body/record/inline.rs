@@ -69,19 +69,24 @@ impl Inliner<'_> {
 
     /// Drops values that are read without code and aren't used.
     fn drop_unused(&mut self, block: &mut Block) {
-        for number in (0..block.statements.len()).rev() {
-            for_each_block(&mut block.statements[number], &mut |block, _| self.drop_unused(block));
-            let unused = Self::let_of(&block.statements[number])
+        let mut kept = Vec::with_capacity(block.statements.len());
+        for mut statement in std::mem::take(&mut block.statements).into_iter().rev() {
+            for_each_block(&mut statement, &mut |block, _| self.drop_unused(block));
+            let unused = Self::let_of(&statement)
                 .is_some_and(|(id, _)| self.lets.silent.contains(&id) && self.occurrences(id) == 1);
-            if unused {
-                let mut dropped = Block { span: 0..0, statements: vec![block.statements.remove(number)] };
-                names(&mut dropped, &mut |name| {
-                    if let Some(uses) = id_of(name).and_then(|id| self.uses.get_mut(&id)) {
-                        *uses -= 1;
-                    }
-                });
+            if !unused {
+                kept.push(statement);
+                continue;
             }
+            let mut dropped = Block { span: 0..0, statements: vec![statement] };
+            names(&mut dropped, &mut |name| {
+                if let Some(uses) = id_of(name).and_then(|id| self.uses.get_mut(&id)) {
+                    *uses -= 1;
+                }
+            });
         }
+        kept.reverse();
+        block.statements = kept;
     }
 
     /// Moves values into their users in a block, and into its value.
