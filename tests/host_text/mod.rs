@@ -4,6 +4,7 @@
 mod generated;
 mod operations;
 mod printing;
+mod rows;
 
 use std::fmt::Write as _;
 use std::fs;
