@@ -98,9 +98,7 @@ fn constants() {
         "
 call g(uint64(18446744073709551615), int8(-128), int64(-9223372036854775808), bool(True), float32(0.1), float32(-0.0), \
 float64(1e300), float64(-inf), float32(nan), bitcast(2143289345, float32), bitcast(18444492273895866368, float64));
-"
-        .replace("\\\n", "")
-        .as_str(),
+",
     );
 }
 
