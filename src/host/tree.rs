@@ -17,12 +17,70 @@ pub(crate) struct At<T> {
     pub value: T,
 }
 
+/// A comment. The printer puts it where it was between statements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Comment {
+    /// The byte at which it begins.
+    pub at: usize,
+    /// With its `#`.
+    pub text: String,
+    /// The byte after the token before it on the same line.
+    pub behind: Option<usize>,
+    /// Whether an empty line follows.
+    pub is_apart: bool,
+}
+
+impl Comment {
+    /// Whether it is a line of the next function's documentation.
+    pub(crate) fn is_doc(&self) -> bool {
+        self.behind.is_none() && self.text.starts_with("##")
+    }
+}
+
 /// A file of functions.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    pub functions: Vec<Function>,
+    pub items: Vec<Item>,
+    /// In order of appearance.
+    pub comments: Arc<[Comment]>,
+}
+
+impl File {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.items
+            .iter()
+            .filter_map(|item| if let ItemKind::Function(function) = &item.kind { Some(&**function) } else { None })
+    }
+
     /// Functions that are registered as global functions, each with its global name.
-    pub globals: Vec<(At<String>, String)>,
+    pub(crate) fn globals(&self) -> impl Iterator<Item = (&At<String>, &str)> {
+        self.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Register(function, global) => Some((function, global.as_str())),
+            ItemKind::Function(_) => None,
+        })
+    }
+}
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub span: Span,
+    pub kind: ItemKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum ItemKind {
+    Function(Box<Function>),
+    /// Registers a function as a global function with that name.
+    Register(At<String>, String),
+}
+
+/// A block that is a text of its own, or a part of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    pub block: Arc<Block>,
+    /// The comments of the whole text, in order of appearance.
+    pub comments: Arc<[Comment]>,
 }
 
 /// A function of a file.
@@ -40,7 +98,7 @@ pub(crate) struct Function {
 #[derive(Debug)]
 pub(crate) enum FunctionKernel {
     CheckOnly,
-    Body(Arc<Block>),
+    Body(Text),
     Launch(Box<LaunchOf>),
     Symbol { symbol: String, convention: Option<At<String>>, returns: Option<At<String>>, args: Option<Vec<KernelArg>> },
 }
@@ -67,19 +125,19 @@ pub(crate) enum PlaceOf {
 }
 
 /// Statements in braces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
     pub span: Span,
     pub statements: Vec<Statement>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Statement {
     pub span: Span,
     pub kind: StatementKind,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum StatementKind {
     Let(At<String>, Expr),
     Var(At<String>),
@@ -102,20 +160,20 @@ pub(crate) enum StatementKind {
 }
 
 /// The branches of an `if`: each with its condition, and the last one without.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct If {
     pub branches: Vec<(Expr, Block)>,
     pub otherwise: Option<Block>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct While {
     pub condition: Scoped,
     pub carried: Vec<(At<String>, Expr)>,
     pub block: Block,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct For {
     pub index: At<String>,
     pub start: Expr,
@@ -125,7 +183,7 @@ pub(crate) struct For {
     pub block: Block,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Try {
     pub attempt: Block,
     pub name: At<String>,
@@ -133,7 +191,7 @@ pub(crate) struct Try {
 }
 
 /// The error that a statement raises.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Error {
     pub kind: String,
     pub message: String,
@@ -149,14 +207,14 @@ pub(crate) enum Location {
 }
 
 /// Statements that end with a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scoped {
     pub block: Block,
     pub value: Expr,
 }
 
 /// A value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub span: Span,
     /// How many expressions are inside of each other below this one.
@@ -164,7 +222,7 @@ pub(crate) struct Expr {
     pub kind: Box<ExprKind>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
     Int(i128),
     Float(f64),
@@ -218,21 +276,42 @@ pub(crate) enum BinaryOp {
     FloorRem,
 }
 
+impl BinaryOp {
+    /// The operator in the text.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            BinaryOp::Or => "or",
+            BinaryOp::And => "and",
+            BinaryOp::BitOr => "|",
+            BinaryOp::BitXor => "^",
+            BinaryOp::BitAnd => "&",
+            BinaryOp::Shl => "<<",
+            BinaryOp::Shr => ">>",
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::FloorDiv => "//",
+            BinaryOp::FloorRem => "%",
+        }
+    }
+}
+
 /// An input of an operation or a call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub name: Option<At<String>>,
     pub value: Expr,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub callee: Callee,
     pub inputs: Vec<Input>,
     pub returns: Option<ParamType>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Callee {
     Global { name: String, uncached: bool },
     Import(String),
@@ -240,7 +319,7 @@ pub(crate) enum Callee {
     Value(Expr),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Closure {
     /// Each with its name, type and value.
     pub captures: Vec<(At<String>, ParamType, Expr)>,

@@ -43,6 +43,8 @@ pub struct Kernel {
     owners: Vec<Arc<dyn Any + Send + Sync>>,
     /// The method that was called on a kernel that isn't native, although only native kernels support it.
     misused: Option<&'static str>,
+    /// The text of a body that was made from one, without images.
+    pub(super) text: Option<host::Text>,
 }
 
 /// The code of a kernel.
@@ -69,8 +71,8 @@ pub(super) enum NativeTarget {
 /// How a native kernel takes its arguments and returns its result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallSpec {
-    convention: Convention,
-    returns: Option<KernelReturn>,
+    pub(super) convention: Convention,
+    pub(super) returns: Option<KernelReturn>,
     /// The C parameters, if they are stated.
     args: Option<Arc<[KernelArg]>>,
     /// The signature's parameters whose arguments are passed as they came, too.
@@ -79,7 +81,15 @@ pub(super) struct CallSpec {
 
 impl Kernel {
     const fn new(code: KernelCode) -> Self {
-        Kernel { code, native: None, beside: Vec::new(), given: Vec::new(), owners: Vec::new(), misused: None }
+        Kernel {
+            code,
+            native: None,
+            beside: Vec::new(),
+            given: Vec::new(),
+            owners: Vec::new(),
+            misused: None,
+            text: None,
+        }
     }
 
     fn native(target: NativeTarget) -> Self {
@@ -121,8 +131,16 @@ impl Kernel {
         images: impl IntoIterator<Item = (N, Image)>,
     ) -> Result<Self, HostTextError> {
         let source = host_text::Source::new(block, images);
-        let tree = host::block(block, &source.names())?;
-        Ok(Self::body(move |body| host_text::build(&source, &tree, body)))
+        Ok(Self::of_text(source.clone(), host::block(block, &source.names())?))
+    }
+
+    /// A body of a text that has been parsed.
+    pub(crate) fn of_text(source: host_text::Source, text: host::Text) -> Self {
+        let block = Arc::clone(&text.block);
+        // images of two texts may have one name
+        let text = Some(text).filter(|_| source.names().is_empty());
+        let body = Self::body(move |body| host_text::build(&source, &block, body));
+        Kernel { text, ..body }
     }
 
     /// Creates a body from a shared closure.

@@ -46,6 +46,7 @@ mod protocol;
 mod prototype;
 mod recipe;
 mod symbol_call;
+mod text_of;
 mod trace;
 mod unit;
 mod value;
@@ -71,7 +72,7 @@ pub use error::{BodyError, LowerError};
 pub(crate) use error::{diagnostic_of, lines};
 #[cfg(feature = "_engine")]
 pub(crate) use helper_set::HelperSet;
-pub(crate) use host_text::{Source as HostSource, build as build_host_text};
+pub(crate) use host_text::Source as HostSource;
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
 pub use kernel::Kernel;
@@ -92,3 +93,4 @@ pub use protocol::Capabilities;
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype, flat_signature};
 pub use recipe::{Lowered, LoweredFunction, Purpose, Recipe, RecipeFunction, callers, launch_sequence, lower};
+pub(crate) use text_of::text_of;

@@ -1,7 +1,10 @@
 //! Host functions as text: the programs of `fixtures/host` on every executor, wrong programs beside their messages, and
 //! the limits of the language.
 
+mod generated;
 mod operations;
+mod printing;
+mod rows;
 
 use std::fmt::Write as _;
 use std::fs;

@@ -269,9 +269,8 @@ impl HostParser<'_> {
                 return Err(last.unwrap_or_else(|| self.p.expected("a launch")).into());
             }
         };
-        if let Some((image, span)) = &items.image
-            && !self.images.contains(&image.as_str())
-        {
+        let mut named = items.images.iter().flatten();
+        if let Some((image, span)) = named.find(|(image, _)| !self.images.contains(&image.as_str())) {
             let problem = format!("no image is called `{image}`{}", did_you_mean(image, self.images));
             return Err(SyntaxError::new(self.p.text, span.clone(), problem).into());
         }

@@ -112,12 +112,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 self.at(span);
                 Val::Expr(condition.select(then, otherwise))
             }
-            Word::Bitcast => {
-                let value = self.expr(all[0]);
-                let ty = self.scalar_type(all[1]);
-                self.at(span);
-                Val::Expr(value.bitcast(ty))
-            }
+            Word::Bitcast => self.bitcast(span, all[0], all[1]),
             Word::Param | Word::Dim | Word::Captured => self.of_signature(span, word, all[0]),
             Word::Move => self.moved(span, all[0]),
             Word::Bytes | Word::Shape | Word::Array | Word::DType | Word::Device => {
@@ -127,6 +122,26 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Word::Slice | Word::Transpose | Word::Reshape => Val::Tensor(self.view(span, word, all)),
             _ => self.memory(span, word, all, inputs),
         }
+    }
+
+    /// A value with the bits of another one. The bits of a float may be a literal.
+    fn bitcast(&self, span: &Span, value: &Tree, ty: &Tree) -> Val<'b, 'a> {
+        let (of, ty) = (self.value(value), self.scalar_type(ty));
+        if let Val::Literal(Operand::Int(bits)) = of {
+            self.at(span);
+            match ty {
+                ScalarType::Float32 if let Ok(bits) = u32::try_from(bits) => {
+                    return Val::Expr(self.body.f32(f32::from_bits(bits)));
+                }
+                ScalarType::Float64 if let Ok(bits) = u64::try_from(bits) => {
+                    return Val::Expr(self.body.f64(f64::from_bits(bits)));
+                }
+                _ => {}
+            }
+        }
+        let of = self.as_expr(&value.span, of);
+        self.at(span);
+        Val::Expr(of.bitcast(ty))
     }
 
     fn memory(&self, span: &Span, word: Word, all: &[&Tree], inputs: &[Input]) -> Val<'b, 'a> {
@@ -200,11 +215,12 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 Val::Param(self.body.captured(index as usize))
             }
             (Word::Dim, ExprKind::Name(name)) => Val::Expr(self.body.dim(name)),
-            (Word::Param, ExprKind::Name(name)) => match (self.param(name), self.local(name)) {
-                (Some(param), _) => Val::Arg(param.into()),
-                (None, Some(Val::Result(result))) => Val::Arg(result.into()),
+            (Word::Param, _) => match self.value(input) {
+                Val::Param(param) => Val::Whole(param),
+                Val::Result(result) => Val::Arg(result.into()),
+                Val::Missing => Val::Missing,
                 _ => {
-                    self.error(&input.span, "param", "expected the name of a parameter or of a result");
+                    self.error(&input.span, "param", "expected a parameter, a result or an item of one");
                     Val::Missing
                 }
             },
@@ -223,6 +239,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Val::Result(result) => result.by_move(),
             Val::Variable(variable) => variable.get().by_move(),
             Val::Tensor(tensor) => tensor.owned().by_move(),
+            Val::Caught(caught) => caught.error().by_move(),
             Val::Missing => return Val::Missing,
             _ => {
                 self.error(span, "move", "expected a value that the body owns");
