@@ -48,7 +48,6 @@ TFC_FUNCTION(kernel_prototype);
 TFC_FUNCTION(kernel_header);
 TFC_FUNCTION(compile);
 TFC_FUNCTION(program);
-TFC_FUNCTION(program_functions);
 TFC_FUNCTION(program_json);
 TFC_FUNCTION(program_compile);
 TFC_FUNCTION(object);
@@ -281,12 +280,11 @@ static inline int32_t tfc_program(const char* text, const TfcImage* images, int3
   return code;
 }
 
-/*! The signatures of a program's functions, in order: an array with an array of signature and documentation for each.
- * The caller releases it. */
-static inline int32_t tfc_program_functions(TfcObject program, TVMFFIAny* functions) {
+/*! The parts of a program as JSON: `functions` and `c_functions` (`text`, `doc`, `locations`), and `globals`. */
+static inline int32_t tfc_program_json(TfcObject program, TfcBytes* json) {
   TVMFFIAny args[1] = {tfc_object_any(program)};
-  *functions = tfc_none();
-  return __tvm_ffi_tfc_program_functions(NULL, args, 1, functions);
+  *json = tfc_none();
+  return __tvm_ffi_tfc_program_json(NULL, args, 1, json);
 }
 
 /*! Compiles the functions of a program together in this process: an array of them, in order. The caller releases it.

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::compile::{advised, backend_of, engine, level_of};
 use crate::error::{failure, raised};
 use crate::kernel::{named_images, together};
-use crate::signature::SignatureObject;
+use crate::signature::locations;
 
 /// The functions of a host text.
 #[derive(Object)]
@@ -26,25 +26,19 @@ fn tfc_program(text: &str, image_names: Array<String>, images: Array<Bytes>) -> 
     Obj::new(ProgramObject { program })
 }
 
-/// The functions of a program in order, without its C functions. Each is an array of its signature, and its
-/// documentation or None.
-#[tvm_ffi::export(crate = tvm_ffi)]
-fn tfc_program_functions(program: &Obj<ProgramObject>) -> Result<Array> {
-    let function = |(signature, _): (&Signature, &Kernel)| {
-        let doc = Any::from(signature.doc().map(str::to_owned));
-        let signature = Obj::new(SignatureObject { signature: signature.clone() })?;
-        Ok(Any::from(Array::from(vec![Any::from(signature), doc])))
-    };
-    program.program.functions().map(function).collect::<Result<Vec<Any>>>().map(Array::from)
-}
-
-/// What a program has besides its functions, as JSON: `c_functions`, the signatures of its C functions, and `globals`,
-/// the functions that a library registers, as pairs of the function and its global name.
+/// The parts of a program as JSON. `functions` and `c_functions` are lists of `text`, the signature, `doc`, which may be
+/// null, and `locations`, as `tfc_signature` takes them. `globals` are the functions that a library registers, as pairs
+/// of the function and its global name.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_program_json(program: &Obj<ProgramObject>) -> String {
-    let c_functions = program.program.c_functions().map(|(signature, _)| signature.to_string());
-    let globals = program.program.globals();
-    json!({ "c_functions": c_functions.collect::<Vec<_>>(), "globals": globals.collect::<Vec<_>>() }).to_string()
+    let program = &program.program;
+    let function = |(signature, _): (&Signature, &Kernel)| json!({ "text": signature.to_string(), "doc": signature.doc(), "locations": locations(signature) });
+    let json = json!({
+        "functions": program.functions().map(function).collect::<Vec<_>>(),
+        "c_functions": program.c_functions().map(function).collect::<Vec<_>>(),
+        "globals": program.globals().collect::<Vec<_>>(),
+    });
+    json.to_string()
 }
 
 /// Compiles the functions of a program together in this process, and returns them in order. The symbols of kernels and

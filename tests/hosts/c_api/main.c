@@ -106,16 +106,14 @@ static void program(const TVMFFIByteArray* object, const char* library) {
       "## y += 2 * a * x.\n"
       "twice" SAXPY " { call symbol saxpy(a, x, y); call symbol saxpy(a, x, y); }\n";
   TfcObject program;
-  TVMFFIAny functions, function, doc;
+  TVMFFIAny functions, function;
   float y[4] = {1, 1, 1, 1};
   expect(tfc_program(text, NULL, 0, &program) == 0, "program");
-  expect(tfc_program_functions(program, &functions) == 0, "functions");
-  expect(tfc_item(functions, 1, &function) == 0 && tfc_item(function, 1, &doc) == 0, "documentation");
-  TVMFFIByteArray shown = tfc_view(&doc);
+  TfcBytes json;
+  expect(tfc_program_json(program, &json) == 0, "parts");
+  TVMFFIByteArray shown = tfc_view(&json);
   printf("%.*s\n", (int)shown.size, shown.data);
-  tfc_release(&doc);
-  tfc_release(&function);
-  tfc_release(&functions);
+  tfc_release(&json);
   expect(tfc_program_compile(program, object, 1, NULL, NULL, &functions) == 0, "compile of the program");
   expect(tfc_item(functions, 1, &function) == 0, "function");
   expect(call((TVMFFIObjectHandle)function.v_obj, y, 4, 4) == 0, "call of the program");
