@@ -1,9 +1,12 @@
 //! Files of host functions: signatures with bodies, launches and native kernels, as text.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::host::tree::{At, Function, FunctionKernel};
 use crate::host::{self, HostTextError};
 use crate::image::Image;
-use crate::lower::{HostSource, Kernel, build_host_text};
+use crate::lower::{HostSource, Kernel};
 use crate::spec::{Signature, SyntaxError, did_you_mean};
 
 /// Functions that a text states, as `docs/host-text.md` defines. They may call each other.
@@ -29,10 +32,26 @@ use crate::spec::{Signature, SyntaxError, did_you_mean};
 /// assert_eq!(twice.call((4,))?.cast::<i64>()?, 28);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// `Display` prints the text in its canonical form, with its comments:
+///
+/// ```
+/// use tvm_ffi_codegen::HostProgram;
+///
+/// let program = HostProgram::parse("f(n: int64)->int64 { return (n+1)  *2; } # twice the next")?;
+/// assert_eq!(program.to_string(), "f(n: int64) -> int64 {\n  return (n + 1) * 2;\n}  # twice the next\n");
+/// # Ok::<(), tvm_ffi_codegen::HostTextError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct HostProgram {
+    file: Arc<host::File>,
     functions: Vec<(Signature, Kernel, bool)>,
-    globals: Vec<(String, String)>,
+}
+
+impl fmt::Display for HostProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.file.fmt(f)
+    }
 }
 
 impl HostProgram {
@@ -55,19 +74,19 @@ impl HostProgram {
         let source = HostSource::new(text, images);
         let file = host::file(text, &source.names())?;
         let (mut functions, mut errors) = (Vec::new(), Vec::new());
-        for Function { signature, is_extern, span, kernel } in file.functions {
-            if is_extern && !matches!(kernel, FunctionKernel::Body(_)) {
+        for Function { signature, is_extern, span, kernel } in file.functions() {
+            if *is_extern && !matches!(kernel, FunctionKernel::Body(_)) {
                 let problem = "a C function needs a body in braces".to_owned();
-                errors.push(SyntaxError::new(text, span, problem));
+                errors.push(SyntaxError::new(text, span.clone(), problem));
                 continue;
             }
             match kernel_of(&source, kernel) {
-                Ok(kernel) => functions.push((signature, kernel, is_extern)),
+                Ok(kernel) => functions.push((signature.clone(), kernel, *is_extern)),
                 Err(error) => errors.push(error),
             }
         }
-        let globals = file.globals.into_iter().map(|(name, global)| (name.value, global)).collect();
-        if errors.is_empty() { Ok(HostProgram { functions, globals }) } else { Err(HostTextError::new(errors)) }
+        let file = Arc::new(file);
+        if errors.is_empty() { Ok(HostProgram { file, functions }) } else { Err(HostTextError::new(errors)) }
     }
 
     /// The functions with their kernels, in order, without [C functions](Self::c_functions).
@@ -84,18 +103,15 @@ impl HostProgram {
 
     /// The functions that a library registers as global functions, each with its global name.
     pub fn globals(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.globals.iter().map(|(function, global)| (function.as_str(), global.as_str()))
+        self.file.globals().map(|(function, global)| (function.value.as_str(), global))
     }
 }
 
 /// The kernel of a function.
-fn kernel_of(source: &HostSource, kernel: FunctionKernel) -> Result<Kernel, SyntaxError> {
+fn kernel_of(source: &HostSource, kernel: &FunctionKernel) -> Result<Kernel, SyntaxError> {
     Ok(match kernel {
         FunctionKernel::CheckOnly => Kernel::check_only(),
-        FunctionKernel::Body(block) => {
-            let source = source.clone();
-            Kernel::body(move |body| build_host_text(&source, &block, body))
-        }
+        FunctionKernel::Body(text) => Kernel::of_text(source.clone(), text.clone()),
         FunctionKernel::Launch(launch) => {
             let image = launch.items.image.as_ref().map(|(image, _)| image.as_str());
             if let Some((_, span)) = launch.items.values.iter().flatten().next() {
@@ -103,18 +119,18 @@ fn kernel_of(source: &HostSource, kernel: FunctionKernel) -> Result<Kernel, Synt
                 return Err(SyntaxError::new(&source.text, span.clone(), problem));
             }
             let images = source.images_of(launch.launch.entry(), image);
-            Kernel::launch(launch.launch, images)
+            Kernel::launch(launch.launch.clone(), images)
         }
         FunctionKernel::Symbol { symbol, convention, returns, args } => {
-            let mut kernel = Kernel::symbol(symbol);
+            let mut kernel = Kernel::symbol(symbol.as_str());
             if let Some(stated) = convention {
-                kernel = kernel.convention(named(source, &stated, &["flat", "dltensor", "memref", "packed"])?);
+                kernel = kernel.convention(named(source, stated, &["flat", "dltensor", "memref", "packed"])?);
             }
             if let Some(stated) = returns {
-                kernel = kernel.returns(named(source, &stated, &["nothing", "status", "value"])?);
+                kernel = kernel.returns(named(source, stated, &["nothing", "status", "value"])?);
             }
             match args {
-                Some(args) => kernel.args(args),
+                Some(args) => kernel.args(args.iter().cloned()),
                 None => kernel,
             }
         }

@@ -1,13 +1,15 @@
-//! Host functions as text: the tree of a text, and its parser. `docs/host-text.md` defines the language.
+//! Host functions as text: the tree of a text, its parser and its printer. `docs/host-text.md` defines the language.
 //!
 //! The parser knows the grammar alone. `lower::host_text` walks the tree and calls the operations of a body, which make
 //! all checks of names, types and ownership.
 
 mod error;
 mod parse;
+mod print;
 pub(crate) mod tree;
 mod words;
 
 pub use error::HostTextError;
 pub(crate) use parse::{block, file};
+pub(crate) use tree::{File, Text};
 pub(crate) use words::{Word, WordKind};

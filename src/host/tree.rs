@@ -17,12 +17,70 @@ pub(crate) struct At<T> {
     pub value: T,
 }
 
+/// A comment. The printer puts it where it was between statements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Comment {
+    /// The byte at which it begins.
+    pub at: usize,
+    /// With its `#`.
+    pub text: String,
+    /// The byte after the token before it on the same line.
+    pub behind: Option<usize>,
+    /// Whether an empty line follows.
+    pub is_apart: bool,
+}
+
+impl Comment {
+    /// Whether it is a line of the next function's documentation.
+    pub(crate) fn is_doc(&self) -> bool {
+        self.behind.is_none() && self.text.starts_with("##")
+    }
+}
+
 /// A file of functions.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    pub functions: Vec<Function>,
+    pub items: Vec<Item>,
+    /// In order of appearance.
+    pub comments: Arc<[Comment]>,
+}
+
+impl File {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.items
+            .iter()
+            .filter_map(|item| if let ItemKind::Function(function) = &item.kind { Some(&**function) } else { None })
+    }
+
     /// Functions that are registered as global functions, each with its global name.
-    pub globals: Vec<(At<String>, String)>,
+    pub(crate) fn globals(&self) -> impl Iterator<Item = (&At<String>, &str)> {
+        self.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Register(function, global) => Some((function, global.as_str())),
+            ItemKind::Function(_) => None,
+        })
+    }
+}
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub span: Span,
+    pub kind: ItemKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum ItemKind {
+    Function(Box<Function>),
+    /// Registers a function as a global function with that name.
+    Register(At<String>, String),
+}
+
+/// A block that is a text of its own, or a part of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    pub block: Arc<Block>,
+    /// The comments of the whole text, in order of appearance.
+    pub comments: Arc<[Comment]>,
 }
 
 /// A function of a file.
@@ -40,7 +98,7 @@ pub(crate) struct Function {
 #[derive(Debug)]
 pub(crate) enum FunctionKernel {
     CheckOnly,
-    Body(Arc<Block>),
+    Body(Text),
     Launch(Box<LaunchOf>),
     Symbol { symbol: String, convention: Option<At<String>>, returns: Option<At<String>>, args: Option<Vec<KernelArg>> },
 }
@@ -216,6 +274,27 @@ pub(crate) enum BinaryOp {
     Div,
     FloorDiv,
     FloorRem,
+}
+
+impl BinaryOp {
+    /// The operator in the text.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            BinaryOp::Or => "or",
+            BinaryOp::And => "and",
+            BinaryOp::BitOr => "|",
+            BinaryOp::BitXor => "^",
+            BinaryOp::BitAnd => "&",
+            BinaryOp::Shl => "<<",
+            BinaryOp::Shr => ">>",
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::FloorDiv => "//",
+            BinaryOp::FloorRem => "%",
+        }
+    }
 }
 
 /// An input of an operation or a call.

@@ -43,6 +43,8 @@ pub struct Kernel {
     owners: Vec<Arc<dyn Any + Send + Sync>>,
     /// The method that was called on a kernel that isn't native, although only native kernels support it.
     misused: Option<&'static str>,
+    /// The text of a body that was made from one.
+    text: Option<host::Text>,
 }
 
 /// The code of a kernel.
@@ -79,7 +81,15 @@ pub(super) struct CallSpec {
 
 impl Kernel {
     const fn new(code: KernelCode) -> Self {
-        Kernel { code, native: None, beside: Vec::new(), given: Vec::new(), owners: Vec::new(), misused: None }
+        Kernel {
+            code,
+            native: None,
+            beside: Vec::new(),
+            given: Vec::new(),
+            owners: Vec::new(),
+            misused: None,
+            text: None,
+        }
     }
 
     fn native(target: NativeTarget) -> Self {
@@ -121,8 +131,14 @@ impl Kernel {
         images: impl IntoIterator<Item = (N, Image)>,
     ) -> Result<Self, HostTextError> {
         let source = host_text::Source::new(block, images);
-        let tree = host::block(block, &source.names())?;
-        Ok(Self::body(move |body| host_text::build(&source, &tree, body)))
+        Ok(Self::of_text(source.clone(), host::block(block, &source.names())?))
+    }
+
+    /// A body of a text that has been parsed.
+    pub(crate) fn of_text(source: host_text::Source, text: host::Text) -> Self {
+        let block = Arc::clone(&text.block);
+        let body = Self::body(move |body| host_text::build(&source, &block, body));
+        Kernel { text: Some(text), ..body }
     }
 
     /// Creates a body from a shared closure.

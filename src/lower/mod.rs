@@ -71,7 +71,7 @@ pub use error::{BodyError, LowerError};
 pub(crate) use error::{diagnostic_of, lines};
 #[cfg(feature = "_engine")]
 pub(crate) use helper_set::HelperSet;
-pub(crate) use host_text::{Source as HostSource, build as build_host_text};
+pub(crate) use host_text::Source as HostSource;
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
 pub use kernel::Kernel;

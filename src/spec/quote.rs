@@ -21,6 +21,23 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// Bytes in quotes, as a string of a host function. [`unquote_bytes`] reads what is between the quotes.
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
+    let mut text = "\"".to_owned();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match ESCAPES.iter().find(|(_, meant)| *meant == c) {
+                Some((escape, _)) => text.extend(['\\', *escape]),
+                None if c.is_ascii_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
+                None => text.push(c),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text.push('"');
+    text
+}
+
 /// The number of bytes before the closing quote of a string, counted from after the opening one; `None` if there is
 /// no closing quote.
 pub(super) fn quoted_len(rest: &str) -> Option<usize> {
@@ -114,6 +131,10 @@ mod tests {
             assert_eq!(unquote_bytes(text).unwrap(), unquote(text).unwrap().into_bytes());
         }
         assert_eq!(unquote_bytes("\\x00é\\xfFx").unwrap(), b"\0\xc3\xa9\xffx");
+        for bytes in [&b""[..], b"a\n\"\\\0\x7f", "é\u{1F600}".as_bytes(), b"\xc3\x28\xffx"] {
+            let quoted = quoted_bytes(bytes);
+            assert_eq!(unquote_bytes(&quoted[1..quoted.len() - 1]).unwrap(), bytes, "{quoted}");
+        }
         for (text, at) in [("é\\x1", 2), ("\\n\\xé0", 2), ("\\x+1", 0), ("ab\\", 2), ("\\q", 0)] {
             assert_eq!(unquote_bytes(text).unwrap_err().0, at, "{text}");
         }

@@ -88,12 +88,27 @@ pub(crate) struct Tokens<'a> {
     end: Pos,
 }
 
-/// A line of documentation in the source of host functions: `## ...`.
+/// A comment in the source of host functions: `# ...` up to the end of the line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DocLine<'a> {
+pub(crate) struct CommentLine<'a> {
     /// The index of the token after it.
     pub token: usize,
+    /// The byte of its `#`.
+    pub at: usize,
+    /// With its `#`, without white space at its end.
     pub text: &'a str,
+    /// The byte after the token before it on the same line.
+    pub behind: Option<usize>,
+    /// Whether an empty line follows.
+    pub is_apart: bool,
+}
+
+impl<'a> CommentLine<'a> {
+    /// The documentation of the function after it, if the line is one of `## ...`.
+    pub(crate) fn doc(&self) -> Option<&'a str> {
+        let text = self.text.strip_prefix("##").filter(|_| self.behind.is_none())?;
+        Some(text.strip_prefix(' ').unwrap_or(text))
+    }
 }
 
 impl<'a> Tokens<'a> {
@@ -108,16 +123,21 @@ impl<'a> Tokens<'a> {
         Ok(Tokens { tokens, next: 0, end: Pos(text.len()) })
     }
 
-    /// The tokens of host functions, the lines of documentation between them, and the errors: wrong characters, and
-    /// strings that don't end.
-    pub(crate) fn of_host(text: &'a str) -> (Self, Vec<DocLine<'a>>, Vec<SyntaxError>) {
-        let (mut tokens, mut docs, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    /// The tokens of host functions, the comments between them, and the errors: wrong characters, and strings that
+    /// don't end.
+    pub(crate) fn of_host(text: &'a str) -> (Self, Vec<CommentLine<'a>>, Vec<SyntaxError>) {
+        let (mut tokens, mut comments, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = 0;
         while let Some((at, rest, first)) = after_space(text, next) {
             if first == '#' {
-                let line = rest.split('\n').next().unwrap_or_default();
-                docs.extend(line.strip_prefix("##").map(|text| DocLine { token: tokens.len(), text: text.trim() }));
-                next = at + line.len();
+                let len = line_len(rest);
+                let token_before = tokens.last().map(|(pos, _, len): &(Pos, _, usize)| pos.0 + len);
+                let behind = token_before.filter(|end| !text[*end..at].contains('\n'));
+                let after = rest[len..].strip_prefix('\n').unwrap_or_default();
+                let is_apart = after[..line_len(after)].trim().is_empty() && after.contains('\n');
+                let comment = CommentLine { token: tokens.len(), at, text: rest[..len].trim_end(), behind, is_apart };
+                comments.push(comment);
+                next = at + len;
                 continue;
             }
             match host_token(rest, first) {
@@ -135,7 +155,7 @@ impl<'a> Tokens<'a> {
                 }
             }
         }
-        (Tokens { tokens, next: 0, end: Pos(text.len()) }, docs, errors)
+        (Tokens { tokens, next: 0, end: Pos(text.len()) }, comments, errors)
     }
 
     /// A copy of the tokens from one index to another, as a source of its own.

@@ -2,6 +2,7 @@
 //! the limits of the language.
 
 mod operations;
+mod printing;
 
 use std::fmt::Write as _;
 use std::fs;

@@ -302,10 +302,29 @@ impl HostParser<'_> {
     pub(super) fn word_of(&mut self, word: Word) -> Read<Expr> {
         let start = self.start();
         self.p.tokens.next();
-        let inputs = self.inputs(true)?;
+        let name = if matches!(word, Word::Param | Word::Dim) { self.name_in_parentheses() } else { None };
+        let inputs = match name {
+            Some(value) => vec![Input { name: None, value }],
+            None => self.inputs(true)?,
+        };
         self.check_inputs(start, word, &inputs)?;
         let depth = inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
         self.node(start, depth, ExprKind::Word(word, inputs))
+    }
+
+    /// `(name)`, where the name may be a reserved word. Reads nothing else.
+    fn name_in_parentheses(&mut self) -> Option<Expr> {
+        let at = self.p.tokens.mark();
+        let name = match (self.peek(), self.second(), self.p.tokens.at(at + 2)) {
+            (Token::Open, Token::Name(name), Token::Close) if !name.contains('.') => name,
+            _ => return None,
+        };
+        self.p.tokens.next();
+        let start = self.start();
+        self.p.tokens.next();
+        let name = self.leaf(start, ExprKind::Name(name.to_owned()));
+        self.p.tokens.next();
+        Some(name)
     }
 
     fn check_inputs(&self, start: usize, word: Word, inputs: &[Input]) -> Read<()> {

@@ -1,11 +1,12 @@
 //! Parses files of functions.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{HostParser, Read};
 use crate::host::error::of_signature;
-use crate::host::tree::{At, File, Function, FunctionKernel, Place, PlaceOf, Span};
-use crate::spec::{Parser, Part, Signature, SyntaxError, Token, did_you_mean};
+use crate::host::tree::{At, File, Function, FunctionKernel, Item, ItemKind, Place, PlaceOf, Span, Text};
+use crate::spec::{CommentLine, Parser, Part, Signature, SyntaxError, Token, did_you_mean};
 
 impl HostParser<'_> {
     pub(super) fn file(&mut self) -> Read<File> {
@@ -19,13 +20,15 @@ impl HostParser<'_> {
                 while self.sign("}") {}
             }
         }
+        file.comments = Arc::clone(&self.comments);
         self.check_globals(&file);
         Ok(file)
     }
 
     fn check_globals(&mut self, file: &File) {
-        let names: Vec<&str> = file.functions.iter().map(|function| function.signature.name()).collect();
-        let unknown = file.globals.iter().filter(|(name, _)| !names.contains(&name.value.as_str()));
+        let names: Vec<&str> = file.functions().map(|function| function.signature.name()).collect();
+        let known: HashSet<&str> = names.iter().copied().collect();
+        let unknown = file.globals().filter(|(name, _)| !known.contains(name.value.as_str()));
         let has_errors = !self.errors.is_empty();
         // a function with an error isn't in the file
         let errors = unknown.filter(|_| !has_errors).map(|(name, _)| {
@@ -36,6 +39,7 @@ impl HostParser<'_> {
     }
 
     fn item(&mut self, file: &mut File) -> Read<()> {
+        let whole = self.start();
         if self.peek() == Token::Name("register") && matches!(self.second(), Token::Name(_)) {
             self.p.tokens.next();
             let start = self.start();
@@ -44,7 +48,8 @@ impl HostParser<'_> {
             self.expect_word("as")?;
             let global = self.utf8()?;
             self.expect_sign(";")?;
-            file.globals.push((name, global));
+            let span = self.since(whole);
+            file.items.push(Item { span, kind: ItemKind::Register(name, global) });
             return Ok(());
         }
         let first = self.p.tokens.mark();
@@ -54,7 +59,9 @@ impl HostParser<'_> {
         }
         let is_extern = matches!(self.second(), Token::Name(_)) && self.word("extern");
         let docs = first..self.p.tokens.mark() + 1;
-        let docs: Vec<&str> = self.docs.iter().filter(|doc| docs.contains(&doc.token)).map(|doc| doc.text).collect();
+        let of_first = self.lines.partition_point(|line| line.token < docs.start);
+        let lines = self.lines[of_first..].iter().take_while(|line| docs.contains(&line.token));
+        let docs: Vec<&str> = lines.filter_map(CommentLine::doc).collect();
         let (signature, span) = self.signature()?;
         let kernel = self.kernel()?;
         // the errors of a signature are recorded
@@ -65,7 +72,8 @@ impl HostParser<'_> {
         for place in places {
             signature = self.with_place(signature, place)?;
         }
-        file.functions.push(Function { signature, is_extern, span, kernel });
+        let function = Function { signature, is_extern, span, kernel };
+        file.items.push(Item { span: self.since(whole), kind: ItemKind::Function(Box::new(function)) });
         Ok(())
     }
 
@@ -93,7 +101,8 @@ impl HostParser<'_> {
             return Ok(FunctionKernel::CheckOnly);
         }
         if self.peek() == Token::Sign("{") {
-            return Ok(FunctionKernel::Body(Arc::new(self.block()?)));
+            let block = Arc::new(self.block()?);
+            return Ok(FunctionKernel::Body(Text { block, comments: Arc::clone(&self.comments) }));
         }
         if !self.p.eat(Token::At) {
             return Err(self.p.expected("`{`, `@` or `;`").into());

@@ -8,11 +8,12 @@ mod file;
 mod statement;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::spec::{DocLine, MAX_ERRORS, Parser, SyntaxError, Token, Tokens, did_you_mean};
+use crate::spec::{CommentLine, MAX_ERRORS, Parser, SyntaxError, Token, Tokens, did_you_mean};
 
 use super::error::HostTextError;
-use super::tree::{At, Block, File};
+use super::tree::{At, Comment, File, Text};
 use super::words::RESERVED;
 
 /// How deep blocks and expressions together may be nested.
@@ -24,11 +25,11 @@ pub(crate) fn file(text: &str, images: &[&str]) -> Result<File, HostTextError> {
 }
 
 /// Parses the block of a body.
-pub(crate) fn block(text: &str, images: &[&str]) -> Result<Block, HostTextError> {
+pub(crate) fn block(text: &str, images: &[&str]) -> Result<Text, HostTextError> {
     HostParser::run(text, images, |parser| {
-        let block = parser.block()?;
+        let block = Arc::new(parser.block()?);
         parser.p.end("the end of the text, after the block")?;
-        Ok(block)
+        Ok(Text { block, comments: Arc::clone(&parser.comments) })
     })
 }
 
@@ -37,7 +38,9 @@ type Read<T> = Result<T, Box<SyntaxError>>;
 
 struct HostParser<'a> {
     p: Parser<'a>,
-    docs: Vec<DocLine<'a>>,
+    lines: Vec<CommentLine<'a>>,
+    /// The same for the tree.
+    comments: Arc<[Comment]>,
     images: &'a [&'a str],
     errors: Vec<SyntaxError>,
     /// Whether each bracket of the text has its match.
@@ -56,14 +59,28 @@ impl<'a> HostParser<'a> {
         images: &'a [&'a str],
         read: impl FnOnce(&mut Self) -> Read<T>,
     ) -> Result<T, HostTextError> {
-        let (tokens, docs, errors) = Tokens::of_host(text);
+        let (tokens, lines, errors) = Tokens::of_host(text);
         // a wrong token may hide others, so these errors are reported alone
         if !errors.is_empty() {
             return Err(HostTextError::new(errors));
         }
         let is_paired = is_paired(&tokens);
-        let p = Parser::new(text, tokens);
-        let mut parser = HostParser { p, docs, images, errors: Vec::new(), is_paired, blocks: 0, open: 0, deepest: 0 };
+        let comment = |line: &CommentLine<'_>| {
+            let CommentLine { at, text, behind, is_apart, .. } = *line;
+            Comment { at, text: text.to_owned(), behind, is_apart }
+        };
+        let comments = lines.iter().map(comment).collect();
+        let mut parser = HostParser {
+            p: Parser::new(text, tokens),
+            lines,
+            comments,
+            images,
+            errors: Vec::new(),
+            is_paired,
+            blocks: 0,
+            open: 0,
+            deepest: 0,
+        };
         match read(&mut parser) {
             Ok(read) if parser.errors.is_empty() => Ok(read),
             read => Err(HostTextError::new(parser.errors.into_iter().chain(read.err().map(|error| *error)).collect())),
@@ -126,7 +143,10 @@ impl<'a> HostParser<'a> {
 
     /// A name or a string.
     fn label(&mut self, what: &str) -> Read<String> {
-        Ok(self.p.spanned_label(what)?.0)
+        match self.peek() {
+            Token::Text(_) => self.utf8(),
+            _ => Ok(self.p.spanned_label(what)?.0),
+        }
     }
 
     /// The error for a name that isn't one of the known ones.

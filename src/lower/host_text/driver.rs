@@ -132,7 +132,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         let what = match value {
             Val::Literal(operand) => return operand,
             Val::Expr(expr) => return expr.into(),
-            Val::Param(param) => {
+            Val::Param(param) | Val::Whole(param) => {
                 self.at(span);
                 return param.value().into();
             }
@@ -169,7 +169,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         self.at(span);
         match value {
             Val::Tensor(tensor) => tensor,
-            Val::Param(param) => param.tensor(),
+            Val::Param(param) | Val::Whole(param) => param.tensor(),
             Val::Result(result) => result.tensor(),
             Val::Missing => TensorRef::missing_in(self.body),
             _ => {
@@ -188,7 +188,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             Val::Expr(expr) => expr.into(),
             Val::Tensor(tensor) => tensor.into(),
             Val::Param(param) if is_scalar(param) => param.value().into(),
-            Val::Param(param) => param.into(),
+            Val::Param(param) | Val::Whole(param) => param.into(),
             Val::Result(result) if is_scalar(*result) => result.value().into(),
             Val::Result(result) => result.into(),
             Val::Owned(owned) => owned.into(),

@@ -112,7 +112,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         }
         let base = self.value(value);
         let param = match &base {
-            Val::Param(param) => Some(*param),
+            Val::Param(param) | Val::Whole(param) => Some(*param),
             Val::Result(result) => Some(**result),
             _ => None,
         };
@@ -147,7 +147,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
 
     fn part(&self, value: &Tree, part: &At<String>) -> Val<'b, 'a> {
         let param = |driver: &Self| match driver.value(value) {
-            Val::Param(param) => Some(param),
+            Val::Param(param) | Val::Whole(param) => Some(param),
             Val::Result(result) => Some(*result),
             Val::Missing => None,
             _ => {
@@ -241,7 +241,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     }
 
     fn operation(&self, left: (Span, Val<'b, 'a>), op: &At<BinaryOp>, right: Operand<'b>) -> Expr<'b> {
-        let name = symbol(op.value);
+        let name = op.value.sign();
         let left = self.left(left, op, name, right);
         self.at(&op.span);
         match op.value {
@@ -361,7 +361,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Callee::Import(name) => self.body.call_import(name, args),
             Callee::Symbol(name) => self.body.call_symbol(name, args),
             Callee::Value(value) => match self.value(value) {
-                Val::Param(param) => self.body.call(param, args),
+                Val::Param(param) | Val::Whole(param) => self.body.call(param, args),
                 Val::Result(result) => self.body.call(result, args),
                 Val::Owned(owned) => self.body.call(owned, args),
                 Val::Variable(variable) => self.body.call(variable.get(), args),
@@ -385,24 +385,5 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         self.body.closure(&closure.signature, captures, move |body| {
             Driver::new(&source, body, names.clone()).whole(&block);
         })
-    }
-}
-
-/// An operator as the text has it.
-fn symbol(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Or => "or",
-        BinaryOp::And => "and",
-        BinaryOp::BitOr => "|",
-        BinaryOp::BitXor => "^",
-        BinaryOp::BitAnd => "&",
-        BinaryOp::Shl => "<<",
-        BinaryOp::Shr => ">>",
-        BinaryOp::Add => "+",
-        BinaryOp::Sub => "-",
-        BinaryOp::Mul => "*",
-        BinaryOp::Div => "/",
-        BinaryOp::FloorDiv => "//",
-        BinaryOp::FloorRem => "%",
     }
 }

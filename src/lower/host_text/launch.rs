@@ -34,7 +34,7 @@ impl<'b> Driver<'b, '_, '_> {
         match value {
             Val::Expr(expr) => Some(expr.into()),
             Val::Tensor(tensor) => Some(tensor.into()),
-            Val::Param(param) => Some(of_param(param)),
+            Val::Param(param) | Val::Whole(param) => Some(of_param(param)),
             Val::Result(result) => Some(of_param(*result)),
             Val::Missing => None,
             _ => {

@@ -11,6 +11,8 @@ pub(super) enum Val<'b, 'a> {
     Tensor(TensorRef<'b>),
     /// A parameter, or a part of one.
     Param(ParamRef<'b>),
+    /// A parameter that is passed on as it is: `param(n)`.
+    Whole(ParamRef<'b>),
     Result(CallResult<'b>),
     Owned(Owned<'b>),
     Variable(Variable<'b>),

@@ -200,11 +200,12 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 Val::Param(self.body.captured(index as usize))
             }
             (Word::Dim, ExprKind::Name(name)) => Val::Expr(self.body.dim(name)),
-            (Word::Param, ExprKind::Name(name)) => match (self.param(name), self.local(name)) {
-                (Some(param), _) => Val::Arg(param.into()),
-                (None, Some(Val::Result(result))) => Val::Arg(result.into()),
+            (Word::Param, _) => match self.value(input) {
+                Val::Param(param) => Val::Whole(param),
+                Val::Result(result) => Val::Arg(result.into()),
+                Val::Missing => Val::Missing,
                 _ => {
-                    self.error(&input.span, "param", "expected the name of a parameter or of a result");
+                    self.error(&input.span, "param", "expected a parameter, a result or an item of one");
                     Val::Missing
                 }
             },

@@ -1,0 +1,123 @@
+//! The printed text of a program is read back to the same program.
+
+use std::fs;
+use std::path::Path;
+
+use tvm_ffi_codegen::HostProgram;
+use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
+
+use super::{fixture, program};
+
+/// The module of a program's functions, as text.
+fn module(program: &HostProgram) -> String {
+    let recipe = Recipe { helpers: RuntimeHelpers::Import, ..Recipe::default() };
+    let recipe = program.functions().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
+    let recipe = program.c_functions().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
+    let lowered = recipe.lower().unwrap_or_else(|errors| panic!("{errors:?}"));
+    let docs = program.functions().map(|(signature, _)| {
+        format!("{:?} {:?}", signature.doc(), signature.location(tvm_ffi_codegen::spec::Part::Signature))
+    });
+    format!("{}{:?}", lowered.module, docs.collect::<Vec<_>>())
+}
+
+/// Prints a program, reads it back, and compares both.
+#[track_caller]
+fn read_back(text: &str) -> String {
+    let before = HostProgram::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let printed = before.to_string();
+    let after = HostProgram::parse(&printed).unwrap_or_else(|error| panic!("{error}\n{printed}"));
+    assert_eq!(after.to_string(), printed);
+    assert_eq!(before.globals().collect::<Vec<_>>(), after.globals().collect::<Vec<_>>());
+    assert_eq!(module(&after), module(&before), "{printed}");
+    printed
+}
+
+#[test]
+fn programs_are_read_back() {
+    let (_, text) = fixture("programs.txt");
+    let mut lines = text.lines();
+    let mut programs = 0;
+    while let Some(line) = lines.next() {
+        if line == "program:" {
+            read_back(&program(&mut lines, &mut String::new()));
+            programs += 1;
+        }
+    }
+    assert!(programs >= 7, "{programs} programs");
+}
+
+#[test]
+fn the_documents_programs_are_read_back() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/host-text.md");
+    let doc = fs::read_to_string(path).unwrap();
+    let programs = doc.split("## Three programs").nth(1).unwrap();
+    let programs = programs.split("```text\n").nth(1).unwrap().split("\n```").next().unwrap();
+    // launches need images
+    let is_launch = |line: &str| line.trim_start().starts_with("launch ");
+    let without: Vec<&str> = programs.lines().filter(|line| !is_launch(line)).collect();
+    let printed = read_back(&without.join("\n"));
+    assert!(printed.contains("let y = alloc([m, n], float32, like=x);  # the workspace\n"), "{printed}");
+    let whole = HostProgram::parse(programs).unwrap().to_string();
+    assert_eq!(HostProgram::parse(&whole).unwrap().to_string(), whole);
+    assert!(whole.contains("    launch second grid=n block=256 args=[x, sums, y];\n"), "{whole}");
+}
+
+#[test]
+fn the_form_is_canonical() {
+    let text = "# first\n\n# of one\nregister  one as \"a.one\" ;\n## Gives 1.\n##\n##   More.\n@\"m.py\":3 \"f\"  one( ) -> int64 {  # in\n\
+                return 1 ;}  # out\nextern refuse(n:int64){raise \"a b\"(\"{}\\x01\",n);}\nf(x:Tensor([n],float32))@my_kernel dltensor\n\
+                returns=status;\nnative(n: int64) @ g args=[int32(n)];\n# last";
+    let expected = "# first\n\n# of one\nregister one as \"a.one\";\n\n## Gives 1.\n##\n##   More.\n@ \"m.py\":3 \"f\"\n\
+                    one() -> int64 {\n  # in\n  return 1;\n}  # out\n\nextern refuse(n: int64) {\n  \
+                    raise \"a b\"(\"{}\\x01\", n);\n}\n\nf(x: Tensor([n], float32)) @ my_kernel dltensor returns=status;\n\
+                    native(n: int64) @ g args=[int32(n)];\n\n# last\n";
+    let program = HostProgram::parse(text).unwrap();
+    assert_eq!(program.to_string(), expected);
+    assert_eq!(HostProgram::parse(expected).unwrap().to_string(), expected);
+}
+
+#[test]
+fn values_have_the_parentheses_that_they_need() {
+    let text = "f(n: int64, v: float64, p: bool, g: Function, cfg: Tuple[int64, int64], if: int64) -> int64 {
+  let a = (n + 1) * 2 - (3 - n) - -n;
+  let b = -(n + 1) // ~n;
+  let c = p and (not p or n == 1) and not (p or p);
+  let d = n << 1 << (n >> 2) & 3 | n ^ (1 & n);
+  let e = (not p) == (n < 3);
+  let h = (call g(n, \"a\\\"\\n\", key=None) -> int64) + 1;
+  let i = call g(call g(-1.5) -> Any, [][0]) -> int64;
+  let k = if p { n } else if c { let w = n; w } else { (if p { 1 } else { 2 }) + 1 };
+  let l = if p { n } else { 2 };
+  let m = (if p { n } else { 2 }) + 1;
+  let o = if p { let w = n; (if w > 1 { 1 } else { 2 }) } else { 2 };
+  while { let w = n * 2; w > x } with x = n, y = 1e30 { continue x + 1, -inf; }
+  for z in range(0, -n, 2) { if not p { break; } else { continue; } }
+  var q;
+  q = call g() -> Any;
+  call g(param(n), param(cfg[1]), param(if), move(q), array(1, None), shape([n, 1]), bytes(\"\\xff\\x00\"));
+  let t = closure [by: int64 = n] inner(x: int64) -> int64 { return x + by; };
+  try { call t(1); } catch err { if err.kind == \"KeyError\" { raise err; } raise \"K\"(\"{} {}\", n, True) from err; }
+  ensure p, ValueError(\"{}\", n);
+  @ \"a.py\":1 \"f\";
+  @ 2;
+  @ none;
+  return ((int64(v)) + param(if));
+}";
+    let text = text.replace(", [][0]", ", 1");
+    let printed = read_back(&text);
+    for line in [
+        "  let a = (n + 1) * 2 - (3 - n) - -n;",
+        "  let b = -(n + 1) // ~n;",
+        "  let c = p and (not p or n == 1) and not (p or p);",
+        "  let d = n << 1 << (n >> 2) & 3 | n ^ 1 & n;",
+        "  let e = (not p) == (n < 3);",
+        "  let h = (call g(n, \"a\\\"\\n\", key=None) -> int64) + 1;",
+        "  let l = if p { n } else { 2 };",
+        "  let m = (if p { n } else { 2 }) + 1;",
+        "    (if w > 1 { 1 } else { 2 })",
+        "  } with x = n, y = 1e30 {",
+        "  return int64(v) + param(if);",
+    ] {
+        assert!(printed.lines().any(|printed| printed == line), "{line}\n{printed}");
+    }
+}
