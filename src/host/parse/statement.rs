@@ -269,10 +269,10 @@ impl HostParser<'_> {
                 return Err(last.unwrap_or_else(|| self.p.expected("a launch")).into());
             }
         };
-        if let Some((image, span)) = &items.image
-            && !self.images.contains(&image.as_str())
+        if let (Some((image, span)), Some(known)) = (&items.image, self.images)
+            && !known.contains(&image.as_str())
         {
-            let problem = format!("no image is called `{image}`{}", did_you_mean(image, self.images));
+            let problem = format!("no image is called `{image}`{}", did_you_mean(image, known));
             return Err(SyntaxError::new(self.p.text, span.clone(), problem).into());
         }
         self.p.tokens.go_to(end);
