@@ -48,6 +48,7 @@ TFC_FUNCTION(kernel_prototype);
 TFC_FUNCTION(kernel_header);
 TFC_FUNCTION(compile);
 TFC_FUNCTION(program);
+TFC_FUNCTION(program_text);
 TFC_FUNCTION(program_json);
 TFC_FUNCTION(program_compile);
 TFC_FUNCTION(object);
@@ -278,6 +279,13 @@ static inline int32_t tfc_program(const char* text, const TfcImage* images, int3
   for (int32_t i = 1; i < 3; ++i) tfc_release(&args[i]);
   *program = code == 0 ? (TfcObject)result.v_obj : NULL;
   return code;
+}
+
+/*! The text of a program in its canonical form, with its comments. */
+static inline int32_t tfc_program_text(TfcObject program, TfcBytes* text) {
+  TVMFFIAny args[1] = {tfc_object_any(program)};
+  *text = tfc_none();
+  return __tvm_ffi_tfc_program_text(NULL, args, 1, text);
 }
 
 /*! The parts of a program as JSON: `functions` and `c_functions` (`text`, `doc`, `locations`), and `globals`. */

@@ -26,6 +26,12 @@ fn tfc_program(text: &str, image_names: Array<String>, images: Array<Bytes>) -> 
     Obj::new(ProgramObject { program })
 }
 
+/// The text of a program in its canonical form, with its comments.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_program_text(program: &Obj<ProgramObject>) -> String {
+    program.program.to_string()
+}
+
 /// The parts of a program as JSON. `functions` and `c_functions` are lists of `text`, the signature, `doc`, which may be
 /// null, and `locations`, as `tfc_signature` takes them. `globals` are the functions that a library registers, as pairs
 /// of the function and its global name.

@@ -19,7 +19,7 @@ def compiled(program: host.Program):
     return tfc.program(str(program)).compile()
 
 
-STATEMENTS = '''\
+STATEMENTS = """\
 ## Calls what there is.
 ##
 ## In order.
@@ -70,14 +70,15 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
   let add = closure [m: int64 = n, to: Function = f] add(i: int64) -> int64 {
     return i + m;
   };
-  launch rows grid=(n) block=(128, 2) args=[x, y, int32(k)] cooperative image="a.cubin file" values=[_8, v];
+  launch rows grid=n block=(128, 2) args=[x, y, int32(k)] cooperative image="a.cubin file" values=[_8, v];
   call symbol softmax(_8, result[0]);
   @ none;
   return;
 }
+
 softmax(x: Tensor([n, k], float32), to: Tensor([n, k], float32)) @ softmax_f32;
 register forward as "model.\\"forward\\"";
-'''
+"""
 
 
 def test_each_statement_prints_its_text():
@@ -136,14 +137,17 @@ def test_each_statement_prints_its_text():
     # only `call` isn't a value
     text = str(program).replace("  v = call;\n", "")
     image = b".version 8.0\n.target sm_80\n.visible .entry rows(.param .u64 x, .param .u64 y, .param .u32 k) { ret; }\n"
-    assert [of.name for of in tfc.program(text, images={"a.cubin file": image}).signatures] == ["forward", "softmax"]
+    read = tfc.program(text, images={"a.cubin file": image})
+    assert [of.name for of in read.signatures] == ["forward", "softmax"]
+    # the builder prints the canonical form
+    assert str(read) == text
 
 
 def texts(count):
     """Strings with all kinds of characters."""
     rest = random.Random(7)
     yield from ["", '"', "\\", '\\"', "a\nb\r\t\0", "{ } ; # ## // é \u2028 \U0001f600", "\\x41", "\x7f\x80\xff"]
-    pools = ['"\\nrtx0{}#', "".join(map(chr, range(256))), "é\u3042\U0001f600\\\""]
+    pools = ['"\\nrtx0{}#', "".join(map(chr, range(256))), 'é\u3042\U0001f600\\"']
     for _ in range(count):
         pool = rest.choice(pools)
         yield "".join(rest.choice(pool) for _ in range(rest.randrange(20)))
@@ -185,7 +189,8 @@ def random_expression(rest, names, depth):
     if sign in ("choose", "not"):
         compare = rest.choice(["<", "<=", "==", "!="])
         a, b = left[0], right[0]
-        is_so = {"<": left[1] < right[1], "<=": left[1] <= right[1], "==": left[1] == right[1], "!=": left[1] != right[1]}
+        c, d = left[1], right[1]
+        is_so = {"<": c < d, "<=": c <= d, "==": c == d, "!=": c != d}
         conditions = {"<": a < b, "<=": a <= b, "==": a == b, "!=": a != b}
         value, so = conditions[compare], is_so[compare]
         if sign == "not":

@@ -71,7 +71,11 @@ def shared_library(folder: Path, name: str, source: str, *includes: Path) -> str
 def image(tmp_path: Path) -> bytes:
     """PTX whose kernels the stand-in runs as host code."""
     path = shared_library(tmp_path, "kernels", KERNELS, TESTS / "gpu/driver")
-    entries = {"rows": "u64 x, u64 y, s32 k", "first": "u64 x, u64 sums, s32 k", "second": "u64 x, u64 sums, u64 y, s32 k"}
+    entries = {
+        "rows": "u64 x, u64 y, s32 k",
+        "first": "u64 x, u64 sums, s32 k",
+        "second": "u64 x, u64 sums, u64 y, s32 k",
+    }
     text = f"// host: {path}\n.version 8.0\n.target sm_80\n.address_size 64\n"
     for name, params in entries.items():
         text += f".visible .entry {name}({', '.join(f'.param .{param}' for param in params.split(', '))}) {{ ret; }}\n"

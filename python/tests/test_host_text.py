@@ -76,11 +76,17 @@ def test_a_block_calls_functions_of_objects(cc):
     assert tfc.compile(F, tfc.Kernel.host(TWICE, objects=[twice]))(20) == 41
     assert tfc.compile(F, tfc.Kernel.host(TWICE), objects=cc.archive(TWICE_C))(20) == 41
     # the function may be another one of the library
-    library = tfc.Library().add(F, tfc.Kernel.host(TWICE)).add("twice(n: int64) -> int64", tfc.Kernel.host("{ return 3 * n; }"))
+    library = (
+        tfc.Library()
+        .add(F, tfc.Kernel.host(TWICE))
+        .add("twice(n: int64) -> int64", tfc.Kernel.host("{ return 3 * n; }"))
+    )
     assert library.load().f(2) == 7
     assert tfc.Library().add(F, tfc.Kernel.host(TWICE)).load(objects=twice).f(2) == 5
     with pytest.raises(tfc.UndefinedSymbolError) as raised:
-        tfc.compile("lonely(n: int64) -> int64", tfc.Kernel.host("{ let m = call symbol nobody(n) -> int64; return m; }"))
+        tfc.compile(
+            "lonely(n: int64) -> int64", tfc.Kernel.host("{ let m = call symbol nobody(n) -> int64; return m; }")
+        )
     assert [of.name for of in raised.value.symbols] == ["__tvm_ffi_nobody"]
     with pytest.raises(tfc.KernelError, match="comes with objects, which are linked into a running process alone"):
         tfc.Library().add(F, tfc.Kernel.host(TWICE, objects=twice)).object()
@@ -157,7 +163,7 @@ def test_c_functions_are_in_libraries():
 
 def test_mistakes_of_a_program_come_together():
     with pytest.raises(tfc.KernelError) as raised:
-        tfc.program("f(x: fp16);\ng(n: int64) { n = ; }\nregister h as \"x\";")
+        tfc.program('f(x: fp16);\ng(n: int64) { n = ; }\nregister h as "x";')
     assert [(of.line, of.got) for of in raised.value.errors] == [(1, "`fp16`"), (2, "`;`")]
     with pytest.raises(tfc.KernelError) as raised:
         tfc.program("f(n: int64) -> int64 {\n  return m;\n}\ng() -> int64 { }").compile()
@@ -170,9 +176,17 @@ def test_mistakes_of_a_program_come_together():
     ("call", "error", "message"),
     [
         (lambda: tfc.Kernel.host(b"{}"), TypeError, "text: expected a str, got b'{}'"),
-        (lambda: tfc.Kernel.host("{}", images=[b""]), TypeError, r"images: expected a mapping of bytes by names, got \[b''\]"),
+        (
+            lambda: tfc.Kernel.host("{}", images=[b""]),
+            TypeError,
+            r"images: expected a mapping of bytes by names, got \[b''\]",
+        ),
         (lambda: tfc.Kernel.host("{}", images={1: b""}), TypeError, "images: expected a str, got 1"),
-        (lambda: tfc.Kernel.host("{}", images={"a": "a.cubin"}), TypeError, r"images\['a'\]: expected bytes, as `pathlib"),
+        (
+            lambda: tfc.Kernel.host("{}", images={"a": "a.cubin"}),
+            TypeError,
+            r"images\['a'\]: expected bytes, as `pathlib",
+        ),
         (lambda: tfc.Kernel.host("{}", images={"a": b"a"}), tfc.CodegenError, "image `a`: expected a cubin"),
         (lambda: tfc.Kernel.host("{}", objects="a.o"), TypeError, "objects: expected bytes, as"),
         (lambda: tfc.program(None), TypeError, "text: expected a str, got None"),

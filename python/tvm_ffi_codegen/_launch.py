@@ -21,7 +21,8 @@ def launch_text(entry: str, items: Mapping[str, Any]) -> str:
         elif value is None:
             pass
         elif name in _EXTENTS:
-            words.append(f"{name}=({', '.join(_check.extents(name, value))})")
+            first, *more = _check.extents(name, value)
+            words.append(f"{name}=({', '.join([first, *more])})" if more else f"{name}={first}")
         elif name == "shared_memory":
             words.append(f"{name}={_check.extent(name, value)}")
         elif name == "args":

@@ -7,8 +7,8 @@
     b.ret(sum)
     functions = tfc.program(str(program)).compile()
 
-A :class:`Value` is an expression: it is computed where a statement uses it, and each time. :meth:`Body.let` computes it
-once, and names it. Python values stand for literals: numbers, truth values, None, and ``str`` and ``bytes`` with escapes.
+A :class:`Value` is an expression: it is computed where a statement uses it, and each time. :meth:`Body.let` computes
+it once, and names it. Python values stand for literals: numbers, truth values, None, ``str`` and ``bytes``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ._text import quoted
 from .signature import Signature, SourceLocation
 
 __all__ = [
-    "Body", "Callee", "Passed", "Program", "Value", "and_", "as_", "cast", "choose", "global_", "import_", "move", "not_",
-    "op", "or_", "quoted", "symbol", "type_",
+    "Body", "Callee", "Passed", "Program", "Value", "and_", "as_", "cast", "choose", "global_", "import_", "move",
+    "not_", "op", "or_", "quoted", "symbol", "type_",
 ]  # fmt: skip
 
 #: The words that can't be names.
@@ -37,6 +37,7 @@ RESERVED = frozenset(
 
 # How tightly expressions bind.
 _ALONE, _OR, _AND, _COMPARISON, _SHIFT, _SUM, _PRODUCT, _UNARY, _POSTFIX = -1, 0, 1, 2, 6, 7, 8, 9, 10
+
 
 def _label(name: str) -> str:
     """A name, in quotes if it isn't one of the language."""
@@ -121,8 +122,8 @@ class Value:
     # fmt: on
 
 
-#: What statements and operations take: a value, or a literal of Python. A list is an Array for a call or a variable, and
-#: a list of sizes, strides or dimensions for an operation.
+#: What statements and operations take: a value, or a literal of Python. A list is an Array for a call or a variable,
+#: and a list of sizes, strides or dimensions for an operation.
 Passed = Union[Value, None, bool, int, float, str, bytes, Sequence["Passed"]]
 
 
@@ -211,11 +212,9 @@ def cast(type: Any, value: Passed) -> Value:
     return Value(f"{type_(type)}({_text(value)})")
 
 
-
 def as_(value: Value, type: str) -> Value:
     """A variable or another value of any type, checked to be of a type when the function runs."""
     return Value(f"{_in(value, _OR)} as {type_(type)}", _ALONE)
-
 
 
 def choose(condition: Passed, then: Passed, otherwise: Passed) -> Value:
@@ -223,11 +222,9 @@ def choose(condition: Passed, then: Passed, otherwise: Passed) -> Value:
     return Value(f"(if {_text(condition)} {{ {_text(then)} }} else {{ {_text(otherwise)} }})")
 
 
-
 def move(value: Value) -> Value:
     """An owned value, given away: to a callee, to a variable, or as the result."""
     return op("move", value)
-
 
 
 def symbol(name: str) -> Callee:
@@ -335,8 +332,11 @@ class Body:
 
     def call(self, callee: Callee | Value, *args: Passed, keywords: Mapping[str, Passed] | None = None,
              returns: Any = None, name: str | None = None) -> Value | None:  # fmt: skip
-        """Calls a function now. With ``returns``, the type of its result, the result is the value; else it is released."""
-        called = _check.instance("callee", callee, (Callee, Value), "a Value, symbol(...), global_(...) or import_(...)")
+        """Calls a function now. With ``returns``, the type of its result, the result is the value. Without, the result
+        is released.
+        """
+        expected = "a Value, symbol(...), global_(...) or import_(...)"
+        called = callee if isinstance(callee, Value) else _check.instance("callee", callee, Callee, expected)
         named = _check.mapping("keywords", keywords, "values by names").items()
         all = [*map(_text, args), *(f"{_new_name('keywords', of)}={_text(value)}" for of, value in named)]
         text = f"call {called._text}({', '.join(all)})"
@@ -379,7 +379,7 @@ class Body:
         self._line(f"ensure {_text(condition)}, {_error(kind, message, values)};")
 
     def at(self, location: SourceLocation | int | None) -> None:
-        """The location of the following statements up to the end of the block: whole, a line of the same file, or none."""
+        """The location of the following statements up to the end of the block: whole, another line, or none."""
         self._line(f"@ {'none' if location is None else location if isinstance(location, int) else _place(location)};")
 
     @contextmanager
@@ -440,7 +440,7 @@ class Body:
 
     @contextmanager
     def catch(self, name: str | None = None) -> Iterator[Value]:
-        """The handler of a :meth:`try_`. Its value is the error: compare ``error.kind``, pass it on or raise it again."""
+        """The handler of a :meth:`try_`. Its value is the error: compare its ``kind``, pass it on or raise it again."""
         self._after("try", "catch")
         error = self._fresh(name)
         with self._block(f"}} catch {error}"):
@@ -464,11 +464,17 @@ class Program:
         self._items: list[tuple[str, Body | None]] = []
 
     def __str__(self) -> str:
-        return "".join(f"{head} {body}\n" if body else f"{head};\n" for head, body in self._items)
+        text, before = "", None
+        for head, body in self._items:
+            # an empty line stands around each body
+            text += "\n" if text and (body or before) else ""
+            text += f"{head} {body}\n" if body else f"{head};\n"
+            before = body
+        return text
 
     def function(self, signature: Signature | str, *, doc: str | None = None, extern: bool = False,
                  location: SourceLocation | None = None) -> Body:  # fmt: skip
-        """Adds a function, and returns its body. ``extern`` makes a C function. ``location`` is that of the signature."""
+        """Adds a function, and returns its body. ``extern`` makes a C function. ``location`` is the signature's."""
         place = "" if location is None else f"@ {_place(location)}\n"
         body = Body()
         self._items.append((f"{_doc(doc)}{place}{'extern ' if extern else ''}{signature}", body))

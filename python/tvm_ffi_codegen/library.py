@@ -180,9 +180,9 @@ class Library:
         """
         return str(_llvm_ir(*self._stated(), optimized))
 
-    def _stated(self) -> tuple[list[list[object]], str]:
+    def _stated(self) -> tuple[list[list[Any]], str]:
         """The functions and options, as the native library takes them."""
-        functions: list[list[object]] = [[of._native, kernel._native, doc] for of, kernel, doc in self._functions]
+        functions: list[list[Any]] = [[of._native, kernel._native, doc] for of, kernel, doc in self._functions]
         functions += [[program] for program, _ in self._programs]
         return functions, encode({**self._options, "globals": self._globals})
 

@@ -12,6 +12,7 @@ from .library import Library
 from .signature import Signature, SourceLocation
 
 _program = function("program")
+_program_text = function("program_text")
 _program_json = function("program_json")
 _program_compile = function("program_compile")
 
@@ -50,6 +51,10 @@ class Program:
         names = [of.name for of in (*self.signatures, *self.c_functions)]
         return Library(**options)._add_program(self._native, names, self._given[2])
 
+    def __str__(self) -> str:
+        """The text in its canonical form, with its comments."""
+        return str(_program_text(self._native))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _read, self._given
 
@@ -63,9 +68,7 @@ class Program:
         return f"<Program of {', '.join(of.name for of in self.signatures) or 'no functions'}>"
 
 
-def program(
-    text: str, *, images: Mapping[str, bytes] | None = None, objects: bytes | Iterable[bytes] = ()
-) -> Program:
+def program(text: str, *, images: Mapping[str, bytes] | None = None, objects: bytes | Iterable[bytes] = ()) -> Program:
     """Parses a host text with several functions (``docs/host-text.md``).
 
     ``images`` are those that its launches may use, by names. ``objects`` are relocatable objects and archives with the

@@ -200,7 +200,7 @@ class Signature:
 
 def _text(value: None | bool | int | float | str) -> str:
     """A default in the text form."""
-    return f'"{value.translate(str.maketrans(ESCAPES))}"' if isinstance(value, str) else str(value)
+    return f'"{value.translate(ESCAPES)}"' if isinstance(value, str) else str(value)
 
 
 def _read(text: str, locations: dict[str, SourceLocation]) -> Signature:

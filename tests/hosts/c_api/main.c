@@ -109,9 +109,13 @@ static void program(const TVMFFIByteArray* object, const char* library) {
   TVMFFIAny functions, function;
   float y[4] = {1, 1, 1, 1};
   expect(tfc_program(text, NULL, 0, &program) == 0, "program");
-  TfcBytes json;
+  TfcBytes canonical, json;
+  expect(tfc_program_text(program, &canonical) == 0, "text");
+  TVMFFIByteArray shown = tfc_view(&canonical);
+  printf("%.*s", (int)shown.size, shown.data);
+  tfc_release(&canonical);
   expect(tfc_program_json(program, &json) == 0, "parts");
-  TVMFFIByteArray shown = tfc_view(&json);
+  shown = tfc_view(&json);
   printf("%.*s\n", (int)shown.size, shown.data);
   tfc_release(&json);
   expect(tfc_program_compile(program, object, 1, NULL, NULL, &functions) == 0, "compile of the program");
