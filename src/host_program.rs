@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::host::tree::{At, Function, FunctionKernel};
+use crate::host::tree::{At, Function, FunctionKernel, Item, ItemKind};
 use crate::host::{self, HostTextError};
 use crate::image::Image;
-use crate::lower::{HostSource, Kernel};
-use crate::spec::{Signature, SyntaxError, did_you_mean};
+use crate::lower::{HostSource, Kernel, LowerError, text_of};
+use crate::spec::{LaunchLocal, Signature, SyntaxError, did_you_mean};
 
 /// Functions that a text states, as `docs/host-text.md` defines. They may call each other.
 ///
@@ -46,6 +46,7 @@ use crate::spec::{Signature, SyntaxError, did_you_mean};
 pub struct HostProgram {
     file: Arc<host::File>,
     functions: Vec<(Signature, Kernel, bool)>,
+    images: Vec<(String, Image)>,
 }
 
 impl fmt::Display for HostProgram {
@@ -79,7 +80,8 @@ impl HostProgram {
         text: &str,
         images: impl IntoIterator<Item = (N, Image)>,
     ) -> Result<Self, HostTextError> {
-        let source = HostSource::new(text, images);
+        let images: Vec<(String, Image)> = images.into_iter().map(|(name, image)| (name.into(), image)).collect();
+        let source = HostSource::new(text, images.iter().cloned());
         let file = host::file(text, Some(&source.names()))?;
         let (mut functions, mut errors) = (Vec::new(), Vec::new());
         for Function { signature, is_extern, span, kernel } in file.functions() {
@@ -94,7 +96,49 @@ impl HostProgram {
             }
         }
         let file = Arc::new(file);
-        if errors.is_empty() { Ok(HostProgram { file, functions }) } else { Err(HostTextError::new(errors)) }
+        if errors.is_empty() { Ok(HostProgram { file, functions, images }) } else { Err(HostTextError::new(errors)) }
+    }
+
+    /// The program of functions that you have: `Display` prints it as text. Bodies built in Rust are recorded, and their
+    /// values get the names `v0`, `v1` and so on. The text reads back to the same code with [`images`](Self::images).
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{HostProgram, Kernel, Signature};
+    ///
+    /// let signature: Signature = "f(n: int64) -> int64".parse()?;
+    /// let kernel = Kernel::body(|b| {
+    ///     let sum = b.fold(0, b.arg("n"), b.i64(0), |i, sum| sum + i * i);
+    ///     b.ret(sum / 2);
+    /// });
+    /// let program = HostProgram::of([(&signature, &kernel)])?;
+    /// let text = "\
+    /// f(n: int64) -> int64 {
+    ///   for v0 in range(0, n) with v1 = int64(0) {
+    ///     continue v1 + v0 * v0;
+    ///   }
+    ///   return div(v1, 2);
+    /// }
+    /// ";
+    /// assert_eq!(program.to_string(), text);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A body has errors, or text can't state a kernel: an address, a launch on the CPU, [`Kernel::prepare`], and
+    /// [`Kernel::with_arguments`]. A kernel that comes with its code is printed as its symbol.
+    pub fn of<'k>(functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel)>) -> Result<Self, LowerError> {
+        let functions: Vec<(&Signature, &Kernel)> = functions.into_iter().collect();
+        let (printed, images) = text_of(functions.iter().copied())?;
+        let item = |function| Item { span: 0..0, kind: ItemKind::Function(Box::new(function)) };
+        let items = printed.into_iter().map(item).collect();
+        let file = Arc::new(host::File { items, comments: [].into() });
+        let functions = functions.into_iter().map(|(signature, kernel)| (signature.clone(), kernel.clone(), false));
+        Ok(HostProgram { file, functions: functions.collect(), images })
+    }
+
+    /// The images that launches may use, each with its name in the text.
+    pub fn images(&self) -> impl Iterator<Item = (&str, &Image)> {
+        self.images.iter().map(|(name, image)| (name.as_str(), image))
     }
 
     /// The functions with their kernels, in order, without [C functions](Self::c_functions).
@@ -121,12 +165,11 @@ fn kernel_of(source: &HostSource, kernel: &FunctionKernel) -> Result<Kernel, Syn
         FunctionKernel::CheckOnly => Kernel::check_only(),
         FunctionKernel::Body(text) => Kernel::of_text(source.clone(), text.clone()),
         FunctionKernel::Launch(launch) => {
-            let image = launch.items.image.as_ref().map(|(image, _)| image.as_str());
-            if let Some((_, span)) = launch.items.values.iter().flatten().next() {
+            if let Some(LaunchLocal { span, .. }) = launch.items.values.iter().flatten().next() {
                 let problem = "`values` is for launches of bodies".to_owned();
                 return Err(SyntaxError::new(&source.text, span.clone(), problem));
             }
-            let images = source.images_of(launch.launch.entry(), image);
+            let images = source.images_of(launch.launch.entry(), launch.items.images.as_deref());
             Kernel::launch(launch.launch.clone(), images)
         }
         FunctionKernel::Symbol { symbol, convention, returns, args } => {

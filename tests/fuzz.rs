@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 #[path = "../fuzz/src/lib.rs"]
-mod targets;
+pub mod targets;
 
 /// Runs a target on its committed inputs.
 fn run(target: &str, run: fn(&[u8])) {
@@ -22,6 +22,11 @@ fn run(target: &str, run: fn(&[u8])) {
 #[test]
 fn bodies() {
     run("bodies", targets::bodies::run);
+}
+
+#[test]
+fn host_text() {
+    run("host_text", targets::host_text::run);
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -224,3 +224,72 @@ fn bodies_grow_with_what_is_in_them() {
         grows_with(what, write, FEW_AND_MANY);
     }
 }
+
+/// Texts with many lines: the time of one line, to parse, lower and print them, must not grow with their number.
+#[cfg(target_os = "linux")]
+#[test]
+fn texts_grow_with_their_lines() {
+    let block = |lines: &dyn Fn(usize) -> String, count: usize| {
+        format!("f(n: int64) -> int64 {{\n{}return n;\n}}", (0..count).map(lines).collect::<String>())
+    };
+    let of: [(&str, &dyn Fn(usize) -> String); 6] = [
+        ("values", &|i| format!("let a{i} = n + {i} * (n // 2);\n")),
+        ("values that are used later", &|i| match i {
+            0 => "let a0 = n;\n".to_owned(),
+            _ => format!("let a{i} = a{} + a{};\n", i - 1, i / 2),
+        }),
+        ("blocks with names", &|i| format!("if n > {i} {{ let a = n; var b; b = a; }}\n")),
+        ("comments", &|i| format!("# {i}\nensure n > {i}, ValueError(\"{{}}\", n); # {i}\n")),
+        ("unknown names", &|i| format!("let a{i} = n; ensure b{i} > 1, ValueError(\"\");\n")),
+        ("functions", &|i| format!("return n;\n}}\n## Doc.\nf{i}(n: int64) -> int64 {{\n")),
+    ];
+    for (what, line) in of {
+        let cost = |count: usize| {
+            let text = block(line, count);
+            let start = processor_time();
+            let program = tvm_ffi_codegen::HostProgram::parse(&text).unwrap();
+            let parsed = processor_time();
+            for (signature, kernel) in program.functions() {
+                let lowered = lower(signature, kernel, RuntimeHelpers::Import);
+                assert_eq!(lowered.is_err(), what == "unknown names");
+            }
+            let lowered = processor_time();
+            assert!(program.to_string().lines().count() > count);
+            let of_one = |time: std::time::Duration| 1e6 * time.as_secs_f64() / count as f64;
+            let cost = [parsed - start, lowered - parsed, processor_time() - lowered].map(of_one);
+            println!("{count} {what}, microseconds of each: {cost:.2?} (to parse, lower and print)");
+            cost
+        };
+        let [few, many] = [1250, 10_000];
+        for (of_few, of_many) in cost(few).into_iter().zip(cost(many)) {
+            assert!(of_many < (many / few) as f64 / 2.0 * of_few, "time of each of the {what}: {of_few}, {of_many}");
+        }
+    }
+}
+
+/// The same for bodies of Rust that are printed.
+#[cfg(target_os = "linux")]
+#[test]
+fn printed_bodies_grow_with_what_is_in_them() {
+    let signature = sig("f(x: Tensor([n], float32), g: Function)");
+    let cost = |count: usize| {
+        let kernel = Kernel::body(move |b| {
+            let (x, mut last) = (b.tensor("x"), b.i64(0));
+            for i in 0..count {
+                let pair = b
+                    .call(b.param(1), (last,))
+                    .returns(ParamType::Tuple(vec![ScalarType::Int64.into(), ParamType::Str]));
+                last = pair.item(0).value() + i;
+                let _ = (pair.item(1).size(), x.size(0), b.dim("n"));
+                b.if_(last.gt(0), || x.store([last], x.load([last]) * 2.0));
+            }
+        });
+        let start = processor_time();
+        let text = tvm_ffi_codegen::HostProgram::of([(&signature, &kernel)]).unwrap().to_string();
+        let cost = 1e6 * (processor_time() - start).as_secs_f64() / count as f64;
+        println!("{count} calls, microseconds of each: {cost:.1}, {} bytes", text.len());
+        cost
+    };
+    let (few, many) = (cost(500), cost(4000));
+    assert!(many < 4.0 * few, "time of each: {few}, {many}");
+}

@@ -25,8 +25,9 @@ pub struct Explain {
     /// How the kernel is called: flat, dltensor, memref or packed
     #[arg(long)]
     convention: Option<Convention>,
-    /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; html is a page with all of
-    /// them side by side. By default, all stages of the backend, and the launch if there is one
+    /// The only stage to show: body (the function as text of host functions), ir, clif, llvm (after its passes), asm,
+    /// header or launch; html is a page with all of them side by side. By default, all stages of the backend, and the
+    /// launch if there is one
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
     /// cranelift or llvm; by default the one that has the stage

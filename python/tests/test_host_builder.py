@@ -71,6 +71,7 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
     return i + m;
   };
   launch rows grid=n block=(128, 2) args=[x, y, int32(k)] cooperative image="a.cubin file" values=[_8, v];
+  launch rows args=[x, y, int32(k)] image=[one, two];
   call symbol softmax(_8, result[0]);
   @ none;
   return;
@@ -128,6 +129,7 @@ def test_each_statement_prints_its_text():
         b.ret(b.arg("i") + b.arg("m"))
     args = [x, y, "int32(k)"]
     b.launch("rows", grid=n, block=(128, 2), args=args, cooperative=True, image="a.cubin file", values=[z, v])
+    b.launch("rows", args=args, image=["one", "two"])
     b.call(host.symbol("softmax"), z, b.result[0])
     b.at(None)
     b.ret()
@@ -137,7 +139,7 @@ def test_each_statement_prints_its_text():
     # only `call` isn't a value
     text = str(program).replace("  v = call;\n", "")
     image = b".version 8.0\n.target sm_80\n.visible .entry rows(.param .u64 x, .param .u64 y, .param .u32 k) { ret; }\n"
-    read = tfc.program(text, images={"a.cubin file": image})
+    read = tfc.program(text, images={"a.cubin file": image, "one": image, "two": image})
     assert [of.name for of in read.signatures] == ["forward", "softmax"]
     # the builder prints the canonical form
     assert str(read) == text

@@ -345,12 +345,15 @@ class Body:
         self._line(f"{text};")
         return None
 
-    def launch(self, entry: str, *, image: str | None = None, values: Iterable[Value] = (), **items: Any) -> None:
+    def launch(
+        self, entry: str, *, image: str | Sequence[str] | None = None, values: Iterable[Value] = (), **items: Any
+    ) -> None:
         """Launches a kernel. ``items`` are those of :meth:`Kernel.cuda`; values may stand in them. ``image`` names one
-        of the images. ``values`` are the named values of a launch without ``args``.
+        of the images, or several. ``values`` are the named values of a launch without ``args``.
         """
         text = launch_text(_label(entry), {of: _item(value) for of, value in items.items()})
-        text += "" if image is None else f" image={_label(image)}"
+        names = [] if image is None else [_label(image)] if isinstance(image, str) else list(map(_label, image))
+        text += f" image={', '.join(names)}" if len(names) == 1 else f" image=[{', '.join(names)}]" if names else ""
         listed = ", ".join(map(str, values))
         self._line(f"{text}{f' values=[{listed}]' if listed else ''};")
 

@@ -11,6 +11,7 @@ mod side_by_side;
 mod stage;
 
 use crate::backend::{Backend, CodegenError, OptLevel};
+use crate::host_program::HostProgram;
 use crate::ir;
 use crate::lower::{self, Kernel, RuntimeHelpers};
 use crate::spec::Signature;
@@ -36,6 +37,9 @@ pub fn explain(
     if stage == Stage::Launch {
         let no_launch = || ExplainError::NoLaunch { function: signature.name().to_owned() };
         return lower::launch_sequence(signature, kernel)?.ok_or_else(no_launch);
+    }
+    if stage == Stage::Body {
+        return Ok(HostProgram::of([(signature, kernel)])?.to_string());
     }
     if stage == Stage::Html {
         return Ok(side_by_side(signature, kernel, backend, level)?.to_html());

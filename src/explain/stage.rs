@@ -17,6 +17,9 @@ pub enum Stage {
     /// The driver calls of a [launch](crate::Kernel::launch), or of each launch in a [body](crate::Kernel::body), in
     /// order. They don't depend on the backend and aren't a stage of any.
     Launch,
+    /// The [text](crate::HostProgram) of the function with its body or kernel. It doesn't depend on the backend and isn't
+    /// a stage of any.
+    Body,
     /// The host IR, before any backend.
     Ir,
     /// Cranelift's IR.
@@ -33,13 +36,14 @@ pub enum Stage {
 impl Stage {
     /// Every stage of every backend, and the listings that don't depend on the backend.
     pub const ALL: &'static [Stage] =
-        &[Stage::Header, Stage::Launch, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm, Stage::Html];
+        &[Stage::Header, Stage::Launch, Stage::Body, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm, Stage::Html];
 
     /// The stage's name on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Stage::Header => "header",
             Stage::Launch => "launch",
+            Stage::Body => "body",
             Stage::Ir => "ir",
             Stage::Clif => "clif",
             Stage::Llvm => "llvm",
@@ -60,7 +64,7 @@ impl Stage {
     /// The backend's listing for the stage, if it is a stage of a backend.
     pub(super) fn listing(self) -> Option<Listing> {
         match self {
-            Stage::Header | Stage::Launch | Stage::Ir | Stage::Html => None,
+            Stage::Header | Stage::Launch | Stage::Body | Stage::Ir | Stage::Html => None,
             Stage::Clif => Some(Listing::Clif),
             Stage::Llvm => Some(Listing::Llvm),
             Stage::Asm => Some(Listing::Asm),

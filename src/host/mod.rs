@@ -7,9 +7,10 @@ mod error;
 mod parse;
 mod print;
 pub(crate) mod tree;
+pub(crate) mod walk;
 mod words;
 
 pub use error::HostTextError;
 pub(crate) use parse::{block, file};
 pub(crate) use tree::{File, Text};
-pub(crate) use words::{Word, WordKind};
+pub(crate) use words::{RESERVED, Word, WordKind};

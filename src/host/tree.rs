@@ -125,19 +125,19 @@ pub(crate) enum PlaceOf {
 }
 
 /// Statements in braces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
     pub span: Span,
     pub statements: Vec<Statement>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Statement {
     pub span: Span,
     pub kind: StatementKind,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum StatementKind {
     Let(At<String>, Expr),
     Var(At<String>),
@@ -160,20 +160,20 @@ pub(crate) enum StatementKind {
 }
 
 /// The branches of an `if`: each with its condition, and the last one without.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct If {
     pub branches: Vec<(Expr, Block)>,
     pub otherwise: Option<Block>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct While {
     pub condition: Scoped,
     pub carried: Vec<(At<String>, Expr)>,
     pub block: Block,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct For {
     pub index: At<String>,
     pub start: Expr,
@@ -183,7 +183,7 @@ pub(crate) struct For {
     pub block: Block,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Try {
     pub attempt: Block,
     pub name: At<String>,
@@ -191,7 +191,7 @@ pub(crate) struct Try {
 }
 
 /// The error that a statement raises.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Error {
     pub kind: String,
     pub message: String,
@@ -207,14 +207,14 @@ pub(crate) enum Location {
 }
 
 /// Statements that end with a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scoped {
     pub block: Block,
     pub value: Expr,
 }
 
 /// A value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub span: Span,
     /// How many expressions are inside of each other below this one.
@@ -222,7 +222,7 @@ pub(crate) struct Expr {
     pub kind: Box<ExprKind>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
     Int(i128),
     Float(f64),
@@ -298,20 +298,20 @@ impl BinaryOp {
 }
 
 /// An input of an operation or a call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub name: Option<At<String>>,
     pub value: Expr,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub callee: Callee,
     pub inputs: Vec<Input>,
     pub returns: Option<ParamType>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Callee {
     Global { name: String, uncached: bool },
     Import(String),
@@ -319,7 +319,7 @@ pub(crate) enum Callee {
     Value(Expr),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Closure {
     /// Each with its name, type and value.
     pub captures: Vec<(At<String>, ParamType, Expr)>,

@@ -79,7 +79,7 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// The operation that defines a value; `None` for a parameter.
-    pub(super) fn op_of(&self, value: Value) -> Option<&Op> {
+    pub(crate) fn op_of(&self, value: Value) -> Option<&Op> {
         match self.func.values[value].def {
             ValueDef::Result(inst) => Some(&self.func.insts[inst].op),
             ValueDef::Param(..) => None,

@@ -106,6 +106,14 @@ pub enum LowerError {
         /// The reason.
         problem: GlobalProblem,
     },
+    /// The text of host functions can't state a kernel.
+    #[error("the kernel of function `{function}` is {what}, which the text of host functions can't state")]
+    NoText {
+        /// The function.
+        function: String,
+        /// The kernel.
+        what: &'static str,
+    },
     /// A kernel that exists only in this process can't be in a file.
     #[error(
         "the kernel of function `{function}` is an address of this process, which means nothing in a file; name it by \

@@ -43,8 +43,8 @@ pub struct Kernel {
     owners: Vec<Arc<dyn Any + Send + Sync>>,
     /// The method that was called on a kernel that isn't native, although only native kernels support it.
     misused: Option<&'static str>,
-    /// The text of a body that was made from one.
-    text: Option<host::Text>,
+    /// The text of a body that was made from one, without images.
+    pub(super) text: Option<host::Text>,
 }
 
 /// The code of a kernel.
@@ -71,8 +71,8 @@ pub(super) enum NativeTarget {
 /// How a native kernel takes its arguments and returns its result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallSpec {
-    convention: Convention,
-    returns: Option<KernelReturn>,
+    pub(super) convention: Convention,
+    pub(super) returns: Option<KernelReturn>,
     /// The C parameters, if they are stated.
     args: Option<Arc<[KernelArg]>>,
     /// The signature's parameters whose arguments are passed as they came, too.
@@ -137,8 +137,10 @@ impl Kernel {
     /// A body of a text that has been parsed.
     pub(crate) fn of_text(source: host_text::Source, text: host::Text) -> Self {
         let block = Arc::clone(&text.block);
+        // images of two texts may have one name
+        let text = Some(text).filter(|_| source.names().is_empty());
         let body = Self::body(move |body| host_text::build(&source, &block, body));
-        Kernel { text: Some(text), ..body }
+        Kernel { text, ..body }
     }
 
     /// Creates a body from a shared closure.

@@ -45,5 +45,5 @@ pub(crate) use quote::quoted_bytes;
 pub use scalar::ScalarType;
 pub use signature::Signature;
 pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
-pub(crate) use text::{HostItems, Parser, did_you_mean};
+pub(crate) use text::{HostItems, LaunchLocal, Parser, did_you_mean};
 pub(crate) use token::{CommentLine, Token, Tokens};

@@ -1,6 +1,7 @@
 //! Host functions as text: the programs of `fixtures/host` on every executor, wrong programs beside their messages, and
 //! the limits of the language.
 
+mod generated;
 mod guide;
 mod operations;
 mod printing;

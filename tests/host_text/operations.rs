@@ -9,6 +9,7 @@ use tvm_ffi_codegen::spec::Launch;
 use tvm_ffi_codegen::{Body, DLDataType, Kernel, ParamType, ScalarType, dim};
 
 use super::NO_IMAGES;
+use crate::support::library::reads_back;
 use crate::support::sig;
 
 /// The names of public functions in a source file.
@@ -28,8 +29,9 @@ fn every_operation_is_in_the_table() {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = rows.flat_map(|row| row.split(|c| !is_name(c))).collect();
     let mut found = 0;
-    for file in fs::read_dir(root.join("src/lower/body")).unwrap() {
-        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+    let files = fs::read_dir(root.join("src/lower/body")).unwrap().map(|file| file.unwrap().path());
+    for file in files.filter(|file| file.is_file()) {
+        let text = fs::read_to_string(file).unwrap();
         for name in public_functions(&text) {
             found += 1;
             assert!(words.contains(name), "docs/host-text.md has no row for `{name}`");
@@ -44,7 +46,9 @@ fn same(signature: &str, text: &str, build: impl Fn(&Body<'_>) + Send + Sync + '
     let signature = sig(signature);
     let listing = |kernel: &Kernel| lower(&signature, kernel, RuntimeHelpers::Import).map(|module| module.to_string());
     let of_text = listing(&Kernel::text(text, NO_IMAGES).unwrap()).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(of_text, listing(&Kernel::body(build)).unwrap(), "{text}");
+    let kernel = Kernel::body(build);
+    assert_eq!(of_text, listing(&kernel).unwrap(), "{text}");
+    reads_back(&[(signature, kernel)]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn stated_or(cases: u32) -> u32 {
 }
 
 /// Runs a test on random values. A failure says how to repeat it.
-fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+pub fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let seed = seed();
     let mut bytes = [0u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

@@ -33,6 +33,9 @@ impl Program {
     pub fn new(signature: Signature, kernel: Kernel) -> Result<Self, String> {
         let module = lower(&signature, &kernel, RuntimeHelpers::Define).map_err(|e| e.to_string())?;
         let module = ir::verify(module).map_err(|e| e.to_string())?;
+        if format!("{kernel:?}") == "Kernel::Body" {
+            super::library::reads_back(&[(signature.clone(), kernel.clone())]);
+        }
         Ok(Program { signature, kernel, module })
     }
 }

@@ -13,7 +13,7 @@ use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::{Any, Error, Function, Module};
-use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
+use tvm_ffi_codegen::{Backend, Body, Engine, HostProgram, Kernel, LowerError, OptLevel, Signature};
 
 use super::exec::stated_executor;
 use super::{allocator, modules, recording, show, sig};
@@ -35,19 +35,14 @@ impl Library {
     /// # Errors
     /// Lowering rejects a function, or the module as a whole.
     pub fn new(functions: Vec<(Signature, Kernel)>) -> Result<Self, String> {
-        let lowered = |helpers| {
-            let recipe = Recipe { helpers, ..Recipe::default() };
-            let recipe =
-                functions.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
-            let lowered = recipe.lower().map(|lowered| lowered.module);
-            lowered.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-        };
+        let lowered = |helpers| lowered(&functions, helpers);
         let mut module = lowered(RuntimeHelpers::Import)?;
         // exported, so tests can call them and reset the module's state
         let destructors = std::mem::take(&mut module.destructors);
         destructors.iter().for_each(|&func| module.functions[func].linkage = Linkage::Export);
         let destructors = destructors.iter().map(|&func| module.functions[func].name.clone()).collect();
         let verified = |module| ir::verify(module).map_err(|e| e.to_string());
+        reads_back(&functions);
         Ok(Library { whole: verified(lowered(RuntimeHelpers::Define)?)?, module: verified(module)?, destructors })
     }
 
@@ -60,6 +55,33 @@ impl Library {
     pub fn of(signature: &str, body: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
         Self::new(vec![(sig(signature), Kernel::body(body))]).unwrap_or_else(|e| panic!("{signature}\n{e}"))
     }
+}
+
+fn lowered(functions: &[(Signature, Kernel)], helpers: RuntimeHelpers) -> Result<ir::Module, String> {
+    let recipe = Recipe { helpers, ..Recipe::default() };
+    let recipe = functions.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
+    let lowered = recipe.lower().map(|lowered| lowered.module);
+    lowered.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+}
+
+/// Prints functions as text, and compares the code of what is read back.
+#[track_caller]
+pub fn reads_back(functions: &[(Signature, Kernel)]) {
+    let program = match HostProgram::of(functions.iter().map(|(signature, kernel)| (signature, kernel))) {
+        Err(LowerError::NoText { .. }) => return,
+        printed => printed.unwrap_or_else(|error| panic!("{error}")),
+    };
+    let text = program.to_string();
+    let images = program.images().map(|(name, image)| (name, image.clone()));
+    let read = HostProgram::parse_with(&text, images).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(read.to_string(), text);
+    let read: Vec<(Signature, Kernel)> =
+        read.functions().map(|(signature, kernel)| (signature.clone(), kernel.clone())).collect();
+    let [before, after] = [functions, &read[..]].map(|functions| lowered(functions, RuntimeHelpers::Import));
+    let after = after.unwrap_or_else(|error| panic!("{error}\n{text}")).to_string();
+    let before = before.unwrap_or_else(|error| panic!("{error}")).to_string();
+    let difference = before.lines().zip(after.lines()).find(|(before, after)| before != after);
+    assert!(before == after, "{difference:?}\n{text}");
 }
 
 /// An executor for libraries.

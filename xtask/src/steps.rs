@@ -211,7 +211,8 @@ pub const SOAK: &[Step] = &[
     },
     Step {
         name: "property",
-        about: "100,000 random calls and 10,000 random call graphs on the interpreter, Cranelift and LLVM",
+        about: "100,000 random calls, 10,000 random call graphs and 10,000 random texts on the interpreter, Cranelift \
+                and LLVM",
         needs: &[LLVM_22, CXX],
         run: soak_property,
     },
@@ -415,9 +416,13 @@ fn released(module: &str) -> Cmd {
     without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
 }
 
-/// 100 calls of each of 1,000 signatures, and 10,000 call graphs.
+/// 100 calls of each of 1,000 signatures, 10,000 call graphs, and 10,000 texts.
 fn soak_property() -> Result {
-    all([released("property::").env("PROPTEST_CASES", "1000"), released("calls::graphs::").env(GRAPHS, "10000")])
+    all([
+        released("property::").env("PROPTEST_CASES", "1000"),
+        released("calls::graphs::").env(GRAPHS, "10000"),
+        released("host_text::generated::").env("PROPTEST_CASES", "10000"),
+    ])
 }
 
 /// The environment variable with the number of random call graphs.

@@ -1,5 +1,5 @@
-//! Bodies: decodes a program from the input's bytes, lowers it, interprets it, and compiles it with Cranelift. All
-//! executors must give the same result and the same calls, and leak no object.
+//! Bodies: decodes a program from the input's bytes, lowers it, interprets it, prints it as text, and compiles what is
+//! read back with each backend. All executors must give the same result and the same calls, and leak no object.
 
 mod callees;
 mod program;
@@ -12,10 +12,12 @@ use tvm_ffi_codegen::runtime::abi::TVMFFIAny;
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
 use tvm_ffi_codegen::runtime::{Any, Array, Function};
-use tvm_ffi_codegen::{Engine, Kernel, OptLevel, Signature};
+use tvm_ffi_codegen::{Backend, Engine, HostProgram, Kernel, OptLevel, Signature};
 
 /// The signature of every program's function.
 const SIGNATURE: &str = "f(n: int64, x: Any) -> int64";
+/// The optimisation levels of the engines.
+const LEVELS: [OptLevel; 2] = [OptLevel::None, OptLevel::Speed];
 /// The values of `n`.
 const NUMBERS: [i64; 4] = [0, 1, -4, i64::MIN];
 /// The maximum number of instructions that the interpreter runs for one call. A program that loops for longer is
@@ -24,8 +26,9 @@ const FUEL: u64 = 2_000_000;
 
 thread_local! {
     /// Each thread has its own engines, so their code is freed when the thread ends.
-    static ENGINES: [Engine; 2] =
-        [OptLevel::None, OptLevel::Speed].map(|level| Engine::builder().opt_level(level).build().expect("an engine"));
+    static ENGINES: Vec<Engine> = Backend::ALL.iter().flat_map(|backend| LEVELS.map(|level| (*backend, level)))
+        .map(|(backend, level)| Engine::builder().backend(backend).opt_level(level).build().expect("an engine"))
+        .collect();
 }
 
 /// The outcome of a call.
@@ -35,16 +38,40 @@ struct Outcome {
     calls: Vec<String>,
 }
 
+/// Whether an input's program keeps the rules.
+pub fn keeps_rules(input: &[u8]) -> bool {
+    input.first().is_none_or(|first| first % 4 != 0)
+}
+
+/// The function of an input's program. Programs that keep the rules have no errors.
+pub fn function(input: &[u8], keeps_rules: bool) -> (Signature, Kernel) {
+    let program = input.to_vec();
+    let kernel = Kernel::body(move |b| program::write(b, &program, keeps_rules));
+    (SIGNATURE.parse().expect("the signature"), kernel)
+}
+
+/// The kernel that is read back from a function's text, and the text.
+///
+/// # Panics
+/// The function isn't printed, or the text isn't read back to the same code.
+pub fn read_back(signature: &Signature, kernel: &Kernel) -> (Kernel, String) {
+    let text = HostProgram::of([(signature, kernel)]).expect("the function is printed").to_string();
+    let read = HostProgram::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let (_, after) = read.functions().next().expect("a function");
+    let code = |kernel: &Kernel| lower(signature, kernel, RuntimeHelpers::Import).map(|module| module.to_string());
+    let after_code = code(after).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert!(code(kernel).as_ref() == Ok(&after_code), "the code of what is read back differs:\n{text}");
+    (after.clone(), text)
+}
+
 /// Runs the program of an input.
 ///
 /// # Panics
 /// Executors disagree, an object leaks, or a program that keeps the rules is refused.
 pub fn run(input: &[u8]) {
     callees::register();
-    let signature: Signature = SIGNATURE.parse().expect("the signature");
-    let keeps_rules = input.first().is_none_or(|first| first % 4 != 0);
-    let program = input.to_vec();
-    let kernel = Kernel::body(move |b| program::write(b, &program, keeps_rules));
+    let keeps_rules = keeps_rules(input);
+    let (signature, kernel) = function(input, keeps_rules);
     let mut module = match lower(&signature, &kernel, RuntimeHelpers::Define) {
         Ok(module) => module,
         Err(error) => {
@@ -58,9 +85,10 @@ pub fn run(input: &[u8]) {
     let destructors: Vec<String> =
         destructors.iter().map(|&function| module.functions[function].name.clone()).collect();
     let module = ir::verify(module).unwrap_or_else(|error| panic!("lowering made invalid IR: {error}"));
+    let (kernel, _) = read_back(&signature, &kernel);
     // SAFETY: the program reads and writes no memory but its own.
     let compile = |engine: &Engine| unsafe { engine.compile(&signature, &kernel) }.expect("what is lowered compiles");
-    let functions = ENGINES.with(|engines| engines.each_ref().map(compile));
+    let functions: Vec<Function> = ENGINES.with(|engines| engines.iter().map(compile).collect());
     for n in NUMBERS {
         let Some(expected) = counted(|| interpret(&module, &signature.symbol(), &destructors, n)) else { return };
         for function in &functions {

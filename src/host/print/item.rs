@@ -1,7 +1,9 @@
 //! Prints the functions of a file.
 
+use std::sync::Arc;
+
 use super::Printer;
-use crate::host::tree::{File, Function, FunctionKernel, Item, ItemKind, Text};
+use crate::host::tree::{Comment, File, Function, FunctionKernel, Item, ItemKind};
 use crate::spec::{KernelArg, Part};
 
 impl Printer<'_> {
@@ -14,7 +16,7 @@ impl Printer<'_> {
                 self.put("\n");
             }
             match &item.kind {
-                ItemKind::Function(function) => self.function(function),
+                ItemKind::Function(function) => self.function(function, &file.comments),
                 ItemKind::Register(function, global) => {
                     self.comments_before(item.span.end);
                     self.put("register ");
@@ -38,7 +40,7 @@ impl Printer<'_> {
         }
     }
 
-    fn function(&mut self, function: &Function) {
+    fn function(&mut self, function: &Function, comments: &Arc<[Comment]>) {
         let signature = &function.signature;
         while let Some(comment) = self.next_comment(|comment| comment.at < function.span.end) {
             // the signature has its documentation
@@ -64,16 +66,17 @@ impl Printer<'_> {
         }
         self.put(if function.is_extern { "extern " } else { "" });
         self.put(&signature.to_string());
-        self.kernel(&function.kernel);
+        self.kernel(&function.kernel, comments);
     }
 
-    fn kernel(&mut self, kernel: &FunctionKernel) {
+    fn kernel(&mut self, kernel: &FunctionKernel, comments: &Arc<[Comment]>) {
         match kernel {
             FunctionKernel::CheckOnly => self.put(";"),
-            FunctionKernel::Body(Text { block, .. }) => {
+            FunctionKernel::Body(text) if Arc::ptr_eq(&text.comments, comments) => {
                 self.put(" ");
-                self.block(block);
+                self.block(&text.block);
             }
+            FunctionKernel::Body(text) => self.put(&format!(" {text}")),
             FunctionKernel::Launch(launch) => {
                 self.put(" @ ");
                 self.launch(launch);

@@ -282,13 +282,27 @@ impl<'t> Printer<'t> {
 
     fn launch(&mut self, launch: &LaunchOf) {
         self.put(&launch.launch.to_string());
-        if let Some((image, _)) = &launch.items.image {
-            self.put(" image=");
-            self.label(image);
+        match launch.items.images.as_deref() {
+            None => {}
+            Some([(image, _)]) => {
+                self.put(" image=");
+                self.label(image);
+            }
+            Some(images) => {
+                self.put(" image=[");
+                self.list(images, |printer, (image, _)| printer.label(image));
+                self.put("]");
+            }
         }
         if let Some(values) = &launch.items.values {
             self.put(" values=[");
-            self.list(values, |printer, (name, _)| printer.put(name));
+            self.list(values, |printer, local| {
+                printer.put(&local.name);
+                if local.value != local.name {
+                    printer.put("=");
+                    printer.put(&local.value);
+                }
+            });
             self.put("]");
         }
     }

@@ -120,6 +120,20 @@ impl Args {
         self.by_path.get_key_value(path).map(|(path, arg)| (path.as_str(), arg))
     }
 
+    /// The type of a parameter or of a tuple item.
+    pub(super) fn type_at(&self, path: &str) -> Option<&ParamType> {
+        fn find<'n>(nodes: &'n [Node], path: &str) -> Option<&'n ParamType> {
+            let node = nodes.iter().find(|node| {
+                path.starts_with(node.path.as_str()) && {
+                    let rest = &path[node.path.len()..];
+                    rest.is_empty() || rest.starts_with('[')
+                }
+            })?;
+            if node.path == path { Some(&node.ty) } else { find(&node.items, path) }
+        }
+        find(&self.params, path)
+    }
+
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Arg> {
         self.by_path.values_mut().chain(self.results.iter_mut().map(|(_, result)| result))
     }

@@ -9,9 +9,11 @@ use super::arena::Arena;
 use super::args::{Arg, Args};
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
+use super::record::Recorder;
 use super::scope::Scope;
 use super::tensor::TensorRef;
 use super::text_names::text_name;
+use crate::host::tree::{Location, StatementKind};
 use crate::ir::{FuncRef, LocationData, Value};
 use crate::lower::error::BodyError;
 use crate::spec::{MAX_ERRORS, ParamType, ScalarType, Signature, SourceLocation, TextPlace};
@@ -33,6 +35,8 @@ pub struct Body<'a> {
     pub(super) args: &'a Args,
     pub(super) arena: &'a Arena,
     pub(super) state: RefCell<BuildState<'a>>,
+    /// Records the operations, if the body's text is asked for.
+    pub(super) recorder: Option<&'a Recorder>,
 }
 
 /// A function created by a body, to be lowered after the body itself.
@@ -128,6 +132,10 @@ impl Ops for Body<'_> {
         self.arena
     }
 
+    fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.filter(|recorder| !recorder.is_paused())
+    }
+
     fn is_open(&self, scope: Scope) -> bool {
         // the ids of open scopes ascend
         scope == Scope::BODY || self.state.borrow().open.binary_search_by_key(&scope.0, |open| open.0).is_ok()
@@ -163,12 +171,28 @@ impl<'a> Body<'a> {
         self.note(operation.as_ref(), problem.into());
     }
 
+    /// Whether there are as many errors as a text reports.
+    pub(in crate::lower) fn has_all_errors(&self) -> bool {
+        self.state.borrow().errors.len() >= MAX_ERRORS
+    }
+
     pub(super) fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
         if ty.is_half() {
             self.error(ty.name(), "isn't a type of a body's values; those of parameters and results are float32");
             return self.placeholder(ScalarType::Float32);
         }
         Expr::new(self, value, ty)
+    }
+
+    /// The recorder, if the operation is to be recorded.
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        Ops::recorder(self)
+    }
+
+    /// Records a statement.
+    pub(super) fn record(&self, statement: impl FnOnce(&Recorder) -> StatementKind) {
+        let ops: &dyn Ops = self;
+        ops.record(statement);
     }
 
     /// Placeholder for a value after an error: zero of that type.
@@ -198,7 +222,10 @@ impl<'a> Body<'a> {
         let scope = Scope(state.scopes);
         state.open.push(scope);
         drop(state);
+        let recorder = self.recorder();
+        recorder.inspect(|recorder| recorder.open());
         let result = write();
+        recorder.inspect(|recorder| recorder.close());
         self.state.borrow_mut().open.pop();
         if let Some((depth, location)) = before {
             self.emit(|l| {
@@ -220,6 +247,7 @@ impl<'a> Body<'a> {
         if text.contains(['"', '\n', '\0']) || file.is_empty() || function.is_empty() {
             return self.error("at", "the file or function is empty, or has a quote, a line's end or a NUL in it");
         }
+        self.record(|recorder| recorder.location(file, line, function));
         self.emit(|l| {
             let location = LocationData { file: file.to_owned(), line, function: function.to_owned() };
             let location = l.b.module().location(location);
@@ -229,6 +257,7 @@ impl<'a> Body<'a> {
 
     /// Clears the source location for the following operations.
     pub fn clear_location(&self) {
+        self.record(|_| StatementKind::Location(Location::None));
         self.emit(|l| l.b.set_location(None));
     }
 
@@ -239,7 +268,11 @@ impl<'a> Body<'a> {
     /// their number. Objects and streams are pointers as well; a dtype or a device is its bits.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
-            Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),
+            Some((_, Arg::Scalar(ty, value))) => {
+                let value = Expr::of_params(self, *value, *ty);
+                self.recorder().inspect(|recorder| recorder.own_value(value, name, self.args.type_at(name)));
+                value
+            }
             Some((_, Arg::Tensor(_))) => {
                 self.error(format!("arg({name:?})"), "is a tensor; use `tensor`");
                 self.missing()
@@ -254,7 +287,10 @@ impl<'a> Body<'a> {
     /// The tensor parameter with that name, or at that path in a tuple.
     pub fn tensor(&self, name: &str) -> TensorRef<'_> {
         match self.args.find(name) {
-            Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
+            Some((path, Arg::Tensor(vars))) => {
+                self.recorder().inspect(|recorder| recorder.own_tensor(path, vars));
+                TensorRef::new(self, path, vars)
+            }
             Some((_, Arg::Scalar(..))) => {
                 self.error(format!("tensor({name:?})"), "is a scalar; use `arg`");
                 TensorRef::missing(self)
@@ -291,7 +327,11 @@ impl<'a> Body<'a> {
 
     fn returned(&self, number: usize, call: &str) -> TensorRef<'_> {
         match self.args.results.get(number) {
-            Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
+            Some((path, Arg::Tensor(vars))) => {
+                let is_tuple = matches!(self.signature.ret(), Some(ParamType::Tuple(_)));
+                self.recorder().inspect(|recorder| recorder.returned(is_tuple.then_some(number), vars));
+                TensorRef::new(self, path, vars)
+            }
             Some((_, Arg::Scalar(..))) => {
                 self.error(call, "leaves its dtype or device open, which bodies can't hold");
                 TensorRef::missing(self)
@@ -310,7 +350,11 @@ impl<'a> Body<'a> {
     /// Whether the optional parameter with that name is given.
     pub fn is_given(&self, name: &str) -> Expr<'_> {
         match self.args.given.get(name) {
-            Some(value) => Expr::of_params(self, *value, ScalarType::Bool),
+            Some(value) => {
+                let value = Expr::of_params(self, *value, ScalarType::Bool);
+                self.recorder().inspect(|recorder| recorder.own_value(value, &format!("{name}.given"), None));
+                value
+            }
             None => {
                 self.error(format!("is_given({name:?})"), format!("`{}` has no such optional", self.signature));
                 self.placeholder(ScalarType::Bool)
@@ -322,7 +366,12 @@ impl<'a> Body<'a> {
     pub fn dim(&self, name: &str) -> Expr<'_> {
         let value = self.emit(|l| l.var(name));
         match value {
-            Some(value) => Expr::of_params(self, value, ScalarType::Int64),
+            Some(value) => {
+                let value = Expr::of_params(self, value, ScalarType::Int64);
+                let is_param = self.signature.params().iter().any(|param| param.name == name);
+                self.recorder().inspect(|recorder| recorder.dim(value, name, is_param));
+                value
+            }
             None => {
                 self.error(format!("dim({name:?})"), format!("`{}` binds no such dimension variable", self.signature));
                 self.placeholder(ScalarType::Int64)
@@ -340,27 +389,31 @@ impl<'a> Body<'a> {
             self.error("int", format!("{ty} is no integer type"));
             return self.placeholder(ty);
         }
-        self.coerce("int", ty, Operand::Int(value))
+        self.constant(self.coerce("int", ty, Operand::Int(value)))
     }
 
     /// A `float32` constant.
     pub fn f32(&self, value: f32) -> Expr<'_> {
-        self.expr(self.value(|l| l.b.f32(value)), ScalarType::Float32)
+        self.constant(self.expr(self.value(|l| l.b.f32(value)), ScalarType::Float32))
     }
 
     /// A `float64` constant.
     pub fn f64(&self, value: f64) -> Expr<'_> {
-        self.expr(self.value(|l| l.b.f64(value)), ScalarType::Float64)
+        self.constant(self.expr(self.value(|l| l.b.f64(value)), ScalarType::Float64))
     }
 
     /// An `int64` constant.
     pub fn i64(&self, value: i64) -> Expr<'_> {
-        self.expr(self.value(|l| l.b.i64(value)), ScalarType::Int64)
+        self.constant(self.expr(self.value(|l| l.b.i64(value)), ScalarType::Int64))
     }
 
     /// A `bool` constant.
     pub fn bool(&self, value: bool) -> Expr<'_> {
-        self.expr(self.value(|l| l.b.bconst(value)), ScalarType::Bool)
+        self.constant(self.expr(self.value(|l| l.b.bconst(value)), ScalarType::Bool))
+    }
+
+    fn constant<'b>(&'b self, value: Expr<'b>) -> Expr<'b> {
+        value.recorded(|recorder| recorder.constant_of(value))
     }
 }
 

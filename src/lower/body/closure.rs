@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::args::Args;
-use super::builder::{Body, Closure};
+use super::builder::{Body, BodyFn, Closure};
 use super::calls::{CallArg, KnownOwned, Owned};
 use super::expr::Ops;
-use super::function::{BodyLowerer, Extra};
+use super::function::{BodyLowerer, Enclosing, Extra};
 use super::held::Held;
 use super::life::Life;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
+use crate::host::tree::Expr as Tree;
 use crate::ir::{Hint, Linkage, MemFlags, Type, Val, Value};
 use crate::lower::abi::fields::pair;
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, store_any, store_none};
@@ -58,6 +59,10 @@ impl Body<'_> {
         const OPERATION: &str = "closure";
         let (values, captured): (Vec<CallArg<'b>>, Vec<ParamType>) = captures.into_iter().unzip();
         let ops: &'b dyn Ops = self;
+        let recorded =
+            self.recorder().map(|recorder| values.iter().map(|value| recorder.arg(value)).collect::<Vec<_>>());
+        let types = captured.clone();
+        let build: BodyFn = Arc::new(build);
         let depth = self.emit(|l| l.exits.depth());
         let values = pack::evaluate_all(ops, OPERATION, &values);
         let any = self.value(|l| l.any_slot());
@@ -73,14 +78,28 @@ impl Body<'_> {
                 Some((func, symbol))
             });
             if let Some((func, symbol)) = made {
-                let (signature, build) = (signature.clone(), Arc::new(build));
+                let (signature, build) = (signature.clone(), Arc::clone(&build));
                 self.state.borrow_mut().closures.push(Closure { func, symbol, signature, build, captured });
             }
         }
         self.emit(|l| l.hold(Held::Value(any)));
         let (scope, loops) = (ops.scope(), self.emit(|l| Some(l.exits.loops())));
         let known = KnownOwned::Type(self.arena.ty(ParamType::Function));
-        Owned { body: self, any, scope, known, loops }
+        let owned = Owned { body: self, any, scope, known, loops };
+        if let Some(values) = recorded {
+            self.record_closure(owned, signature, values.into_iter().zip(types).collect(), &build);
+        }
+        owned
+    }
+
+    fn record_closure(&self, owned: Owned<'_>, signature: &Signature, values: Vec<(Tree, ParamType)>, build: &BodyFn) {
+        let Some(recorder) = self.recorder() else { return };
+        let captured: Vec<ParamType> = values.iter().map(|(_, ty)| ty.clone()).collect();
+        let enclosing = Enclosing { wrapper: "a closure", is_c: false, captured: &captured };
+        match super::record(signature, enclosing, &**build, recorder.images()) {
+            Ok(block) => recorder.closure(owned, signature, values, block),
+            Err(error) => self.error("closure", error.to_string()),
+        }
     }
 
     /// A value captured by the function, by its index among the captures of [`closure`](Self::closure).
@@ -97,7 +116,9 @@ impl Body<'_> {
             None => return ParamRef { body: self, args: self.args, node: None },
         };
         let args = self.arena.args(args);
-        ParamRef { body: self, args, node: args.params.first() }
+        let param = ParamRef { body: self, args, node: args.params.first() };
+        self.recorder().inspect(|recorder| recorder.captured(index, param));
+        param
     }
 }
 

@@ -6,6 +6,7 @@ use super::builder::Body;
 use super::expr::{Expr, Operand};
 use super::function::{BodyLowerer, Failure};
 use super::types::ir_type;
+use crate::host::tree::StatementKind;
 use crate::ir::{ConvertOp, Hint, Type, Value};
 use crate::lower::half;
 use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
@@ -57,13 +58,18 @@ impl Body<'_> {
             Some((no, join))
         });
         let Some((no, join)) = blocks else { return then() };
-        let yes_values = self.inside(|| then().map(|e| e.used("if: the value")));
+        let yes_values = self.inside(|| {
+            let values = then().map(|e| e.used("if: the value"));
+            self.recorder().zip(values.first()).inspect(|(recorder, value)| recorder.block_value(**value));
+            values
+        });
         self.emit(|l| {
             l.b.jump(join, &yes_values.map(|e| e.value));
             l.b.switch_to(no);
         });
         let no_values = self.inside(|| {
             let values = otherwise();
+            self.recorder().zip(values.first()).inspect(|(recorder, value)| recorder.block_value(**value));
             array::from_fn::<_, N, _>(|i| match yes_values[i].is_missing() {
                 true => yes_values[i],
                 false => self.coerce("if: the other value", yes_values[i].ty(), values[i].into()),
@@ -73,9 +79,12 @@ impl Body<'_> {
             l.b.jump(join, &no_values.map(|e| e.value));
             l.b.switch_to(join);
         });
+        if N == 0 {
+            self.record(|recorder| recorder.if_(cond));
+        }
         yes_values.map(|e| {
             let value = self.value(|l| l.b.block_param(join, ir_type(e.ty())));
-            self.expr(value, e.ty()).like(e)
+            self.expr(value, e.ty()).like(e).recorded(|recorder| recorder.chosen(cond))
         })
     }
 
@@ -86,7 +95,9 @@ impl Body<'_> {
             return self.end();
         };
         let of_body = if ty.is_half() { ScalarType::Float32 } else { ty };
-        let value = self.coerce("ret", of_body, value.into());
+        let given = value.into();
+        let value = self.coerce("ret", of_body, given);
+        self.record(|recorder| recorder.return_operand(given));
         self.emit(|l| {
             let mut result = value.value;
             if ty.is_half() {
@@ -103,6 +114,7 @@ impl Body<'_> {
         if let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) {
             self.error("ret_none", format!("the function returns {ty}"));
         }
+        self.record(|_| StatementKind::Return(None));
         self.end();
     }
 
@@ -123,6 +135,7 @@ impl Body<'_> {
     /// Each `{}` of the message prints the next value, at most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) values
     /// in all. The values are integers and `bool`s. A `uint64` above `i64::MAX` prints as a negative number.
     pub fn raise<'b>(&'b self, kind: &str, message: &str, values: &[Expr<'b>]) {
+        self.record(|recorder| recorder.raise(kind, message, values));
         let message = self.message("raise", kind, message, values);
         self.emit(|l| {
             let failure = message.failure(l);
@@ -134,6 +147,7 @@ impl Body<'_> {
     /// [Raises](Self::raise) unless `cond` holds.
     pub fn ensure<'b>(&'b self, cond: Expr<'b>, kind: &str, message: &str, values: &[Expr<'b>]) {
         let cond = self.coerce("ensure: the condition", ScalarType::Bool, cond.into());
+        self.record(|recorder| recorder.ensure(cond, kind, message, values));
         let message = self.message("ensure", kind, message, values);
         self.emit(|l| l.check(cond.value, |l| message.failure(l)));
     }

@@ -43,7 +43,7 @@ impl<'b> Expr<'b> {
             Some(..-1) => rounded_division(&mut l.b, op, x, y),
             _ => wrapping_division(&mut l.b, op, x, y),
         });
-        Expr::new(self.body, value, self.ty())
+        Expr::new(self.body, value, self.ty()).recorded(|recorder| recorder.numbers(operation, &[self, divisor]))
     }
 
     /// The IR traps on a zero divisor and on dividing the minimum by -1. The first raises an error. The second must
@@ -79,7 +79,7 @@ impl<'b> Expr<'b> {
             let negated = l.b.unary(UnaryOp::Neg, result);
             l.b.select(minus_one, negated, result)
         });
-        Expr::new(self.body, value, ty)
+        Expr::new(self.body, value, ty).recorded(|recorder| recorder.numbers(operation, &[self, divisor]))
     }
 }
 

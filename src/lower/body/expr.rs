@@ -5,8 +5,10 @@ use std::fmt;
 use super::arena::Arena;
 use super::function::BodyLowerer;
 use super::life::{Ended, Life};
+use super::record::Recorder;
 use super::scope::Scope;
 use super::types::ir_type;
+use crate::host::tree::UnaryOp as TreeOp;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
 use crate::lower::unit::import_conflict;
@@ -45,6 +47,8 @@ pub(super) trait Ops {
     fn is_open(&self, scope: Scope) -> bool;
     /// The arena for data that values refer to.
     fn arena(&self) -> &Arena;
+    /// The recorder, if the operation is to be recorded.
+    fn recorder(&self) -> Option<&Recorder>;
 }
 
 impl dyn Ops + '_ {
@@ -267,7 +271,11 @@ impl<'b> Expr<'b> {
         if self.missing {
             return self;
         }
-        self.body.coerce(operation, self.ty, number)
+        let value = self.body.coerce(operation, self.ty, number);
+        match number {
+            Operand::Expr(_) => value,
+            _ => value.recorded(|recorder| recorder.constant_of(value)),
+        }
     }
 
     pub(super) fn unsupported(self, operation: &str) -> Expr<'b> {
@@ -282,7 +290,9 @@ impl<'b> Expr<'b> {
         let other = self.coerce(operation, other);
         match choose(self.ty) {
             _ if self.missing => self,
-            Some(op) => self.with(self.ty, |b| b.binary(op, self.value, other.value)),
+            Some(op) => self
+                .with(self.ty, |b| b.binary(op, self.value, other.value))
+                .recorded(|recorder| recorder.numbers(operation, &[self, other])),
             None => self.unsupported(operation),
         }
     }
@@ -323,17 +333,24 @@ impl<'b> Expr<'b> {
         self.used("neg");
         match self.ty {
             _ if self.missing => self,
-            ty if ty.is_int() => self.with(ty, |b| b.unary(UnaryOp::Neg, self.value)),
-            ty if ty.is_float() => self.with(ty, |b| b.unary(UnaryOp::FNeg, self.value)),
+            ty if ty.is_int() => self.negated(UnaryOp::Neg),
+            ty if ty.is_float() => self.negated(UnaryOp::FNeg),
             _ => self.unsupported("neg"),
         }
+    }
+
+    fn negated(self, op: UnaryOp) -> Expr<'b> {
+        self.with(self.ty, |b| b.unary(op, self.value)).recorded(|recorder| recorder.unary(TreeOp::Neg, self))
     }
 
     pub(super) fn not_op(self) -> Expr<'b> {
         self.used("not");
         match self.ty {
             _ if self.missing => self,
-            ty if ty.is_int() || ty == ScalarType::Bool => self.with(ty, |b| b.unary(UnaryOp::Not, self.value)),
+            ty if ty.is_int() || ty == ScalarType::Bool => {
+                let op = if ty == ScalarType::Bool { TreeOp::Not } else { TreeOp::Invert };
+                self.with(ty, |b| b.unary(UnaryOp::Not, self.value)).recorded(|recorder| recorder.unary(op, self))
+            }
             _ => self.unsupported("not"),
         }
     }
@@ -369,7 +386,7 @@ impl<'b> Expr<'b> {
         let other = self.coerce(operation, other);
         let (a, b) = (self.value, other.value);
         let equality = matches!(signed, IntCC::Eq | IntCC::Ne);
-        match self.ty {
+        let value = match self.ty {
             ty if ty.is_float() => self.with(ScalarType::Bool, |f| f.fcmp(float, a, b)),
             ty if ty.is_signed_int() => self.with(ScalarType::Bool, |f| f.icmp(signed, a, b)),
             ty if ty.is_int() || ty == ScalarType::Handle || equality => {
@@ -379,7 +396,8 @@ impl<'b> Expr<'b> {
                 self.unsupported(operation);
                 self.with(ScalarType::Bool, |f| f.bconst(false))
             }
-        }
+        };
+        value.recorded(|recorder| recorder.compare(operation, self, other))
     }
 
     /// `self == other`
@@ -418,7 +436,9 @@ impl<'b> Expr<'b> {
         let otherwise = then.coerce("select", otherwise.into());
         match self.ty {
             _ if self.missing || then.missing => then,
-            ScalarType::Bool => then.with(then.ty, |b| b.select(self.value, then.value, otherwise.value)),
+            ScalarType::Bool => then
+                .with(then.ty, |b| b.select(self.value, then.value, otherwise.value))
+                .recorded(|recorder| recorder.select(self, then, otherwise)),
             _ => {
                 self.body.note("select", format!("the condition is {}, expected bool", self.ty));
                 then
@@ -429,7 +449,8 @@ impl<'b> Expr<'b> {
     /// Converts the value to another type. Integers wrap, floats round towards zero and saturate when cast to integers,
     /// and a cast to `bool` tests for a value other than 0.
     pub fn cast(self, to: ScalarType) -> Expr<'b> {
-        self.used("cast").converted(to)
+        let value = self.used("cast").converted(to);
+        if self.ty == to { value } else { value.recorded(|recorder| recorder.cast(self, to)) }
     }
 
     /// [`cast`](Self::cast) of an expression that has been checked with `used`.
@@ -475,7 +496,13 @@ impl<'b> Expr<'b> {
     /// The absolute value.
     pub fn abs(self) -> Expr<'b> {
         match self.ty {
-            ty if ty.is_signed_int() => self.max(-self),
+            ty if ty.is_signed_int() => {
+                let larger = |b: &mut ir::FunctionBuilder<'_>| {
+                    let negated = b.unary(UnaryOp::Neg, self.value);
+                    b.binary(BinaryOp::SMax, self.value, negated)
+                };
+                self.used("abs").with(ty, larger).recorded(|recorder| recorder.numbers("abs", &[self]))
+            }
             ty if ty.is_int() => self.used("abs"),
             _ => self.float_unary("abs", UnaryOp::FAbs),
         }
@@ -523,12 +550,15 @@ impl<'b> Expr<'b> {
             let away = b.fcmp(FloatCC::Ge, rest, half);
             b.select(away, next, whole)
         })
+        .recorded(|recorder| recorder.numbers("round", &[self]))
     }
 
     fn float_unary(self, operation: &str, op: UnaryOp) -> Expr<'b> {
         self.used(operation);
         match self.ty.is_float() {
-            true => self.with(self.ty, |b| b.unary(op, self.value)),
+            true => self
+                .with(self.ty, |b| b.unary(op, self.value))
+                .recorded(|recorder| recorder.numbers(operation, &[self])),
             false => self.unsupported(operation),
         }
     }
@@ -553,10 +583,11 @@ impl<'b> Expr<'b> {
             self.body.note("bitcast", format!("{from} to {to} is not defined; sizes have to be the same"));
             return self.body.zero(to);
         }
-        if from.is_float() == to.is_float() {
-            return self.converted(to);
-        }
-        self.with(to, |b| b.convert(ConvertOp::Bitcast, ir_type(to), self.value))
+        let value = match from.is_float() == to.is_float() {
+            true => self.converted(to),
+            false => self.with(to, |b| b.convert(ConvertOp::Bitcast, ir_type(to), self.value)),
+        };
+        if from == to { value } else { value.recorded(|recorder| recorder.bitcast(self, to)) }
     }
 
     /// Calls a function of C's libm; the name gets the suffix `f` for `float32`.
@@ -573,11 +604,12 @@ impl<'b> Expr<'b> {
             self.body.note(name, format!("needs the symbol `{symbol}`, which the module has as {found}"));
             return self;
         }
-        let args: Vec<Value> = args.iter().map(|arg| arg.value).collect();
+        let values: Vec<Value> = args.iter().map(|arg| arg.value).collect();
         self.with(self.ty, |b| {
             let func = b.module().import(&symbol, sig);
-            b.call(func, &args).unwrap_or(self.value)
+            b.call(func, &values).unwrap_or(self.value)
         })
+        .recorded(|recorder| recorder.numbers(name, args))
     }
 
     /// The value raised to a power, computed with libm.

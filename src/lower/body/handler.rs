@@ -7,6 +7,7 @@ use super::calls::{KnownOwned, Owned};
 use super::control::unreachable;
 use super::expr::Expr;
 use super::held::Held;
+use crate::host::Word;
 use crate::ir::{BinaryOp, FuncRef, FuncSig, Hint, IntCC, MemFlags, Module, Type, Val, Value};
 use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
 use crate::lower::abi::{PAYLOAD, store_any};
@@ -62,6 +63,7 @@ impl<'a> Body<'a> {
             Some(any)
         });
         let Some(any) = owned else { return };
+        let mut named = None;
         self.inside(|| {
             self.emit(|l| l.hold(Held::Value(any)));
             let owned = Owned {
@@ -71,12 +73,16 @@ impl<'a> Body<'a> {
                 known: KnownOwned::Nothing,
                 loops: self.emit(|l| Some(l.exits.loops())),
             };
+            named = self.recorder().map(|recorder| recorder.caught(owned));
             handler(Caught { body: self, owned, code });
         });
         self.emit(|l| {
             l.b.jump(join, &[]);
             l.b.switch_to(join);
         });
+        if let Some(named) = named {
+            self.record(|recorder| recorder.try_(named));
+        }
     }
 }
 
@@ -97,7 +103,7 @@ impl<'b> Caught<'b, '_> {
                 None => l.b.bconst(false),
             }
         });
-        self.body.expr(value, ScalarType::Bool)
+        self.body.expr(value, ScalarType::Bool).recorded(|recorder| recorder.is_kind(self.owned, kind))
     }
 
     /// The error object, an `ffi.Error`, as an argument.
@@ -108,6 +114,7 @@ impl<'b> Caught<'b, '_> {
     /// Raises the error again with its original code. It leaves the function or goes to the next enclosing handler.
     pub fn raise_again(self) {
         self.owned.used("raise_again");
+        self.body.record(|recorder| recorder.raise_again(self.owned));
         self.body.emit(|l| {
             let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
             crate::lower::abi::store_none(&mut l.b, self.owned.any);
@@ -124,6 +131,14 @@ impl<'b> Caught<'b, '_> {
     /// Raises another error with this one as its cause. The kind, message and values are those of [`Body::raise`].
     pub fn raise_from(self, kind: &str, message: &str, values: &[Expr<'b>]) {
         self.owned.used("raise_from");
+        self.body.record(|recorder| recorder.raise_from(kind, message, values, self.owned));
+        match self.body.recorder() {
+            Some(recorder) => recorder.pause(|| self.raise_with_cause(kind, message, values)),
+            None => self.raise_with_cause(kind, message, values),
+        }
+    }
+
+    fn raise_with_cause(self, kind: &str, message: &str, values: &[Expr<'b>]) {
         // raise the new error here and catch it again, to set its cause
         self.body.try_(
             || self.body.raise(kind, message, values),
@@ -186,6 +201,7 @@ impl Body<'_> {
         if turns == 0 {
             return self.error("check_signals_every", "expected a number of turns of at least 1, got 0");
         }
+        self.record(|recorder| recorder.done_with(Word::CheckSignalsEvery, turns));
         self.emit(|l| {
             let slot = l.b.slot(8, 8);
             l.b.at_entry(|b| {
@@ -235,12 +251,13 @@ impl Body<'_> {
             }
             pointer
         });
-        self.expr(value, ScalarType::Handle)
+        self.expr(value, ScalarType::Handle).recorded(|recorder| recorder.env_state(name))
     }
 
     /// Raises a `RecursionError` if more than `most` calls of this function are active, counted across all threads.
     /// Call it at the start of a body that may recurse without end, to raise an error before the stack overflows.
     pub fn limit_recursion(&self, max: u32) {
+        self.record(|recorder| recorder.done_with(Word::LimitRecursion, max));
         let text = self
             .emit(|l| format!("maximum recursion depth of {max} exceeded in `{}`", shown(l.signature, Subject::Call)));
         self.emit(|l| {

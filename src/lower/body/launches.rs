@@ -92,11 +92,15 @@ impl<'a> Body<'a> {
         values: impl IntoIterator<Item = (N, V)>,
     ) {
         let operation = format!("launch of `{}`", launch.entry());
+        let images: Vec<Image> = images.into_iter().collect();
+        let values = values.into_iter().map(|(name, value)| (name.as_ref().to_owned(), value.into()));
+        let values: Vec<(String, LaunchValue<'b>)> = values.collect();
+        self.recorder().inspect(|recorder| recorder.launch(&launch, &images, &values));
         let mut named = Named::default();
         let mut tensors: Vec<TensorRef<'b>> = Vec::new();
         let mut missing = false;
         for (name, value) in values {
-            let name = name.as_ref();
+            let name = name.as_str();
             let taken = self.signature.names_in_dims().contains(&name)
                 || self.signature.params().iter().any(|param| param.name == name)
                 || named.params.iter().any(|(known, _)| known == name);
@@ -104,7 +108,7 @@ impl<'a> Body<'a> {
                 self.error(&operation, format!("the name `{name}` of a value is empty or has another meaning"));
                 continue;
             }
-            match value.into() {
+            match value {
                 LaunchValue::Scalar(value) => {
                     missing |= value.is_missing();
                     self.name_scalar(&mut named, &operation, name, value);
@@ -121,7 +125,7 @@ impl<'a> Body<'a> {
             return;
         }
         let signature = self.signature.with_values(named.params.iter().cloned());
-        let spec = LaunchSpec::new(launch, images.into_iter().collect());
+        let spec = LaunchSpec::new(launch, images);
         let problems = spec.problems(&signature);
         if !problems.is_empty() {
             return problems.iter().for_each(|problem| self.error(&operation, problem.to_string()));

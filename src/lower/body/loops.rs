@@ -6,6 +6,7 @@ use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::held::{Carried, Counter, OpenLoop};
 use super::types::ir_type;
+use crate::host::tree::StatementKind;
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
 use crate::lower::protocol::{Directive, Piece};
 use crate::spec::ScalarType;
@@ -102,6 +103,8 @@ impl Body<'_> {
         init: &[Expr<'b>],
         body: impl FnOnce(Expr<'b>, &[Expr<'b>]) -> Vec<Expr<'b>>,
     ) -> Vec<Expr<'b>> {
+        let bounds = [Some(start), Some(end), step].into_iter().flatten();
+        let header = self.recorder().map(|recorder| recorder.loop_header(bounds, init));
         let start = self.coerce("for: start", ScalarType::Int64, start).value;
         let end = self.coerce("for: end", ScalarType::Int64, end).value;
         let step = step.and_then(|step| self.step(step));
@@ -131,11 +134,16 @@ impl Body<'_> {
         });
         let Some((index, carried)) = opened else { return init };
         let values = self.current_values(&carried, &init);
+        let index = self.expr(index, ScalarType::Int64);
+        let names = self.recorder().map(|recorder| recorder.loop_names(&[&[index], &values[..]].concat()));
         let next = self.inside(|| {
-            let next = body(self.expr(index, ScalarType::Int64), &values);
+            let next = self.recorded_next(body(Expr::new(self, index.value, ScalarType::Int64), &values));
             self.next_values("fold: the next value", &carried, next)
         });
         self.close_loop(&next);
+        if let Some((header, names)) = header.zip(names) {
+            self.record(|recorder| recorder.for_(header, names));
+        }
         values
     }
 
@@ -219,6 +227,7 @@ impl Body<'_> {
         cond: impl FnOnce(&[Expr<'b>]) -> Expr<'b>,
         body: impl FnOnce(&[Expr<'b>]) -> Vec<Expr<'b>>,
     ) -> Vec<Expr<'b>> {
+        let header = self.recorder().map(|recorder| recorder.loop_header([], init));
         let init: Vec<Expr<'b>> = init.iter().map(|value| value.used("while: the first value")).collect();
         // head(carried...): cond(carried...) ? inside : done
         let opened = self.emit(|l| {
@@ -233,19 +242,37 @@ impl Body<'_> {
         });
         let Some((inside, done, carried)) = opened else { return init };
         let values = self.current_values(&carried, &init);
-        let cond = self.inside(|| self.coerce("while: the condition", ScalarType::Bool, cond(&values).into()));
+        let names = self.recorder().map(|recorder| recorder.loop_names(&values));
+        let cond = self.inside(|| {
+            let cond = self.coerce("while: the condition", ScalarType::Bool, cond(&values).into());
+            self.recorder().inspect(|recorder| recorder.block_value(cond));
+            cond
+        });
         self.emit(|l| {
             l.b.branch(cond.value, inside, done, Hint::Likely);
             l.b.switch_to(inside);
         });
-        let next = self.inside(|| self.next_values("while: the next value", &carried, body(&values)));
+        let next =
+            self.inside(|| self.next_values("while: the next value", &carried, self.recorded_next(body(&values))));
         self.close_loop(&next);
+        if let Some((header, names)) = header.zip(names) {
+            self.record(|recorder| recorder.while_(header, names));
+        }
         values
     }
 
     /// The values that a loop carries, with which the current turn began.
     fn current_values<'b>(&'b self, carried: &[Carried], init: &[Expr<'b>]) -> Vec<Expr<'b>> {
         carried.iter().zip(init).map(|(carried, first)| self.expr(carried.value, carried.ty).like(*first)).collect()
+    }
+
+    /// Records the next values at the end of a turn, if the loop carries any.
+    fn recorded_next<'b>(&'b self, next: Vec<Expr<'b>>) -> Vec<Expr<'b>> {
+        if !next.is_empty() {
+            let operands = || next.iter().map(|value| (*value).into()).collect::<Vec<_>>();
+            self.record(|recorder| recorder.next(&operands()));
+        }
+        next
     }
 
     /// Converts the next values to the types of the values that a loop carries. Records an error if their numbers
@@ -281,6 +308,7 @@ impl Body<'_> {
         let Some(innermost) = self.emit(|l| l.exits.innermost_loop()) else {
             return self.error("break_", NO_LOOP);
         };
+        self.record(|_| StatementKind::Break);
         self.emit(|l| {
             l.release_above(innermost.depth);
             l.b.jump(innermost.done, &[]);
@@ -297,6 +325,7 @@ impl Body<'_> {
         let Some(innermost) = self.emit(|l| l.exits.innermost_loop()) else {
             return self.error("continue_", NO_LOOP);
         };
+        self.record(|_| StatementKind::Continue(Vec::new()));
         let same: Vec<Value> = innermost.carried.iter().map(|carried| carried.value).collect();
         self.leave_turn(&innermost, &same);
     }
@@ -326,7 +355,9 @@ impl Body<'_> {
         let Some(innermost) = self.emit(|l| l.exits.innermost_loop()) else {
             return self.error(OPERATION, NO_LOOP);
         };
-        let next = self.next_values(OPERATION, &innermost.carried, next.into_iter().collect());
+        let next: Vec<Operand<'b>> = next.into_iter().map(Into::into).collect();
+        self.record(|recorder| recorder.next(&next));
+        let next = self.next_values(OPERATION, &innermost.carried, next);
         self.leave_turn(&innermost, &next);
     }
 

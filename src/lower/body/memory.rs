@@ -10,21 +10,25 @@ use crate::spec::ScalarType;
 impl Body<'_> {
     /// Reads a value of that type through a pointer. The pointer must be aligned for the type.
     pub fn load<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>) -> Expr<'b> {
-        load(self, ty, self.pointer("load", ptr), MemFlags::ALIGNED)
+        let value = load(self, ty, self.pointer("load", ptr), MemFlags::ALIGNED);
+        value.recorded(|recorder| recorder.load(ty, ptr))
     }
 
     /// Writes a value through a pointer. The pointer must be aligned for the value's type.
     pub fn store<'b>(&'b self, ptr: Expr<'b>, value: Expr<'b>) {
         store(self, value.ty(), self.pointer("store", ptr), value.into(), MemFlags::ALIGNED);
+        self.record(|recorder| recorder.store(ptr, value));
     }
 
     /// A pointer advanced by `count` elements of that type.
     pub fn offset<'b>(&'b self, ptr: Expr<'b>, ty: ScalarType, count: impl Into<Operand<'b>>) -> Expr<'b> {
         let ptr = self.pointer("offset", ptr);
-        let count = self.coerce("offset: the count", ScalarType::Int64, count.into());
+        let given = count.into();
+        let count = self.coerce("offset: the count", ScalarType::Int64, given);
         let body: &'b dyn Ops = self;
         let address = body.value(|l| l.b.element(ptr.value, count.value, memory_type(ty)));
-        Expr::known_in(body, address, ScalarType::Handle, ptr.life_beside())
+        let address = Expr::known_in(body, address, ScalarType::Handle, ptr.life_beside());
+        address.recorded(|recorder| recorder.offset(ptr, ty, given))
     }
 
     fn pointer<'b>(&'b self, operation: &str, ptr: Expr<'b>) -> Expr<'b> {

@@ -28,6 +28,7 @@ mod ops;
 mod pack;
 mod param;
 mod raise;
+mod record;
 mod scope;
 mod take;
 mod tensor;
@@ -52,7 +53,8 @@ use std::cell::RefCell;
 use super::convention::writes_result;
 use super::error::{BodyError, LowerError};
 use super::unit::Unit;
-use crate::ir::{self, FuncRef};
+use crate::host::tree::Block;
+use crate::ir::{self, FuncRef, HOST_ENDIANNESS};
 use crate::spec::{Part, Signature, TextPlace};
 
 use arena::Arena;
@@ -61,6 +63,8 @@ use builder::BuildState;
 pub(super) use builder::{BodyFn, Closure};
 use function::BodyLowerer;
 pub(super) use function::{Enclosing, Extra};
+use record::Recorder;
+pub(super) use record::{Images, image_name, image_names};
 
 /// The lowered form of a body.
 pub(super) enum Code {
@@ -96,7 +100,7 @@ pub(super) fn lower(
     let built = function::define(into, signature, enclosing, |l, args| {
         let from = signature.location(Part::Signature).filter(|_| enclosing.is_c);
         l.locate(from);
-        fill(l, signature, args, build)
+        fill(l, signature, args, build, None)
     });
     let closures = built.result?;
     let func = built.func;
@@ -115,6 +119,22 @@ pub(super) fn lower(
     Ok(Lowered { code, closures })
 }
 
+/// Records a body as text. `images` collects those of its launches.
+pub(super) fn record(
+    signature: &Signature,
+    enclosing: Enclosing<'_>,
+    build: &dyn Fn(&Body<'_>),
+    images: &Images,
+) -> Result<Block, LowerError> {
+    let recorder = Recorder::new(images.clone());
+    // the code isn't used
+    let mut unit = Unit::new(HOST_ENDIANNESS);
+    let built =
+        function::define(&mut unit, signature, enclosing, |l, args| fill(l, signature, args, build, Some(&recorder)));
+    built.result?;
+    Ok(recorder.finish(signature))
+}
+
 /// Builds the body at the lowerer's current block and returns from the function. Returns the closures that the body
 /// creates.
 fn fill(
@@ -122,6 +142,7 @@ fn fill(
     signature: &Signature,
     args: &Args,
     build: &dyn Fn(&Body<'_>),
+    recorder: Option<&Recorder>,
 ) -> Result<Vec<Closure>, LowerError> {
     let state = BuildState {
         lowerer: l,
@@ -133,7 +154,7 @@ fn fill(
         text: None,
     };
     let arena = Arena::default();
-    let body = Body { signature, args, arena: &arena, state: RefCell::new(state) };
+    let body = Body { signature, args, arena: &arena, state: RefCell::new(state), recorder };
     build(&body);
     let BuildState { mut errors, closures, text, .. } = body.state.into_inner();
     if !l.b.is_terminated() {

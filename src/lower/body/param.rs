@@ -79,7 +79,11 @@ impl<'b> ParamRef<'b> {
     /// The value, as [`Body::arg`] returns it.
     pub fn value(self) -> Expr<'b> {
         match self.alive("value").found() {
-            Some(Arg::Scalar(ty, value)) => Expr::known_in(self.body, *value, *ty, self.args.life),
+            Some(Arg::Scalar(ty, value)) => {
+                let value = Expr::known_in(self.body, *value, *ty, self.args.life);
+                self.body.recorder().inspect(|recorder| recorder.param_value(self, value));
+                value
+            }
             Some(Arg::Tensor(_)) => self.missing("value", "is a tensor; use `tensor`"),
             None if self.ended().is_some() => self.body.missing(),
             None => self.missing("value", "has no value of its own"),
@@ -90,7 +94,11 @@ impl<'b> ParamRef<'b> {
     pub fn size(self) -> Expr<'b> {
         let this = self.alive("size");
         match this.node.and_then(|node| self.args.find(&format!("{}.size", node.path))) {
-            Some((_, Arg::Scalar(ty, value))) => Expr::known_in(self.body, *value, *ty, self.args.life),
+            Some((_, Arg::Scalar(ty, value))) => {
+                let size = Expr::known_in(self.body, *value, *ty, self.args.life);
+                self.body.recorder().inspect(|recorder| recorder.param_part(self, "size", size));
+                size
+            }
             _ => this.missing("size", "has no size"),
         }
     }
@@ -99,7 +107,10 @@ impl<'b> ParamRef<'b> {
     pub fn tensor(self) -> TensorRef<'b> {
         let this = self.alive("tensor");
         match (this.node, this.found()) {
-            (Some(node), Some(Arg::Tensor(vars))) => TensorRef::new(self.body, &node.path, vars),
+            (Some(node), Some(Arg::Tensor(vars))) => {
+                self.body.recorder().inspect(|recorder| recorder.param_tensor(self, vars));
+                TensorRef::new(self.body, &node.path, vars)
+            }
             _ => {
                 this.missing("tensor", "isn't a tensor that a body can hold; use `value`");
                 TensorRef::missing(self.body)
@@ -111,7 +122,11 @@ impl<'b> ParamRef<'b> {
     pub fn is_given(self) -> Expr<'b> {
         let this = self.alive("is_given");
         match this.node.and_then(|node| self.args.given.get(&node.path)) {
-            Some(value) => Expr::known_in(self.body, *value, ScalarType::Bool, self.args.life),
+            Some(value) => {
+                let given = Expr::known_in(self.body, *value, ScalarType::Bool, self.args.life);
+                self.body.recorder().inspect(|recorder| recorder.param_part(self, "given", given));
+                given
+            }
             None => {
                 this.missing("is_given", "is not optional");
                 self.body.zero(ScalarType::Bool)

@@ -53,6 +53,7 @@ impl Body<'_> {
             self.error(OPERATION, "the kind is empty, or there is a NUL in the text");
             return self.end();
         }
+        self.record(|recorder| recorder.raise_with(kind, message, &values));
         let depth = self.emit(|l| l.exits.depth());
         let shown: Option<Vec<Shown>> = values.iter().map(|value| show(self, OPERATION, value)).collect();
         let Some(shown) = shown else { return self.end() };

@@ -72,7 +72,10 @@ impl<'b> TensorRef<'b> {
     fn part(self, operation: &str, d: usize, values: impl FnOnce(&TensorVars) -> Option<&Vec<Value>>) -> Expr<'b> {
         let Some(t) = self.alive(operation) else { return self.body.zero(ScalarType::Int64) };
         if let Some(value) = values(t.vars).and_then(|values| values.get(d)) {
-            return Expr::known_in(self.body, *value, ScalarType::Int64, t.vars.life);
+            let value = Expr::known_in(self.body, *value, ScalarType::Int64, t.vars.life);
+            let name = if operation == "size" { "shape" } else { "strides" };
+            self.body.recorder().inspect(|recorder| recorder.tensor_part(self, name, d, value));
+            return value;
         }
         self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
         self.body.zero(ScalarType::Int64)
@@ -80,7 +83,9 @@ impl<'b> TensorRef<'b> {
 
     /// The address of the first element, including `byte_offset`.
     pub fn ptr(self) -> Expr<'b> {
-        self.data("ptr").unwrap_or_else(|| self.body.zero(ScalarType::Handle))
+        let data = self.data("ptr").unwrap_or_else(|| self.body.zero(ScalarType::Handle));
+        self.body.recorder().inspect(|recorder| recorder.tensor_data(self, data));
+        data
     }
 
     /// The address of the first element, `None` after an error.
@@ -94,20 +99,18 @@ impl<'b> TensorRef<'b> {
 
     /// The address of an element; pass one index per dimension.
     pub fn element_ptr<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>) -> Expr<'b> {
-        let address = self.element("element_ptr", index).map(|(address, _)| address);
-        address.unwrap_or_else(|| self.body.zero(ScalarType::Handle))
+        let index: Vec<Operand<'b>> = index.into_iter().map(Into::into).collect();
+        let address = self.element("element_ptr", &index).map(|(address, _)| address);
+        let address = address.unwrap_or_else(|| self.body.zero(ScalarType::Handle));
+        address.recorded(|recorder| recorder.address(self, &index))
     }
 
     /// The address and the type of an element, `None` after an error.
-    fn element<O: Into<Operand<'b>>>(
-        self,
-        operation: &str,
-        index: impl IntoIterator<Item = O>,
-    ) -> Option<(Expr<'b>, ScalarType)> {
+    fn element(self, operation: &str, index: &[Operand<'b>]) -> Option<(Expr<'b>, ScalarType)> {
         let (t, base) = (self.known?, self.data(operation)?);
         let ty = self.element_type(operation)?;
         let element = memory_type(ty);
-        let index = index.into_iter().map(|i| self.body.coerce("index", ScalarType::Int64, i.into()).value);
+        let index = index.iter().map(|i| self.body.coerce("index", ScalarType::Int64, *i).value);
         let index: Vec<Value> = index.collect();
         if index.len() != t.vars.shape.len() {
             let problem = format!("expected {} indices into {}, got {}", t.vars.shape.len(), t.name, index.len());
@@ -134,16 +137,21 @@ impl<'b> TensorRef<'b> {
 
     /// Reads an element; pass one index per dimension.
     pub fn load<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>) -> Expr<'b> {
-        match self.element("load", index) {
-            Some((address, ty)) => load(self.body, ty, address, self.flags(ty)),
+        let index: Vec<Operand<'b>> = index.into_iter().map(Into::into).collect();
+        match self.element("load", &index) {
+            Some((address, ty)) => {
+                load(self.body, ty, address, self.flags(ty)).recorded(|recorder| recorder.element(self, &index))
+            }
             None => self.missing_element(),
         }
     }
 
     /// Writes an element; pass one index per dimension.
     pub fn store<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>, value: impl Into<Operand<'b>>) {
-        if let Some((address, ty)) = self.element("store", index) {
-            store(self.body, ty, address, value.into(), self.flags(ty));
+        let (index, value): (Vec<Operand<'b>>, _) = (index.into_iter().map(Into::into).collect(), value.into());
+        if let Some((address, ty)) = self.element("store", &index) {
+            store(self.body, ty, address, value, self.flags(ty));
+            self.body.record(|recorder| recorder.store_element(self, &index, value));
         }
     }
 

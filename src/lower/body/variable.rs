@@ -9,11 +9,16 @@ use crate::spec::ParamType;
 impl<'b> Call<'b> {
     /// Makes the call. The result is checked like a parameter of that type, and the body owns it.
     pub fn returns(self, ty: impl Into<ParamType>) -> CallResult<'b> {
-        invoke::call(self, Some(ty.into()))
+        let (body, ty) = (self.body, ty.into());
+        let call = body.recorder().map(|recorder| recorder.call(&self, Some(&ty)));
+        let result = invoke::call(self, Some(ty));
+        body.recorder().zip(call).map(|(recorder, call)| recorder.result_of(result, call));
+        result
     }
 
     /// Makes the call, and releases its result.
     pub fn run(self) {
+        self.body.record(|recorder| recorder.run(recorder.call(&self, None)));
         invoke::call(self, None);
     }
 }
@@ -28,7 +33,9 @@ impl Body<'_> {
     /// Creates a variable for values of any type. Use it to carry a value out of a loop or conditional. It is released
     /// at the end of the block that created it.
     pub fn variable(&self) -> Variable<'_> {
-        Variable { owned: new_owned(self, KnownOwned::Nothing) }
+        let owned = new_owned(self, KnownOwned::Nothing);
+        self.recorder().inspect(|recorder| recorder.variable(owned));
+        Variable { owned }
     }
 }
 
@@ -36,7 +43,9 @@ impl<'b> Variable<'b> {
     /// Sets the variable, and releases the old value. A moved value is transferred; any other value is copied, or its
     /// reference count is incremented.
     pub fn set(self, value: impl Into<CallArg<'b>>) {
-        invoke::assign(self.owned, value.into());
+        let value = value.into();
+        self.owned.body.record(|recorder| recorder.set(self.owned, &value));
+        invoke::assign(self.owned, value);
     }
 
     /// The value, as an argument. The variable remains the owner.
@@ -46,7 +55,10 @@ impl<'b> Variable<'b> {
 
     /// The value as the stated type, with the same checks as a call's result.
     pub fn cast(self, ty: impl Into<ParamType>) -> CallResult<'b> {
-        invoke::cast(self.owned, "a variable", ty.into())
+        let ty = ty.into();
+        let result = invoke::cast(self.owned, "a variable", ty.clone());
+        self.owned.body.recorder().inspect(|recorder| recorder.cast_variable(self.owned, result, ty));
+        result
     }
 }
 
@@ -61,7 +73,9 @@ impl Body<'_> {
             self.error("ret_value", format!("`{}` returns no value that the body makes", self.signature));
             return self.end();
         }
-        if !invoke::return_value(self, value.into()) {
+        let value = value.into();
+        self.record(|recorder| recorder.return_arg(&value));
+        if !invoke::return_value(self, value) {
             self.end();
         }
     }

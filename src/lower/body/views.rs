@@ -54,8 +54,11 @@ impl Body<'_> {
         dtype: DLDataType,
         device: impl Into<OnDevice<'b>>,
     ) -> TensorRef<'b> {
-        let shape = self.sizes("alloc_tensor", shape);
-        self.allocate(shape, None, dtype, device.into())
+        let sizes: Vec<Operand<'b>> = shape.into_iter().map(Into::into).collect();
+        let (shape, device) = (self.sizes("alloc_tensor", &sizes), device.into());
+        let tensor = self.allocate(shape, None, dtype, device);
+        self.recorder().inspect(|r| r.made_tensor(tensor, r.alloc(&sizes, None, dtype, device)));
+        tensor
     }
 
     /// Like [`alloc_tensor`](Self::alloc_tensor), with strides in elements. The tensor is a view of contiguous memory
@@ -67,14 +70,18 @@ impl Body<'_> {
         dtype: DLDataType,
         device: impl Into<OnDevice<'b>>,
     ) -> TensorRef<'b> {
-        let shape = self.sizes("alloc_strided", shape);
-        let strides = self.sizes("alloc_strided", strides);
+        let sizes: Vec<Operand<'b>> = shape.into_iter().map(Into::into).collect();
+        let steps: Vec<Operand<'b>> = strides.into_iter().map(Into::into).collect();
+        let (shape, strides) = (self.sizes("alloc_strided", &sizes), self.sizes("alloc_strided", &steps));
         if shape.len() != strides.len() {
             let problem = format!("got {} sizes and {} strides", shape.len(), strides.len());
             self.error("alloc_strided", problem);
             return TensorRef::missing(self);
         }
-        self.allocate(shape, Some(strides), dtype, device.into())
+        let device = device.into();
+        let tensor = self.allocate(shape, Some(strides), dtype, device);
+        self.recorder().inspect(|r| r.made_tensor(tensor, r.alloc(&sizes, Some(&steps), dtype, device)));
+        tensor
     }
 
     /// The address of uninitialized memory in the function's frame, valid until the function returns. In a loop each
@@ -98,11 +105,11 @@ impl Body<'_> {
             let slot = l.b.slot(bytes.max(1), align);
             l.b.stack_addr(slot)
         });
-        self.expr(address, ScalarType::Handle)
+        self.expr(address, ScalarType::Handle).recorded(|recorder| recorder.scratch(bytes, align))
     }
 
-    fn sizes<'b, O: Into<Operand<'b>>>(&'b self, operation: &str, sizes: impl IntoIterator<Item = O>) -> Vec<Value> {
-        sizes.into_iter().map(|size| self.coerce(operation, ScalarType::Int64, size.into()).value).collect()
+    fn sizes<'b>(&'b self, operation: &str, sizes: &[Operand<'b>]) -> Vec<Value> {
+        sizes.iter().map(|size| self.coerce(operation, ScalarType::Int64, *size).value).collect()
     }
 
     fn allocate<'b>(
@@ -426,13 +433,13 @@ impl<'b> TensorRef<'b> {
     pub fn slice(self, d: usize, start: impl Into<Operand<'b>>, len: impl Into<Operand<'b>>) -> TensorRef<'b> {
         const OPERATION: &str = "slice";
         let Some(Known { name, vars }) = self.known else { return self };
-        let [start, len] =
-            [start.into(), len.into()].map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size).value);
+        let given = [start.into(), len.into()];
+        let [start, len] = given.map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size).value);
         let Some(&size) = vars.shape.get(d) else {
             self.body.note(OPERATION, format!("{name} has no dimension {d}: {}", vars.ty));
             return TensorRef::missing(self.body);
         };
-        self.view(OPERATION, |l, strides| {
+        let view = self.view(OPERATION, |l, strides| {
             let mut fine = l.b.icmp_imm(IntCC::SGe, start, 0);
             let enough = l.b.icmp_imm(IntCC::SGe, len, 0);
             fine = l.b.binary(BinaryOp::And, fine, enough);
@@ -462,7 +469,9 @@ impl<'b> TensorRef<'b> {
             // slicing the outermost dimension keeps a contiguous tensor contiguous
             let strides = (d > 0 || vars.strides.is_some()).then(|| strides.to_vec());
             (offset, shape, strides)
-        })
+        });
+        self.body.recorder().inspect(|recorder| recorder.made_tensor(view, recorder.slice(self, d, given)));
+        view
     }
 
     /// A view with permuted dimensions: dimension `i` of the view is dimension `order[i]` of the tensor.
@@ -477,11 +486,13 @@ impl<'b> TensorRef<'b> {
                 .note(OPERATION, format!("{order:?} isn't an order of the {} dimensions of {name}", vars.shape.len()));
             return TensorRef::missing(self.body);
         }
-        self.view(OPERATION, |l, strides| {
+        let view = self.view(OPERATION, |l, strides| {
             let zero = l.b.i64(0);
             let shape = order.iter().map(|d| vars.shape[*d]).collect();
             (zero, shape, Some(order.iter().map(|d| strides[*d]).collect()))
-        })
+        });
+        self.body.recorder().inspect(|recorder| recorder.made_tensor(view, recorder.transpose(self, &order)));
+        view
     }
 
     /// A view of a contiguous tensor with another shape and the same number of elements. A tensor with strides is an
@@ -493,9 +504,10 @@ impl<'b> TensorRef<'b> {
             self.body.note(OPERATION, format!("{name} isn't compact: {}", vars.ty));
             return TensorRef::missing(self.body);
         }
+        let sizes: Vec<Operand<'b>> = shape.into_iter().map(Into::into).collect();
         let shape: Vec<Value> =
-            shape.into_iter().map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size.into()).value).collect();
-        self.view(OPERATION, |l, _| {
+            sizes.iter().map(|size| self.body.coerce(OPERATION, ScalarType::Int64, *size).value).collect();
+        let view = self.view(OPERATION, |l, _| {
             let product = |l: &mut BodyLowerer<'_>, sizes: &[Value]| {
                 let one = Product { value: l.b.i64(1), fits: l.b.bconst(true) };
                 sizes.iter().fold(one, |all, size| l.times(all, *size))
@@ -521,7 +533,9 @@ impl<'b> TensorRef<'b> {
             });
             let zero = l.b.i64(0);
             (zero, shape.clone(), None)
-        })
+        });
+        self.body.recorder().inspect(|recorder| recorder.made_tensor(view, recorder.reshape(self, &sizes)));
+        view
     }
 
     /// Placeholder for a tensor after an error.

@@ -1,6 +1,7 @@
 //! The state of the driver: names, places, and values as the operations take them.
 
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 use super::source::Source;
 use super::value::Val;
@@ -12,11 +13,16 @@ use crate::spec::{ParamType, SourceLocation, did_you_mean};
 pub(super) struct Driver<'b, 'a, 's> {
     pub source: &'s Source,
     pub body: &'b Body<'a>,
-    names: RefCell<Vec<(String, Val<'b, 'a>)>>,
+    /// The visible local names, from the outermost block to the innermost.
+    names: RefCell<Vec<String>>,
+    /// Their values. All visible names differ.
+    values: RefCell<HashMap<String, Val<'b, 'a>>>,
     /// The names of blocks that have ended, with the ends of the blocks.
     ended: RefCell<Vec<(String, usize)>>,
+    /// The signature's parameters, by name.
+    params: HashMap<&'a str, usize>,
     /// The signature's dimension variables.
-    dims: Vec<&'a str>,
+    dims: HashSet<&'a str>,
     /// The names of captured values.
     captured: Vec<String>,
     /// The stated source location of the current operation.
@@ -29,8 +35,10 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             source,
             body,
             names: RefCell::default(),
+            values: RefCell::default(),
             ended: RefCell::default(),
-            dims: body.signature().names_in_dims(),
+            params: body.signature().params().iter().map(|param| param.name.as_str()).zip(0..).collect(),
+            dims: body.signature().names_in_dims().into_iter().collect(),
             captured,
             location: RefCell::new(None),
         }
@@ -40,6 +48,10 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
     pub(super) fn whole(&self, block: &Block) {
         self.at(&block.span);
         for (index, name) in self.captured.iter().enumerate() {
+            // without a name, a captured value is `captured(0)`
+            if name == "_" {
+                continue;
+            }
             let value = self.body.captured(index);
             self.define(&At { span: block.span.clone(), value: name.clone() }, Val::Param(value));
         }
@@ -63,22 +75,23 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         let (known, location) = (self.names.borrow().len(), self.location.borrow().clone());
         let result = write();
         let gone = self.names.borrow_mut().split_off(known);
-        self.ended.borrow_mut().extend(gone.into_iter().map(|(name, _)| (name, end)));
+        gone.iter().for_each(|name| drop(self.values.borrow_mut().remove(name)));
+        self.ended.borrow_mut().extend(gone.into_iter().map(|name| (name, end)));
         *self.location.borrow_mut() = location;
         result
     }
 
     /// Gives a name to a value. The name must differ from all visible ones.
     pub(super) fn define(&self, name: &At<String>, value: Val<'b, 'a>) {
-        let signature = self.body.signature();
-        let what = if signature.params().iter().any(|param| param.name == name.value) {
+        let what = if self.params.contains_key(name.value.as_str()) {
             "a parameter"
-        } else if self.dims.contains(&name.value.as_str()) {
+        } else if self.dims.contains(name.value.as_str()) {
             "a dimension variable"
-        } else if self.names.borrow().iter().any(|(known, _)| *known == name.value) {
+        } else if self.values.borrow().contains_key(&name.value) {
             "a value that is visible here"
         } else {
-            self.names.borrow_mut().push((name.value.clone(), value));
+            self.names.borrow_mut().push(name.value.clone());
+            self.values.borrow_mut().insert(name.value.clone(), value);
             return;
         };
         self.error(&name.span, &name.value, format!("{what} has this name already; choose another one"));
@@ -86,13 +99,12 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
 
     /// The local value with that name.
     pub(super) fn local(&self, name: &str) -> Option<Val<'b, 'a>> {
-        self.names.borrow().iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        self.values.borrow().get(name).cloned()
     }
 
     /// The parameter with that name.
     pub(super) fn param(&self, name: &str) -> Option<ParamRef<'b>> {
-        let index = self.body.signature().params().iter().position(|param| param.name == name)?;
-        Some(self.body.param(index))
+        Some(self.body.param(*self.params.get(name)?))
     }
 
     /// The value of a name.
@@ -101,13 +113,17 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
         if let Some(param) = self.param(name) {
             return Val::Param(param);
         }
-        if self.dims.contains(&name) {
+        if self.dims.contains(name) {
             return Val::Expr(self.body.dim(name));
         }
         self.local(name).unwrap_or_else(|| self.unknown(span, name))
     }
 
     fn unknown(&self, span: &Span, name: &str) -> Val<'b, 'a> {
+        // further errors aren't reported, and a suggestion takes time
+        if self.body.has_all_errors() {
+            return Val::Missing;
+        }
         let ended = self.ended.borrow().iter().rev().find(|(known, _)| known == name).map(|(_, end)| *end);
         let problem = match ended {
             Some(end) => {
@@ -118,8 +134,8 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
                 let signature = self.body.signature();
                 let locals = self.names.borrow();
                 let params = signature.params().iter().map(|param| param.name.as_str());
-                let known = params.chain(self.dims.iter().copied());
-                let known: Vec<&str> = known.chain(locals.iter().map(|(name, _)| name.as_str())).collect();
+                let known = params.chain(signature.names_in_dims());
+                let known: Vec<&str> = known.chain(locals.iter().map(String::as_str)).collect();
                 format!("no value has this name{}", did_you_mean(name, &known))
             }
         };

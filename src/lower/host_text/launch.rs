@@ -4,17 +4,16 @@ use super::driver::Driver;
 use super::value::Val;
 use crate::host::tree::{LaunchOf, Span};
 use crate::lower::body::LaunchValue;
-use crate::spec::{Dim, KernelArg, Launch, ParamType};
+use crate::spec::{Dim, KernelArg, Launch, LaunchLocal, ParamType};
 
 impl<'b> Driver<'b, '_, '_> {
     pub(super) fn launch(&self, span: &Span, launch: &LaunchOf) {
         let (stated, items) = (&launch.launch, &launch.items);
-        let image = items.image.as_ref().map(|(image, _)| image.as_str());
-        let images = self.source.images_of(stated.entry(), image);
+        let images = self.source.images_of(stated.entry(), items.images.as_deref());
         let mut named: Vec<(String, LaunchValue<'b>)> = Vec::new();
-        for (name, at) in items.values.iter().flatten() {
-            let value = self.named(at, name);
-            named.extend(self.launch_value(at, value).map(|value| (name.clone(), value)));
+        for LaunchLocal { name, value, span } in items.values.iter().flatten() {
+            let value = self.named(span, value);
+            named.extend(self.launch_value(span, value).map(|value| (name.clone(), value)));
         }
         for name in names(stated) {
             let known = named.iter().any(|(known, _)| *known == name);

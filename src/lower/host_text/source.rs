@@ -1,5 +1,6 @@
 //! The text that bodies are made of.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::image::Image;
@@ -22,13 +23,15 @@ impl Source {
         self.images.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The images of a launch: the one with the stated name, or all that have the entry.
-    pub(crate) fn images_of(&self, entry: &str, stated: Option<&str>) -> Vec<Image> {
-        let is_meant = |(name, image): &&(String, Image)| match stated {
-            Some(stated) => name == stated,
-            // an image that doesn't tell its entries may have it
-            None => image.entries().is_none_or(|_| image.entry(entry).is_some()),
+    /// The images of a launch: those with the stated names, or all that have the entry.
+    pub(crate) fn images_of(&self, entry: &str, stated: Option<&[(String, Range<usize>)]>) -> Vec<Image> {
+        let named = |name: &str| self.images.iter().find(|(known, _)| known == name);
+        // an image that doesn't tell its entries may have it
+        let has_entry = |image: &Image| image.entries().is_none_or(|_| image.entry(entry).is_some());
+        let found: Vec<&(String, Image)> = match stated {
+            Some(stated) => stated.iter().filter_map(|(name, _)| named(name)).collect(),
+            None => self.images.iter().filter(|(_, image)| has_entry(image)).collect(),
         };
-        self.images.iter().filter(is_meant).map(|(_, image)| image.clone()).collect()
+        found.into_iter().map(|(_, image)| image.clone()).collect()
     }
 }

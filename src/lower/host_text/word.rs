@@ -224,6 +224,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Val::Result(result) => result.by_move(),
             Val::Variable(variable) => variable.get().by_move(),
             Val::Tensor(tensor) => tensor.owned().by_move(),
+            Val::Caught(caught) => caught.error().by_move(),
             Val::Missing => return Val::Missing,
             _ => {
                 self.error(span, "move", "expected a value that the body owns");

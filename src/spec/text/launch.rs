@@ -29,10 +29,20 @@ const HOST_ITEM: &str = items!(", `image`, `values` or `;`");
 /// The items of a launch that only host functions have, each with its bytes in the source.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct HostItems {
-    /// The name of the only image.
-    pub image: Option<(String, Range<usize>)>,
+    /// The names of its images.
+    pub images: Option<Vec<(String, Range<usize>)>>,
     /// The named values that a kernel without stated parameters takes.
-    pub values: Option<Vec<(String, Range<usize>)>>,
+    pub values: Option<Vec<LaunchLocal>>,
+}
+
+/// A value of a launch: `name`, or `name=value` for a value with another name.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LaunchLocal {
+    /// Its name in the launch.
+    pub name: String,
+    /// Its name in the body.
+    pub value: String,
+    pub span: Range<usize>,
 }
 
 impl FromStr for Launch {
@@ -129,7 +139,7 @@ impl<'a> Parser<'a> {
         seen.push(name);
         if let Some(host) = of_host {
             match name {
-                "image" => host.image = Some(self.spanned_label("the name of an image")?),
+                "image" => host.images = Some(self.image_names()?),
                 _ => host.values = Some(self.value_names()?),
             }
             return Ok(launch);
@@ -161,13 +171,30 @@ impl<'a> Parser<'a> {
         Ok((label, start..self.tokens.end_of_last()))
     }
 
-    fn value_names(&mut self) -> Parsed<Vec<(String, Range<usize>)>> {
+    /// The name of an image, or a list of names.
+    fn image_names(&mut self) -> Parsed<Vec<(String, Range<usize>)>> {
+        if !self.eat(Token::OpenList) {
+            return Ok(vec![self.spanned_label("the name of an image, or `[`")?]);
+        }
+        let mut names = Vec::new();
+        while !self.eat(Token::CloseList) {
+            names.push(self.spanned_label("the name of an image, or `]`")?);
+            self.separator(Token::CloseList)?;
+        }
+        Ok(names)
+    }
+
+    fn value_names(&mut self) -> Parsed<Vec<LaunchLocal>> {
         self.expect(Token::OpenList)?;
         let mut names = Vec::new();
         while !self.eat(Token::CloseList) {
             let start = self.tokens.peek().0.offset();
             let name = self.name("a value's name or `]`")?.to_owned();
-            names.push((name, start..self.tokens.end_of_last()));
+            let value = match self.eat(Token::Equals) {
+                true => self.name("the name of a value of the body")?.to_owned(),
+                false => name.clone(),
+            };
+            names.push(LaunchLocal { name, value, span: start..self.tokens.end_of_last() });
             self.separator(Token::CloseList)?;
         }
         Ok(names)

@@ -12,7 +12,7 @@ use super::signature::Signature;
 use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
 
-pub(crate) use launch::HostItems;
+pub(crate) use launch::{HostItems, LaunchLocal};
 pub(crate) use parser::Parser;
 pub(crate) use suggestion::did_you_mean;
 
