@@ -150,6 +150,42 @@ def test_the_workspace_is_released_whatever_fails(image, allocator, driver):
     assert live.value == 0
 
 
+def by_dtype() -> str:
+    """Rows of float32 in one launch or in two, rows of float64 by the callback."""
+    program = host.Program()
+    b = program.function(
+        'softmax(x: Tensor([n, k], any, device="cuda"), y: Tensor([n, k], any, device="cuda"), f: Function)'
+    )
+    x, y, n = map(b.arg, ["x", "y", "n"])
+    with b.if_(host.and_(x.dtype == host.type_("float32"), y.dtype == host.type_("float32"))):
+        sums = b.alloc([n], "float32", like=x, name="sums")
+        b.launch("first", grid=n, args=[x, sums, "int32(k)"])
+        b.launch("second", grid=n, args=[x, sums, y, "int32(k)"])
+    with b.elif_(x.dtype == host.type_("float64")):
+        b.call(b.arg("f"), x, y)
+    with b.else_():
+        b.raise_("TypeError", "no kernel of {}", x.dtype)
+    return str(program)
+
+
+@pytest.mark.xfail(strict=True, raises=tfc.KernelError, reason="the language has no questions yet")
+def test_a_branch_on_the_dtype_chooses_the_launches(image, allocator, driver):
+    softmax = tfc.program(by_dtype(), images={"softmax": image}).compile()["softmax"]
+    x, seen = np.random.default_rng(3).random((3, 20)), []
+    for dtype in ("float32", "float64", "int32"):
+        given, y = x.astype(dtype), np.zeros(x.shape, dtype)
+        arguments = on_device(given), on_device(y), lambda x, y: seen.append(x.dtype)
+        if dtype == "int32":
+            with pytest.raises(TypeError, match="no kernel of int32"):
+                softmax(*arguments)
+        else:
+            softmax(*arguments)
+            assert np.allclose(y, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)) == (dtype == "float32")
+    assert len(driver.log("cuLaunchKernelEx")) == 2
+    assert seen == [tvm_ffi.dtype("float64")]
+    assert ctypes.c_int.in_dll(allocator, "live").value == 0
+
+
 def test_launches_are_compared_with_their_images(image):
     wrong = program().replace("args=[x, sums, y, int32(k)]", "args=[x, sums, y, k]")
     with pytest.raises(tfc.KernelError) as raised:
