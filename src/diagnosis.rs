@@ -12,6 +12,7 @@ use crate::embed::EmbedError;
 use crate::engine::EngineError;
 #[cfg(feature = "_engine")]
 use crate::explain::ExplainError;
+use crate::host::HostTextError;
 use crate::lower::{ArgProblem, LaunchProblem, LowerError};
 use crate::spec::{ParseError, SignatureError, SyntaxError};
 
@@ -38,7 +39,7 @@ macro_rules! return_first {
 
 /// The error as a [`Diagnose`], if its type implements that.
 fn as_diagnose<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e dyn Diagnose> {
-    return_first! { error; ParseError, SyntaxError, SignatureError, LowerError, EngineError }
+    return_first! { error; ParseError, SyntaxError, SignatureError, HostTextError, LowerError, EngineError }
     return_first! { error; LaunchProblem, ArgProblem, LinkError, ArchiveError, CodegenError }
     #[cfg(feature = "_engine")] // only backends make them
     return_first! { error; EmitError, EmbedError, ExplainError }

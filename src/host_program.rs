@@ -64,6 +64,14 @@ impl HostProgram {
         Self::parse_with(text, std::iter::empty::<(String, Image)>())
     }
 
+    /// The canonical form of a text, with its comments. The images of its launches needn't be there.
+    ///
+    /// # Errors
+    /// See [`parse`](Self::parse).
+    pub fn format(text: &str) -> Result<String, HostTextError> {
+        Ok(host::file(text, None)?.to_string())
+    }
+
     /// Parses a text with the images that its launches may use, each with its name.
     ///
     /// # Errors
@@ -74,7 +82,7 @@ impl HostProgram {
     ) -> Result<Self, HostTextError> {
         let images: Vec<(String, Image)> = images.into_iter().map(|(name, image)| (name.into(), image)).collect();
         let source = HostSource::new(text, images.iter().cloned());
-        let file = host::file(text, &source.names())?;
+        let file = host::file(text, Some(&source.names()))?;
         let (mut functions, mut errors) = (Vec::new(), Vec::new());
         for Function { signature, is_extern, span, kernel } in file.functions() {
             if *is_extern && !matches!(kernel, FunctionKernel::Body(_)) {

@@ -131,6 +131,12 @@ impl CliError {
     }
 }
 
+/// The failure of a file or stream. Its message is the error's `Display`, which has the lines of the text.
+pub fn failure_in(place: String, error: impl Error + 'static) -> CliError {
+    let diagnostic = Diagnostic::of(&error);
+    CliError::Failure(Box::new(Failure { place: Some(place), line: None, diagnostic }))
+}
+
 /// A failure whose message is the error's `Display`.
 pub fn failure(error: impl Error + 'static) -> CliError {
     let diagnostic = Diagnostic::of(&error);

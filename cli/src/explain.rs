@@ -7,8 +7,9 @@ use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::{Backend, Convention, Kernel, OptLevel};
 
 use crate::error::{CliError, failure};
+use crate::images::Images;
 use crate::io::write_text;
-use crate::signatures::{Images, launched, read_launched};
+use crate::signatures::{launched, read_launched};
 
 /// Shows a signature at each stage of its compilation for this machine
 #[derive(Args)]

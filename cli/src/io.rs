@@ -11,6 +11,11 @@ pub fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// The name of an input in messages.
+pub fn input_name(path: &Path) -> String {
+    if is_stream(path) { "stdin".to_owned() } else { path.display().to_string() }
+}
+
 /// Prints to stdout. Ignores a reader that closes the pipe early.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())

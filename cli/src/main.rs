@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 
 mod error;
 mod explain;
+mod host;
+mod images;
 mod inspect;
 mod io;
 mod pack;
@@ -44,6 +46,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Wrap(Box<wrap::Wrap>),
+    Check(host::Check),
+    Format(host::Format),
     Explain(explain::Explain),
     Pack(pack::Pack),
     Inspect(inspect::Inspect),
@@ -64,6 +68,8 @@ fn run(cli: Result<Cli, clap::Error>) -> Result<(), CliError> {
     match cli {
         Ok(cli) => match cli.command {
             Command::Wrap(wrap) => wrap.run(cli.message_format),
+            Command::Check(check) => check.run(),
+            Command::Format(format) => format.run(),
             Command::Explain(explain) => explain.run(),
             Command::Pack(pack) => pack.run(cli.message_format),
             Command::Inspect(inspect) => inspect.run(),

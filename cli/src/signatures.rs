@@ -1,28 +1,34 @@
 //! Signatures and their kernels, from the command line or a file.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{KernelArg, Launch, LaunchedSignature, Param, ParamType};
 use tvm_ffi_codegen::{Convention, DLDeviceType, Kernel, KernelReturn, ParseError, Signature};
 
 use crate::error::{CliError, TextLocation};
-use crate::io::{read_bytes, read_text};
+use crate::host::read_program;
+use crate::images::Images;
+use crate::io::read_text;
 
 /// The source of the functions.
 #[derive(Args)]
 pub struct Functions {
     /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))', optionally
     /// followed by its kernel's launch: `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
-    #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["signatures", "host"])]
     signature: Option<String>,
     /// A file of signatures, one a line, each optionally followed by its kernel: `SIGNATURE @ SYMBOL [CONVENTION]
     /// [returns=KIND] [args=[...]]`, or `SIGNATURE @ launch ENTRY ...`. `# ...` is a comment; `## ...` above a
     /// signature is its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
+    /// A file of host text: functions with bodies, launches and kernels, as docs/host-text.md defines. `-` is stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "signatures", "kernel", "convention", "returns", "doc"])]
+    host: Option<PathBuf>,
     /// The symbol of the C function to call after the checks. Without it the wrapper only checks its arguments
     #[arg(long, value_name = "SYMBOL")]
     kernel: Option<String>,
@@ -41,24 +47,6 @@ pub struct Functions {
     /// Adds a function of that name, `NAME(device: device)`, which does the one-time work of first launches on a device
     #[arg(long, value_name = "NAME", requires = "image")]
     prepare: Option<String>,
-}
-
-/// The images with the kernels of launches.
-#[derive(Args)]
-pub struct Images {
-    /// An image of device code for launches: a cubin, fatbin, PTX, or AMD code objects. Each launch gets the images
-    /// that contain its kernel
-    #[arg(long, value_name = "FILE")]
-    image: Vec<PathBuf>,
-}
-
-impl Images {
-    /// Reads them all.
-    pub fn read(&self) -> Result<Vec<Image>, CliError> {
-        let read =
-            |path: &PathBuf| Image::from_bytes(read_bytes(path)?).map_err(|error| CliError::at_path(path, error));
-        self.image.iter().map(read).collect()
-    }
 }
 
 /// The kernel of a launch: in one of the images, or, if no tensor is on a device, a C function that is linked in.
@@ -90,15 +78,29 @@ pub struct Function {
 }
 
 impl Functions {
-    /// Reads all of them, at least one.
-    pub fn read(&self) -> Result<Vec<Function>, CliError> {
-        let mut functions = self.stated()?;
+    /// The file of host text that has the functions.
+    pub fn host(&self) -> Option<&Path> {
+        self.host.as_deref()
+    }
+
+    /// Adds all of them to a library.
+    pub fn add_to(&self, mut library: LibraryBuilder) -> Result<LibraryBuilder, CliError> {
+        let mut kernels: Vec<Kernel> = Vec::new();
+        if let Some(path) = &self.host {
+            let program = read_program(path, &self.images)?;
+            kernels.extend(program.functions().map(|(_, kernel)| kernel.clone()));
+            library = library.program(&program);
+        } else {
+            for Function { signature, kernel } in self.stated()? {
+                library = library.function(&signature, &kernel);
+                kernels.push(kernel);
+            }
+        }
         if let Some(name) = &self.prepare {
             let signature = parse(&format!("{name}(device: device)"))?;
-            let kernel = Kernel::prepare(functions.iter().map(|function| &function.kernel));
-            functions.push(Function { signature, kernel });
+            library = library.function(&signature, &Kernel::prepare(&kernels));
         }
-        Ok(functions)
+        Ok(library)
     }
 
     fn stated(&self) -> Result<Vec<Function>, CliError> {

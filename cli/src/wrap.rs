@@ -8,8 +8,8 @@ use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile
 use tvm_ffi_codegen::runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_codegen::{Backend, OptLevel, UnknownName};
 
-use crate::error::{CliError, MessageFormat, failure};
-use crate::io::{is_stream, print_bytes};
+use crate::error::{CliError, MessageFormat, failure, failure_in};
+use crate::io::{input_name, is_stream, print_bytes};
 use crate::progress::Bar;
 use crate::signatures::Functions;
 
@@ -135,11 +135,12 @@ impl Wrap {
                 builder = builder.carries_modules();
             }
         }
-        for function in self.functions.read()? {
-            builder = builder.function(&function.signature, &function.kernel);
-        }
+        builder = self.functions.add_to(builder)?;
         let bar = Bar::new(format);
-        builder.emit_with_progress(&|progress| bar.note(progress)).map_err(failure)
+        builder.emit_with_progress(&|progress| bar.note(progress)).map_err(|error| match self.functions.host() {
+            Some(path) => failure_in(input_name(path), error),
+            None => failure(error),
+        })
     }
 
     /// True if a linked file contains the modules of the system library.

@@ -680,3 +680,86 @@ fn packing_shows_its_bytes_on_a_terminal() {
     child.wait().unwrap();
     wait_until(|| !place.files().iter().any(|name| name.starts_with(".tvm-ffi-")));
 }
+
+const HOST: &str = "register forward as \"model.forward\";
+matmul(x: Tensor([m, k], float32), w: Tensor([k, n], float32), to: Tensor([m, n], float32)) @ matmul_f32;
+# of the model
+## Calls the kernel.
+forward(x: Tensor([m, k], float32), w: Tensor([k, n], float32)) -> Tensor([m, n], float32) { call symbol matmul(x,w,result); }
+scale(x: Tensor([n], float32, device=\"cuda\"), f: float32) { if n>0 {launch scale grid=n args=[x,f] image=ptx;} }
+";
+
+#[test]
+fn host_text_becomes_a_library() {
+    let place = Workdir::new();
+    let launch = "whole(x: Tensor([n], float32, device=\"cuda\")) @ launch scale grid=n args=[x, float32(2)];\n";
+    place.write("m.tfh", [HOST, launch].concat());
+    place.write("k.ptx", PTX);
+    assert_eq!(place.ok(&["wrap", "--host", "m.tfh", "--image", "ptx=k.ptx", "--prepare", "ready", "-o", "m.o"]), "");
+    let seen = place.inspect("m.o");
+    let functions: Vec<_> =
+        seen["functions"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
+    assert_eq!(functions, ["forward", "matmul", "ready", "scale", "whole"]);
+    assert_eq!(seen["functions"][0]["doc"], "Calls the kernel.");
+    assert!(seen["functions"][3].to_string().contains("launch scale grid=n args=[x, f]"), "{}", seen["functions"][3]);
+    assert!(seen["needed_symbols"].as_array().unwrap().contains(&"matmul_f32".into()));
+    for (args, problem) in [
+        (vec!["--image", "k.ptx"], "--image k.ptx: expected NAME=FILE for an image of host text"),
+        (vec!["--kernel", "f"], "'--host <FILE>' cannot be used with '--kernel <SYMBOL>'"),
+        (vec!["--returns", "status"], "'--host <FILE>' cannot be used with '--returns <KIND>'"),
+    ] {
+        let (code, error) = place.err(&[&["wrap", "--host", "m.tfh", "-o", "w.o"], &args[..]].concat());
+        assert_eq!(code, 2);
+        assert!(error.contains(problem), "{error}");
+    }
+    let (code, error) = place.err(&["wrap", "--host", "m.tfh", "-o", "w.o"]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("tvm-ffi-codegen: error: m.tfh: line 6: no image is called `ptx`\n"), "{error}");
+    assert!(!place.files().contains(&"w.o".to_owned()));
+}
+
+#[test]
+fn all_errors_of_host_text_are_listed() {
+    let place = Workdir::new();
+    place.write("m.tfh", HOST);
+    place.write("k.ptx", PTX);
+    assert_eq!(place.ok(&["check", "m.tfh", "--image", "ptx=k.ptx"]), "");
+    place.write("grammar.tfh", "f(x: fp16);\n\tg(n: int64) { n = ; }\n");
+    let (code, error) = place.err(&["check", "grammar.tfh"]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("tvm-ffi-codegen: error: grammar.tfh: line 1: expected a type, found `fp16`"), "{error}");
+    assert!(error.contains("\n  f(x: fp16);\n       ^\nline 2: expected a value, found `;`\n"), "{error}");
+    assert!(error.ends_with("  \tg(n: int64) { n = ; }\n  \t                  ^\n"), "{error}");
+    place.write("names.tfh", "f(n: int64) -> int64 {\n  return m;\n}\ng() -> int64 { }\n");
+    for command in [&["check", "names.tfh"][..], &["wrap", "--host", "names.tfh", "-o", "n.o"]] {
+        let (code, error) = place.err(&[command, &["--message-format=json"]].concat());
+        assert_eq!(code, 1);
+        let json: Value = serde_json::from_str(&error).unwrap();
+        assert_eq!((&json["kind"], &json["place"]), (&"KernelError".into(), &"names.tfh".into()));
+        let errors = json["errors"].as_array().unwrap().iter();
+        let lines = errors.map(|of| (of["path"].as_str().unwrap(), of["line"].as_u64(), of["column"].as_u64()));
+        assert_eq!(lines.collect::<Vec<_>>(), [("f", Some(2), Some(10)), ("g", Some(4), Some(16))]);
+    }
+    let output = place.run_with(&["check", "-"], "f() { return x; }");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("tvm-ffi-codegen: error: stdin: the body of function `f` has errors:\n"), "{error}");
+    assert!(place.err(&["check", "none.tfh"]).1.starts_with("tvm-ffi-codegen: error: none.tfh: "));
+}
+
+#[test]
+fn host_text_has_a_canonical_form() {
+    let place = Workdir::new();
+    place.write("m.tfh", HOST);
+    let text = place.ok(&["format", "m.tfh"]);
+    let scale = "scale(x: Tensor([n], float32, device=\"cuda\"), f: float32) {\n  if n > 0 {\n    \
+                 launch scale grid=n args=[x, f] image=ptx;\n  }\n}\n";
+    assert!(text.contains("\n# of the model\n## Calls the kernel.\nforward(") && text.ends_with(scale), "{text}");
+    assert_eq!(place.ok(&["format", "m.tfh", "-o", "m.tfh"]), "");
+    assert_eq!(fs::read_to_string(place.path("m.tfh")).unwrap(), text);
+    assert_eq!(place.ok(&["format", "m.tfh"]), text);
+    place.write("wrong.tfh", "f() {");
+    let (code, error) = place.err(&["format", "wrong.tfh", "-o", "wrong.tfh"]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("tvm-ffi-codegen: error: wrong.tfh: line 1: expected"), "{error}");
+    assert_eq!(fs::read_to_string(place.path("wrong.tfh")).unwrap(), "f() {");
+}

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/*! A signature, a kernel, a cache, or a function. */
+/*! A signature, a kernel, a program, a cache, or a function. */
 typedef TVMFFIObjectHandle TfcObject;
 /*! A string or bytes that a function returned. Read it with `tfc_view`, and release it with `tfc_release`. */
 typedef TVMFFIAny TfcBytes;
@@ -42,10 +42,15 @@ TFC_FUNCTION(kernel_address);
 TFC_FUNCTION(kernel_launch);
 TFC_FUNCTION(kernel_launch_on_cpu);
 TFC_FUNCTION(kernel_prepare);
+TFC_FUNCTION(kernel_host);
 TFC_FUNCTION(kernel_with_symbols);
 TFC_FUNCTION(kernel_prototype);
 TFC_FUNCTION(kernel_header);
 TFC_FUNCTION(compile);
+TFC_FUNCTION(program);
+TFC_FUNCTION(program_text);
+TFC_FUNCTION(program_json);
+TFC_FUNCTION(program_compile);
 TFC_FUNCTION(object);
 TFC_FUNCTION(llvm_ir);
 TFC_FUNCTION(link);
@@ -198,6 +203,44 @@ static inline int32_t tfc_kernel_address(const void* address, TfcObject owner, c
   return code;
 }
 
+/*! An image that launches of host text may use: a cubin, fatbin, PTX, or AMD code objects. */
+typedef struct {
+  const char* name;
+  TVMFFIByteArray bytes;
+} TfcImage;
+
+/*! The arrays of the names and of the bytes of images, 64 at most. The caller releases both. */
+static inline int32_t tfc_image_arrays(const TfcImage* images, int32_t num_images, TVMFFIAny arrays[2]) {
+  enum { kMost = 64 };
+  TVMFFIAny names[kMost];
+  TVMFFIByteArray bytes[kMost];
+  arrays[0] = arrays[1] = tfc_none();
+  if (num_images > kMost) {
+    TVMFFIErrorSetRaisedFromCStr("ValueError", "expected at most 64 images");
+    return -1;
+  }
+  for (int32_t i = 0; i < num_images; ++i) {
+    names[i] = tfc_text(images[i].name);
+    bytes[i] = images[i].bytes;
+  }
+  int32_t code = tfc_array(names, num_images, &arrays[0]);
+  return code == 0 ? tfc_bytes_array(bytes, num_images, &arrays[1]) : code;
+}
+
+/*! The kernel that is a body as host text: a block in braces. `objects` are objects and archives with the functions
+ * that it calls by their symbols. The error lists all mistakes of the text's grammar with their places; names, types
+ * and ownership are checked when the kernel is compiled. */
+static inline int32_t tfc_kernel_host(const char* text, const TfcImage* images, int32_t num_images,
+                                      const TVMFFIByteArray* objects, int32_t num_objects, TfcObject* kernel) {
+  TVMFFIAny args[4] = {tfc_text(text), tfc_none(), tfc_none(), tfc_none()}, result = tfc_none();
+  int32_t code = tfc_image_arrays(images, num_images, &args[1]);
+  if (code == 0) code = tfc_bytes_array(objects, num_objects, &args[3]);
+  if (code == 0) code = __tvm_ffi_tfc_kernel_host(NULL, args, 4, &result);
+  for (int32_t i = 1; i < 4; ++i) tfc_release(&args[i]);
+  *kernel = code == 0 ? (TfcObject)result.v_obj : NULL;
+  return code;
+}
+
 /*! The prototype of a kernel as JSON: `text`, `params` and `returns`. */
 static inline int32_t tfc_kernel_prototype(TfcObject signature, TfcObject kernel, TfcBytes* json) {
   TVMFFIAny args[2] = {tfc_object_any(signature), tfc_object_any(kernel)};
@@ -228,6 +271,43 @@ typedef struct {
   const char* doc;
 } TfcFunction;
 
+/*! Parses a file of host text: a program with several functions. */
+static inline int32_t tfc_program(const char* text, const TfcImage* images, int32_t num_images, TfcObject* program) {
+  TVMFFIAny args[3] = {tfc_text(text), tfc_none(), tfc_none()}, result = tfc_none();
+  int32_t code = tfc_image_arrays(images, num_images, &args[1]);
+  if (code == 0) code = __tvm_ffi_tfc_program(NULL, args, 3, &result);
+  for (int32_t i = 1; i < 3; ++i) tfc_release(&args[i]);
+  *program = code == 0 ? (TfcObject)result.v_obj : NULL;
+  return code;
+}
+
+/*! The text of a program in its canonical form, with its comments. */
+static inline int32_t tfc_program_text(TfcObject program, TfcBytes* text) {
+  TVMFFIAny args[1] = {tfc_object_any(program)};
+  *text = tfc_none();
+  return __tvm_ffi_tfc_program_text(NULL, args, 1, text);
+}
+
+/*! The parts of a program as JSON: `functions` and `c_functions` (`text`, `doc`, `locations`), and `globals`. */
+static inline int32_t tfc_program_json(TfcObject program, TfcBytes* json) {
+  TVMFFIAny args[1] = {tfc_object_any(program)};
+  *json = tfc_none();
+  return __tvm_ffi_tfc_program_json(NULL, args, 1, json);
+}
+
+/*! Compiles the functions of a program together in this process: an array of them, in order. The caller releases it.
+ * The symbols of kernels and callees are looked up in the program, then in the objects and archives, then in the
+ * process. */
+static inline int32_t tfc_program_compile(TfcObject program, const TVMFFIByteArray* objects, int32_t num_objects,
+                                          const char* backend, const char* opt_level, TVMFFIAny* functions) {
+  TVMFFIAny args[4] = {tfc_object_any(program), tfc_none(), tfc_text(backend), tfc_text(opt_level)};
+  *functions = tfc_none();
+  int32_t code = tfc_bytes_array(objects, num_objects, &args[1]);
+  if (code == 0) code = __tvm_ffi_tfc_program_compile(NULL, args, 4, functions);
+  tfc_release(&args[1]);
+  return code;
+}
+
 /*! Makes an object of functions. `options` is a JSON object (`target`, `backend`, `opt_level`, `cpu`, `features`,
  * `system_lib`), or NULL. */
 static inline int32_t tfc_object(const TfcFunction* functions, int32_t num_functions, const char* options,
@@ -249,6 +329,26 @@ static inline int32_t tfc_object(const TfcFunction* functions, int32_t num_funct
   tfc_release(&args[0]);
   for (int32_t i = 0; i < made; ++i) tfc_release(&arrays[i]);
   return code;
+}
+
+/*! Makes an object of the functions of a program. `options` are those of `tfc_object`. */
+static inline int32_t tfc_program_object(TfcObject program, const char* options, TfcBytes* object) {
+  TVMFFIAny item = tfc_object_any(program), entry = tfc_none(), args[2] = {tfc_none(), tfc_none()};
+  *object = tfc_none();
+  args[1] = tfc_text(options == NULL ? "" : options);
+  int32_t code = tfc_array(&item, 1, &entry);
+  if (code == 0) code = tfc_array(&entry, 1, &args[0]);
+  if (code == 0) code = __tvm_ffi_tfc_object(NULL, args, 2, object);
+  tfc_release(&args[0]);
+  tfc_release(&entry);
+  return code;
+}
+
+/*! The item of an array at an index. The caller releases it. */
+static inline int32_t tfc_item(TVMFFIAny array, int64_t index, TVMFFIAny* item) {
+  TVMFFIAny args[2] = {array, tfc_int(index)};
+  *item = tfc_none();
+  return tfc_call_global("ffi.ArrayGetItem", args, 2, item);
 }
 
 /*! Links objects and archives into a shared library at a path. `options` is a JSON object (`linker`, `files`,

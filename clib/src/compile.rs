@@ -16,7 +16,8 @@ use crate::signature::SignatureObject;
 /// An engine for each backend and level, created on first use.
 static ENGINES: LazyLock<Mutex<HashMap<(Backend, OptLevel), Engine>>> = LazyLock::new(Mutex::default);
 
-fn engine(backend: Backend, level: OptLevel) -> Result<Engine> {
+/// The engine of a backend and a level.
+pub fn engine(backend: Backend, level: OptLevel) -> Result<Engine> {
     // a panic never leaves a map of engines in an inconsistent state
     let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(engine) = engines.get(&(backend, level)) {
@@ -59,7 +60,7 @@ fn tfc_compile(
 }
 
 /// Replaces the engine's advice, which is for Rust, with advice for callers of TVM FFI functions.
-fn advised(error: &EngineError) -> Diagnostic {
+pub fn advised(error: &EngineError) -> Diagnostic {
     let mut diagnostic = Diagnostic::of(error);
     if matches!(error, EngineError::Unresolved { .. }) {
         let symbols: Vec<_> = diagnostic.symbols.iter().map(ToString::to_string).collect();

@@ -258,6 +258,36 @@ fn tfc_kernel_launch_on_cpu(launch: &str, function: &Obj<KernelObject>) -> Resul
     KernelObject::make(Form::OnCpu(launch_of(launch)?, function.clone()), Call::implied())
 }
 
+/// A body as host text: a block in braces. `images` are those that its launches may use, each with the name at its
+/// place in `image_names`. `objects` are objects and archives with the functions that it calls by their symbols.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_kernel_host(
+    text: &str,
+    image_names: Array<String>,
+    images: Array<Bytes>,
+    objects: Array<Bytes>,
+) -> Result<Obj<KernelObject>> {
+    let kernel = Kernel::text(text, named_images(&image_names, &images)?).map_err(failure)?;
+    let kernel = match together(&objects)? {
+        Some(objects) => kernel.beside(objects),
+        None => kernel,
+    };
+    KernelObject::make(Form::WithCode(kernel), Call::implied())
+}
+
+/// The images of a host text with their names.
+pub fn named_images(names: &Array<String>, images: &Array<Bytes>) -> Result<Vec<(String, Image)>> {
+    if names.len() != images.len() {
+        let problem = format!("expected one name for each, got {} names for {} images", names.len(), images.len());
+        return Err(bad_value("images", problem));
+    }
+    let image = |(name, bytes): (String, Bytes)| match Image::from_bytes(&*bytes) {
+        Ok(image) => Ok((name, image)),
+        Err(error) => Err(other(format!("image `{name}`: {error}"))),
+    };
+    names.iter().zip(images.iter()).map(image).collect()
+}
+
 /// The kernel with the addresses of symbols that its code refers to: `names` and `addresses` have equal length. `owner`
 /// lives as long as a function that calls the kernel.
 #[tvm_ffi::export(crate = tvm_ffi)]

@@ -17,6 +17,7 @@ use crate::compile::{backend_of, level_of};
 use crate::error::without_llvm;
 use crate::error::{bad_value, failure, other};
 use crate::kernel::KernelObject;
+use crate::program::ProgramObject;
 use crate::signature::SignatureObject;
 
 /// The options of an object.
@@ -72,7 +73,8 @@ fn target_of(triple: Option<&str>) -> Result<Triple> {
     })
 }
 
-/// The library of functions, each an array of a signature, a kernel, and the documentation or None.
+/// The library of functions, each an array of a signature, a kernel, and the documentation or None. An array of one
+/// program stands for the functions of its text, with those that it registers as global functions.
 fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder> {
     let options: ObjectOptions = self::options(options)?;
     let mut library = LibraryBuilder::new().target(target_of(options.target.as_deref())?);
@@ -95,6 +97,11 @@ fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder>
     }
     for function in functions.iter() {
         let parts: Vec<&Any> = function.iter().collect();
+        if let [program] = &parts[..] {
+            let program: Obj<ProgramObject> = (*program).clone().cast()?;
+            library = library.program(&program.program);
+            continue;
+        }
         let [signature, kernel, doc] = &parts[..] else {
             return Err(other("expected a signature, a kernel and a documentation or None"));
         };
@@ -111,8 +118,8 @@ fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder>
     Ok(library)
 }
 
-/// Makes an object of functions, each an array of a signature, a kernel, and the documentation or None. `options` is a
-/// JSON object, or an empty string.
+/// Makes an object of functions, each an array of a signature, a kernel, and the documentation or None; or an array of
+/// one program. `options` is a JSON object, or an empty string.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
     Ok(Bytes::new(library_of(&functions, options)?.emit().map_err(failure)?.as_bytes()))

@@ -50,6 +50,23 @@ fn location_of(location: &PlacedPart) -> SourceLocation {
     SourceLocation::new(&location.file, location.line, &location.function)
 }
 
+/// The locations of a signature's parts, as `tfc_signature` takes them.
+pub fn locations(signature: &Signature) -> Vec<Value> {
+    let params = signature.params().iter().enumerate().map(|(index, param)| (Part::Param(index), param.name.clone()));
+    let constraints =
+        (0..signature.constraints().len()).map(|index| (Part::Constraint(index), format!("where[{index}]")));
+    let whole = [(Part::Signature, "signature".to_owned()), (Part::Result, "result".to_owned())];
+    let located = whole.into_iter().chain(params).chain(constraints).filter_map(|(part, name)| {
+        let at = signature.location(part)?;
+        // other parts have the signature's location unless they have their own
+        if part != Part::Signature && signature.location(Part::Signature) == Some(at) {
+            return None;
+        }
+        Some(json!({ "part": name, "file": at.file, "line": at.line, "function": at.function }))
+    });
+    located.collect()
+}
+
 fn part(signature: &Signature, name: &str) -> Result<Part> {
     if let Some(number) = signature.params().iter().position(|param| param.name == name) {
         return Ok(Part::Param(number));

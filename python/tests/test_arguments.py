@@ -188,7 +188,7 @@ def test_dtypes_of_frameworks_are_types():
 def test_numbers_of_numpy_are_extents_and_addresses():
     image = b".version 8.0\n.target sm_80\n.visible .entry f() { ret; }\n"
     kernel = tfc.Kernel.cuda(image, "f", grid=np.int64(3), block=(np.int32(32), "2"), shared_memory=np.uint8(64), args=[])
-    assert "grid=(3) block=(32, 2) shared_memory=64" in repr(kernel)
+    assert "grid=3 block=(32, 2) shared_memory=64" in repr(kernel)
     libc = ctypes.CDLL(None)
     address = np.uint64(ctypes.cast(libc.labs, ctypes.c_void_p).value)
     assert tfc.compile(F, tfc.Kernel.address(address, keep_alive=libc))(-4) == 4

@@ -7,7 +7,7 @@ this process. A :class:`Library` writes functions to objects and shared librarie
 import them only where you use it.
 """
 
-from . import triton
+from . import host, triton
 from .callables import python_callable, stubs
 from .compiled import CompiledFunction
 from .errors import (
@@ -25,6 +25,7 @@ from .functions import FunctionInfo, functions
 from .kernel import Kernel
 from .library import Cache, Library, compile
 from .look import Explanation, build_info, explain, inspect, install_cpu_allocator, llvm_version
+from .program import Program, program
 from .prototype import CParameter, Prototype
 from .signature import Parameter, SourceLocation, Signature
 
@@ -44,6 +45,7 @@ __all__ = [
     "LlvmNotFoundError",
     "ErrorDetail",
     "Parameter",
+    "Program",
     "SourceLocation",
     "Prototype",
     "Signature",
@@ -55,9 +57,11 @@ __all__ = [
     "compile",
     "explain",
     "functions",
+    "host",
     "inspect",
     "install_cpu_allocator",
     "llvm_version",
+    "program",
     "python_callable",
     "stubs",
     "triton",

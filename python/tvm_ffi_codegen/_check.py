@@ -99,6 +99,12 @@ def mapping(what: str, value: object, of: str) -> Mapping[Any, Any]:
     return {} if value is None else instance(what, value, Mapping, f"a mapping of {of}")  # type: ignore[type-abstract]
 
 
+def images(what: str, value: object) -> dict[str, bytes]:
+    """Accepts images by names."""
+    given = mapping(what, value, "bytes by names")
+    return {text(what, name): data(f"{what}[{name!r}]", of) for name, of in given.items()}
+
+
 def dtype_name(value: object) -> str | None:
     """The name of a dtype of ``tvm_ffi``, PyTorch, NumPy or JAX; None for other values. Imports no framework."""
     if isinstance(value, tvm_ffi.dtype):

@@ -8,7 +8,9 @@ from typing import Any, Union
 
 from . import _check
 from ._check import Extents
+from ._launch import launch_text
 from ._native import function
+from ._text import quoted
 from .prototype import Call, Prototype, prototype_of, symbol_kernel
 from .signature import Signature, as_signature
 
@@ -20,6 +22,7 @@ _address = function("kernel_address")
 _launch = function("kernel_launch")
 _launch_on_cpu = function("kernel_launch_on_cpu")
 _prepare = function("kernel_prepare")
+_host = function("kernel_host")
 _with_symbols = function("kernel_with_symbols")
 _header = function("kernel_header")
 
@@ -161,28 +164,19 @@ class Kernel:
         those of convention ``flat``. An extent is a number, or an expression as a str. Pass several as a list of up to
         three.
         """
-        words = [
-            "launch",
-            f'"{_check.text("entry", entry)}"',
-            f"grid={_extents('grid', grid)}",
-            f"block={_extents('block', block)}",
-        ]
-        for name, extents in (("cluster", cluster), ("preferred_cluster", preferred_cluster)):
-            if extents is not None:
-                words.append(f"{name}={_extents(name, extents)}")
-        if shared_memory != 0:
-            words.append(f"shared_memory={_check.extent('shared_memory', shared_memory)}")
-        if args is not None:
-            words.append(f"args=[{', '.join(_check.texts('args', args))}]")
-        if priority is not None:
-            words.append(f"priority={_check.integer('priority', priority)}")
-        flags = {
+        items = {
+            "grid": grid,
+            "block": block,
+            "cluster": cluster,
+            "preferred_cluster": preferred_cluster,
+            "shared_memory": None if shared_memory == 0 else shared_memory,
+            "args": args,
+            "priority": priority,
             "cooperative": cooperative,
             "programmatic_dependent_launch": programmatic_dependent_launch,
             "non_portable_cluster": non_portable_cluster,
         }
-        words.extend(name for name, is_set in flags.items() if is_set)
-        return Kernel.launch(" ".join(words), images)
+        return Kernel.launch(launch_text(quoted(_check.text("entry", entry)), items), images)
 
     @staticmethod
     def launch_on_cpu(launch: str, function: Kernel) -> Kernel:
@@ -197,6 +191,21 @@ class Kernel:
         """
         kernels = _check.listed("kernels", kernels, "Kernels", as_kernel)
         return Kernel(_prepare([kernel._native for kernel in kernels]), ("prepare", (kernels,), {}))
+
+    @staticmethod
+    def host(text: str, *, images: Mapping[str, bytes] | None = None, objects: bytes | Iterable[bytes] = ()) -> Kernel:
+        """A body as host text, the block of a function (``docs/host-text.md``): ``"{ return n + 1; }"``.
+
+        ``images`` are those that its launches may use, by names. ``objects`` are objects and archives with functions
+        that it calls by their symbols, for this process; a library gets them when it is linked.
+
+        Mistakes of the text's grammar are raised here, and mistakes of names, types and ownership when a function is
+        compiled: all together, as one :class:`KernelError`, whose ``errors`` have line, column and span.
+        """
+        text, objects = _check.text("text", text), _check.several_data("objects", objects)
+        given = _check.images("images", images)
+        options: dict[str, Any] = {**({"images": given} if given else {}), **({"objects": objects} if objects else {})}
+        return Kernel(_host(text, list(given), list(given.values()), objects), ("host", (text,), options))
 
     def prototype(self, signature: Signature | str) -> Prototype:
         """The prototype that the kernel's C function must have for a signature."""
@@ -248,6 +257,8 @@ def _shown(value: object) -> str:
         return f"<{len(value)} bytes>"
     if isinstance(value, list):
         return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {_shown(of)}' for name, of in value.items())}}}"
     shown = repr(value)
     return shown if len(shown) <= 200 else f"{shown[:180]}...<{len(shown)} characters>"
 
@@ -264,8 +275,3 @@ class _Owner:
 
     def __init__(self, owned: object) -> None:
         self.owned = owned
-
-
-def _extents(what: str, value: object) -> str:
-    """One or more extents, written as in a launch's text."""
-    return f"({', '.join(_check.extents(what, value))})"

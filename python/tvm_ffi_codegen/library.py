@@ -133,6 +133,9 @@ class Library:
     ) -> None:
         self._functions: list[tuple[Signature, Kernel, str | None]] = []
         self._globals: list[tuple[str, str]] = []
+        #: Programs of host text, each with the names of its functions, and their objects.
+        self._programs: list[tuple[object, list[str]]] = []
+        self._objects: list[bytes] = []
         self._target = _check.optional_text("target", target)
         self._options: dict[str, Any] = {
             "target": self._target,
@@ -145,8 +148,9 @@ class Library:
         }
 
     def __repr__(self) -> str:
-        names = ", ".join(signature.name for signature, _, _ in self._functions) or "no functions"
-        return f"<Library of {names}, for {self._target or 'this machine'}>"
+        names = [signature.name for signature, _, _ in self._functions]
+        names += [name for _, of_program in self._programs for name in of_program]
+        return f"<Library of {', '.join(names) or 'no functions'}, for {self._target or 'this machine'}>"
 
     def add(self, signature: Signature | str, kernel: Kernel, *, doc: str | None = None) -> Library:
         """Adds a function, and returns the library."""
@@ -156,6 +160,12 @@ class Library:
     def register_global(self, function: str, name: str) -> Library:
         """Registers a function under a global name while the library is loaded, and returns the library."""
         self._globals.append((_check.text("function", function), _check.text("name", name)))
+        return self
+
+    def _add_program(self, program: object, names: list[str], objects: list[bytes]) -> Library:
+        """Adds a program of host text as the native library has it. Links and loads of the library get its objects."""
+        self._programs.append((program, names))
+        self._objects += objects
         return self
 
     def object(self) -> bytes:
@@ -170,9 +180,10 @@ class Library:
         """
         return str(_llvm_ir(*self._stated(), optimized))
 
-    def _stated(self) -> tuple[list[list[object]], str]:
+    def _stated(self) -> tuple[list[list[Any]], str]:
         """The functions and options, as the native library takes them."""
-        functions = [[signature._native, kernel._native, doc] for signature, kernel, doc in self._functions]
+        functions: list[list[Any]] = [[of._native, kernel._native, doc] for of, kernel, doc in self._functions]
+        functions += [[program] for program, _ in self._programs]
         return functions, encode({**self._options, "globals": self._globals})
 
     def archive(self, path: str | os.PathLike[str], *, objects: Mapping[str, bytes] | None = None) -> None:
@@ -182,7 +193,8 @@ class Library:
             [_check.text("objects", name), _check.data(f"objects[{name!r}]", data)] for name, data in given.items()
         ]
         path = _check.path("path", path)
-        _archive(self._target, [[Path(path).with_suffix(".o").name, self.object()], *members], path)
+        own = [[f"object{number}.o", data] for number, data in enumerate(self._objects)]
+        _archive(self._target, [[Path(path).with_suffix(".o").name, self.object()], *own, *members], path)
 
     def link(
         self,
@@ -215,7 +227,7 @@ class Library:
             linker=linker,
         )
         path, objects = _check.path("path", path), _check.several_data("objects", objects)
-        _link([self.object(), *objects], path, options)
+        _link([self.object(), *self._objects, *objects], path, options)
 
     def _link_options(self, **options: Any) -> str:
         unknown = sorted(set(options) - set(_LINK_OPTIONS))
@@ -264,9 +276,10 @@ class Library:
         """
         if cache is not None:
             cache = _check.instance("cache", cache, Cache, "a Cache")
-            return self._load_cached(cache, _check.several_data("objects", objects), keep_module_alive, options)
+            given = [*self._objects, *_check.several_data("objects", objects)]
+            return self._load_cached(cache, given, keep_module_alive, options)
         if not options:
-            module = _load(*self._stated(), _check.several_data("objects", objects))
+            module = _load(*self._stated(), [*self._objects, *_check.several_data("objects", objects)])
             if module is not None:
                 if keep_module_alive:
                     tvm_ffi.get_global_func("ffi.ModuleGlobalsAdd")(module)

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _check
 from ._native import decode, encode, function
+from ._text import ESCAPES
 from .prototype import Call, Prototype, prototype_of, symbol_kernel
 
 _signature = function("signature")
@@ -197,13 +198,9 @@ class Signature:
         return f"Signature({self.text!r})"
 
 
-#: The escapes of strings in the text form.
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
-
-
 def _text(value: None | bool | int | float | str) -> str:
     """A default in the text form."""
-    return f'"{value.translate(_ESCAPES)}"' if isinstance(value, str) else str(value)
+    return f'"{value.translate(ESCAPES)}"' if isinstance(value, str) else str(value)
 
 
 def _read(text: str, locations: dict[str, SourceLocation]) -> Signature:

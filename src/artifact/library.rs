@@ -275,6 +275,14 @@ impl LibraryBuilder {
         Ok(ObjectFile::new(bytes, self.recipe.target.clone(), names.collect()))
     }
 
+    /// Finds the errors of the functions, without compiling them.
+    ///
+    /// # Errors
+    /// Functions have errors, as for [`emit`](Self::emit).
+    pub fn check(&self) -> Result<(), EmitError> {
+        self.lower(NOBODY).map(|_| ())
+    }
+
     /// The functions as LLVM IR, whatever the backend: the module that [`emit`](Self::emit) compiles when the backend
     /// is LLVM.
     ///

@@ -114,6 +114,7 @@ impl LibraryImage {
             label: format!("object {number} of a library"),
             bytes,
             kernels: Vec::new(),
+            wanted: Vec::new(),
         };
         let inputs: Vec<Input<'_>> = objects.into_iter().enumerate().map(input).collect();
         let unit = Unit::of_library(&inputs)?;

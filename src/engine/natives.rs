@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tvm_ffi_runtime::abi::symbol::FUNCTION;
+
 use super::code::KeepAlive;
 use super::error::EngineError;
 use super::jit::Jit;
@@ -16,6 +18,8 @@ use crate::lower::{Kernel, NativeCode};
 pub(super) struct Natives {
     /// Each piece of code once, with the kernels that it contains.
     brought: Vec<(NativeCode, Vec<String>)>,
+    /// The symbols of kernels whose code may lie in objects beside them.
+    wanted: Vec<String>,
     /// Addresses of symbols that the code refers to.
     given: BTreeMap<String, u64>,
     /// A symbol for which two kernels give different addresses.
@@ -39,12 +43,15 @@ impl Natives {
                 self.contradicted.get_or_insert_with(|| (name.clone(), [known, *address]));
             }
         }
-        let Some((code, symbol)) = kernel.native_code() else { return };
         for beside in kernel.code_beside() {
             if self.brought.iter().all(|(known, _)| known != beside) {
                 self.brought.push((beside.clone(), Vec::new()));
             }
         }
+        if !kernel.code_beside().is_empty() {
+            self.wanted.extend(kernel.symbol_name().map(str::to_owned));
+        }
+        let Some((code, symbol)) = kernel.native_code() else { return };
         match self.brought.iter_mut().find(|(known, _)| known == code) {
             Some((_, kernels)) if kernels.iter().any(|known| known == symbol) => {}
             Some((_, kernels)) => kernels.push(symbol.to_owned()),
@@ -80,6 +87,10 @@ impl Natives {
             object(jit, code, &of_code, &label(code, kernels))
         });
         let objects = objects.collect::<Result<Vec<Cow<'_, [u8]>>, EngineError>>()?;
+        // bodies call functions by their symbols
+        let is_called = |name: &str| name.starts_with(FUNCTION) || self.wanted.iter().any(|wanted| wanted == name);
+        let wanted = imports.iter().map(|import| import.name.as_str()).filter(|name| is_called(name));
+        let wanted: Vec<&str> = wanted.collect();
         let inputs: Vec<Input<'_>> = self
             .brought
             .iter()
@@ -88,6 +99,7 @@ impl Natives {
                 label: label(code, kernels),
                 bytes,
                 kernels: kernels.iter().map(String::as_str).collect(),
+                wanted: wanted.clone(),
             })
             .collect();
         let unit = Unit::read(&inputs)?;

@@ -96,3 +96,34 @@ pub(crate) enum WordKind {
     Binary,
     Other,
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The words of the patterns that one part of the grammar for editors has.
+    fn words_of<'g>(grammar: &'g Value, part: &str) -> BTreeSet<&'g str> {
+        let patterns = grammar["repository"][part]["patterns"].as_array().unwrap();
+        let words = patterns.iter().flat_map(|pattern| {
+            let text = pattern["match"].as_str().unwrap();
+            let words = text.strip_prefix(r"\b(?:").and_then(|rest| rest.split_once(")\\b")).unwrap().0;
+            words.split('|')
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn editors_know_all_words() {
+        let text = include_str!("../../docs/editors/tfh.tmLanguage.json");
+        let grammar: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(grammar["scopeName"], "source.tfh");
+        assert_eq!(words_of(&grammar, "reserved"), BTreeSet::from(RESERVED));
+        assert_eq!(words_of(&grammar, "words"), Word::NAMES.iter().copied().collect());
+    }
+}

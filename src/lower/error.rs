@@ -147,6 +147,15 @@ pub enum LowerError {
         /// The kernel's symbol.
         symbol: String,
     },
+    /// Objects beside a kernel can't be put into an object, or into the caller's module.
+    #[error(
+        "the kernel of function `{function}` comes with objects, which are linked into a running process alone; leave \
+         them out, and give them to the linker"
+    )]
+    ObjectsForTheLinker {
+        /// The function.
+        function: String,
+    },
     /// The kernel in the caller's module has another prototype than the signature, convention and result require.
     #[error("the kernel `{kernel}` of function `{function}` {problem}; its prototype is `{prototype}`")]
     Prototype {

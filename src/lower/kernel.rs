@@ -187,8 +187,9 @@ impl Kernel {
         Self::symbol(symbol).with(NativeCode::Bitcode(bytes.into()))
     }
 
-    /// Adds an object or archive for a native kernel that you pass with its code. The kernel's code, or an object added
-    /// before, may refer to it. An [`Engine`](crate::Engine) links them together.
+    /// Adds an object or archive that the kernel's code, or an object added before, may refer to. It may define the
+    /// function of a [symbol](Self::symbol), or functions that a body calls by their symbols. An
+    /// [`Engine`](crate::Engine) links them together.
     pub fn beside(mut self, bytes: impl Into<Arc<[u8]>>) -> Self {
         self.beside.push(NativeCode::Object(bytes.into()));
         self
@@ -429,7 +430,7 @@ impl Kernel {
     }
 
     /// The symbol of the C function that is called, directly or for each block of a launch.
-    fn symbol_name(&self) -> Option<&str> {
+    pub(crate) fn symbol_name(&self) -> Option<&str> {
         match self.target()? {
             NativeTarget::Symbol(name) => Some(name),
             NativeTarget::Launch(spec) => match spec.block_function()? {
@@ -481,10 +482,15 @@ impl Kernel {
             let (function, symbol) = (signature.name().to_owned(), symbol.clone());
             return Err(LowerError::SymbolInFile { function, symbol });
         }
-        self.native_code().map_or(Ok(()), |(code, symbol)| {
-            let (function, symbol) = (signature.name().to_owned(), symbol.to_owned());
-            Err(LowerError::CodeForTheLinker { function, code: code.name(), symbol })
-        })
+        let function = || signature.name().to_owned();
+        match self.native_code() {
+            Some((code, symbol)) => {
+                let (code, symbol) = (code.name(), symbol.to_owned());
+                Err(LowerError::CodeForTheLinker { function: function(), code, symbol })
+            }
+            None if !self.beside.is_empty() => Err(LowerError::ObjectsForTheLinker { function: function() }),
+            None => Ok(()),
+        }
     }
 
     /// The convention that determines the parameters; `flat` for a body.

@@ -41,7 +41,7 @@ pub(crate) use parse_error::MAX_ERRORS;
 pub use parse_error::{ParseError, SyntaxError, TextPlace};
 pub use path::{Part, Path, Step};
 pub use policy::DTypePolicy;
-pub(crate) use quote::{quoted_bytes, unquote_bytes};
+pub(crate) use quote::quoted_bytes;
 pub use scalar::ScalarType;
 pub use signature::Signature;
 pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};

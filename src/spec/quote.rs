@@ -76,7 +76,7 @@ pub(super) fn unquote(inside: &str) -> Result<String, (usize, String)> {
 ///
 /// # Errors
 /// An invalid escape: the byte offset of the backslash, and the problem.
-pub(crate) fn unquote_bytes(inside: &str) -> Result<Vec<u8>, (usize, String)> {
+pub(super) fn unquote_bytes(inside: &str) -> Result<Vec<u8>, (usize, String)> {
     let mut bytes = Vec::with_capacity(inside.len());
     let mut rest = inside;
     while let Some(at) = rest.find('\\') {

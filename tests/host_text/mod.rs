@@ -2,6 +2,7 @@
 //! the limits of the language.
 
 mod generated;
+mod guide;
 mod operations;
 mod printing;
 mod rows;

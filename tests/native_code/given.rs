@@ -4,6 +4,7 @@ use std::ffi::c_long;
 use std::sync::Arc;
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::{EngineError, Kernel};
 
 use super::{compile, engines, int, object, refusals};
@@ -78,6 +79,39 @@ fn objects_beside_a_kernels_are_linked_with_it() {
     for error in refusals(SIGNATURE, &kernel().beside(b"no object".to_vec())) {
         assert!(error.starts_with("can't load the object beside the kernels' code: "), "{error}");
     }
+}
+
+/// A TVM FFI function in C, which returns twice its argument and an element of the table.
+const CALLED: &str = "
+    struct any { int type_index, padding; long value; };
+    extern long table[2];
+    int __tvm_ffi_called(void *self, const struct any *args, int count, struct any *result) {
+        result->type_index = 1;
+        result->value = 2 * args[0].value + table[1];
+        return 0;
+    }";
+
+#[test]
+fn bodies_call_functions_of_objects_beside_them() {
+    let text = "{ let m = call symbol called(n) -> int64; return m; }";
+    let kernel = Kernel::text(text, [] as [(&str, Image); 0]).unwrap();
+    let table = object("long table[2] = {1, 40};");
+    let beside = kernel.clone().beside(object(CALLED)).beside(table.clone());
+    for engine in engines() {
+        assert_eq!(int(&compile(&engine, SIGNATURE, &beside).unwrap(), &[1]), 42);
+        // an object beside a symbol may define it
+        let symbol = Kernel::symbol("twice").beside(object("long twice(long n) { return 2 * n; }"));
+        assert_eq!(int(&compile(&engine, SIGNATURE, &symbol).unwrap(), &[4]), 8);
+    }
+    for error in refusals(SIGNATURE, &kernel.clone().beside(table)) {
+        assert!(error.contains("`__tvm_ffi_called`"), "{error}");
+    }
+    let error = LibraryBuilder::new().function(&sig(SIGNATURE), &beside).emit().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the kernel of function `f` comes with objects, which are linked into a running process alone; leave them out, \
+         and give them to the linker"
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub fn frameworks() -> Result<Tests, Failure> {
 }
 
 /// The directory of the package: the wheel of a debug build, unpacked once per run.
-fn site() -> Result<PathBuf, Failure> {
+pub fn site() -> Result<PathBuf, Failure> {
     static SITE: OnceLock<PathBuf> = OnceLock::new();
     if let Some(site) = SITE.get() {
         return Ok(site.clone());

@@ -80,7 +80,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "hosts",
         about: "a library of each backend in every host: Python, C, C++, Rust",
-        needs: &[LLVM_22, CXX, VALGRIND, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        needs: &[LLVM_22, CXX, VALGRIND, MATURIN, CFFI, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
         run: hosts::load,
     },
     Step {

@@ -199,17 +199,55 @@ impl Engine {
     /// There isn't enough memory for the code, or to start the compilation. The process aborts if memory runs out
     /// during the compilation.
     pub unsafe fn compile(&self, signature: &Signature, kernel: &Kernel) -> Result<Function, EngineError> {
-        let wrappers = self.wrappers([(signature, kernel)])?;
-        let safe_call = self.safe_call(&wrappers.code, signature)?;
+        // SAFETY: the caller guarantees the same.
+        let function = unsafe { self.compile_functions([(signature, kernel)]) }?.pop();
+        function.ok_or_else(|| undefined(&signature.symbol()))
+    }
+
+    /// Compiles wrappers that may call each other by their symbols. Returns their functions in order. Each of them keeps
+    /// the code of all alive.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Engine, HostProgram};
+    ///
+    /// let program = HostProgram::parse(
+    ///     "even(n: int64) -> bool { if n == 0 { return True; } let odd = call symbol odd(n - 1) -> bool; return odd; }
+    ///      odd(n: int64) -> bool { if n == 0 { return False; } let even = call symbol even(n - 1) -> bool; return even; }",
+    /// )?;
+    /// // SAFETY: the bodies read no memory.
+    /// let functions = unsafe { Engine::new()?.compile_functions(program.functions())? };
+    /// assert!(functions[0].call((10,))?.cast::<bool>()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// The same as for [`compile`](Self::compile), for each kernel.
+    ///
+    /// # Errors
+    /// The errors of [`compile`](Self::compile), or two wrappers have the same name. Either all wrappers are compiled
+    /// or none.
+    pub unsafe fn compile_functions<'a>(
+        &self,
+        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
+    ) -> Result<Vec<Function>, EngineError> {
+        let all: Vec<_> = wrappers.into_iter().collect();
+        let signatures = all.iter().map(|(signature, _)| *signature);
+        let wrappers = self.wrappers(all.iter().copied())?;
+        let safe_calls = signatures.clone().map(|signature| self.safe_call(&wrappers.code, signature));
+        let safe_calls = safe_calls.collect::<Result<Vec<_>, EngineError>>()?;
         #[cfg(not(feature = "external-runtime"))]
         if wrappers.needs_module {
-            let module = self.module_of(wrappers, [signature].into_iter())?;
-            let function = module.get_function(signature.name());
-            return function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()));
+            let module = self.module_of(wrappers, signatures.clone())?;
+            let function = |signature: &Signature| {
+                let function = module.get_function(signature.name());
+                function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()))
+            };
+            return signatures.map(function).collect();
         }
-        self.keep(&wrappers, None, [signature]);
-        // SAFETY: the function owns the code, so the address is valid as long as it can be called.
-        Ok(unsafe { Function::from_code(safe_call, wrappers.code) })
+        self.keep(&wrappers, None, signatures);
+        // SAFETY: each function owns the code, so the address is valid as long as it can be called.
+        let function = |safe_call| unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) };
+        Ok(safe_calls.into_iter().map(function).collect())
     }
 
     /// Compiles wrappers into one module of kind `jit`, which imports what the engine's modules

@@ -63,6 +63,10 @@ impl Region {
     /// Makes the first `code` bytes, rounded up to pages, executable and read-only.
     pub(super) fn protect_code(self, code: usize) -> io::Result<Executable> {
         let other = |error: String| io::Error::other(error);
+        // objects of variables alone have no code, and no empty range can be protected
+        if code == 0 {
+            return Ok(Executable(self));
+        }
         // The CPU's instruction cache may hold old contents of these addresses (x86 keeps it coherent itself).
         // SAFETY: the range is in the mapping, which is alive.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(self.start.cast(), code) }

@@ -17,12 +17,14 @@ pub(in crate::engine) struct Input<'a> {
     pub(in crate::engine) bytes: &'a [u8],
     /// The kernels that the input must define.
     pub(in crate::engine) kernels: Vec<&'a str>,
+    /// Other functions that are taken from the input if it defines them.
+    pub(in crate::engine) wanted: Vec<&'a str>,
 }
 
 /// Objects to link together.
 pub(in crate::engine) struct Unit<'a> {
     pub(in crate::engine) objects: Vec<ObjectFile<'a>>,
-    /// The kernels' symbols.
+    /// The symbols of the kernels, and of wanted functions that the objects define.
     pub(in crate::engine) kernels: Vec<&'a str>,
     /// The symbols that must be defined elsewhere, in the order of the references.
     pub(in crate::engine) imports: Vec<Import<'a>>,
@@ -83,7 +85,7 @@ impl<'a> Unit<'a> {
             }
         }
         for (number, archive) in &mut archives {
-            for kernel in &inputs[*number].kernels {
+            for kernel in inputs[*number].kernels.iter().chain(&inputs[*number].wanted) {
                 if let Some(object) = archive.take(kernel)? {
                     unit.add(object)?;
                     origins.push(*number);
@@ -114,6 +116,12 @@ impl<'a> Unit<'a> {
         }
         if !undefined.is_empty() {
             return Err(EngineError::UndefinedKernels { kernels: undefined });
+        }
+        for wanted in inputs.iter().flat_map(|input| &input.wanted) {
+            let is_function = unit.globals.get(wanted).is_some_and(|global| global.is_function);
+            if is_function && !unit.kernels.contains(wanted) {
+                unit.kernels.push(wanted);
+            }
         }
         unit.find_imports();
         Ok(unit)

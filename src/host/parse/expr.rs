@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{HostParser, MAX_DEPTH, Read};
 use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr, ExprKind, Input, Scoped, UnaryOp};
 use crate::host::words::{RESERVED, Word};
-use crate::spec::{CompareOp, DimOp, ParamType, ScalarType, Signature, SyntaxError, Token, unquote_bytes};
+use crate::spec::{CompareOp, DimOp, ParamType, ScalarType, Signature, SyntaxError, Token};
 
 const VALUE: &str = "a value";
+const TEXT: &str = "a text in quotes";
 
 impl HostParser<'_> {
     /// A value, `None` or a string.
@@ -530,17 +531,12 @@ impl HostParser<'_> {
 
     /// The bytes of a string.
     pub(super) fn text(&mut self) -> Read<Vec<u8>> {
-        let (pos, token) = self.p.tokens.peek();
-        let Token::Text(text) = token else { return Err(self.p.expected("a text in quotes").into()) };
-        let bytes = unquote_bytes(text).map_err(|(at, problem)| pos.behind(1 + at).error(self.p.text, 1, problem))?;
-        self.p.tokens.next();
-        Ok(bytes)
+        Ok(self.p.string_bytes(TEXT)?)
     }
 
     /// A string in UTF-8.
     pub(super) fn utf8(&mut self) -> Read<String> {
-        let pos = self.p.tokens.peek().0;
-        Ok(String::from_utf8(self.text()?).map_err(|_| self.p.error(pos, "the text isn't UTF-8".to_owned()))?)
+        Ok(self.p.string(TEXT)?)
     }
 }
 

@@ -19,14 +19,14 @@ use super::words::RESERVED;
 /// How deep blocks and expressions together may be nested.
 const MAX_DEPTH: usize = 64;
 
-/// Parses a file of functions. `images` are the names of the images that launches may use.
-pub(crate) fn file(text: &str, images: &[&str]) -> Result<File, HostTextError> {
+/// Parses a file of functions. `images` are the names of the images that launches may use; `None` allows any.
+pub(crate) fn file(text: &str, images: Option<&[&str]>) -> Result<File, HostTextError> {
     HostParser::run(text, images, HostParser::file)
 }
 
 /// Parses the block of a body.
 pub(crate) fn block(text: &str, images: &[&str]) -> Result<Text, HostTextError> {
-    HostParser::run(text, images, |parser| {
+    HostParser::run(text, Some(images), |parser| {
         let block = Arc::new(parser.block()?);
         parser.p.end("the end of the text, after the block")?;
         Ok(Text { block, comments: Arc::clone(&parser.comments) })
@@ -41,7 +41,7 @@ struct HostParser<'a> {
     lines: Vec<CommentLine<'a>>,
     /// The same for the tree.
     comments: Arc<[Comment]>,
-    images: &'a [&'a str],
+    images: Option<&'a [&'a str]>,
     errors: Vec<SyntaxError>,
     /// Whether each bracket of the text has its match.
     is_paired: bool,
@@ -56,7 +56,7 @@ struct HostParser<'a> {
 impl<'a> HostParser<'a> {
     fn run<T>(
         text: &'a str,
-        images: &'a [&'a str],
+        images: Option<&'a [&'a str]>,
         read: impl FnOnce(&mut Self) -> Read<T>,
     ) -> Result<T, HostTextError> {
         let (tokens, lines, errors) = Tokens::of_host(text);

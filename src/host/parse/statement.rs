@@ -269,9 +269,11 @@ impl HostParser<'_> {
                 return Err(last.unwrap_or_else(|| self.p.expected("a launch")).into());
             }
         };
+        let is_unknown = |image: &str| self.images.is_some_and(|known| !known.contains(&image));
         let mut named = items.images.iter().flatten();
-        if let Some((image, span)) = named.find(|(image, _)| !self.images.contains(&image.as_str())) {
-            let problem = format!("no image is called `{image}`{}", did_you_mean(image, self.images));
+        if let Some((image, span)) = named.find(|(image, _)| is_unknown(image)) {
+            let problem =
+                format!("no image is called `{image}`{}", did_you_mean(image, self.images.unwrap_or_default()));
             return Err(SyntaxError::new(self.p.text, span.clone(), problem).into());
         }
         self.p.tokens.go_to(end);

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use super::{Launch, LaunchedSignature};
 use crate::spec::dim::Dim;
 use crate::spec::kernel_arg::{Extents, Listed};
+use crate::spec::quote::Quoted;
 
 impl Display for LaunchedSignature {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -17,7 +18,7 @@ impl Display for Launch {
         f.write_str("launch ")?;
         match is_name(&self.entry) {
             true => f.write_str(&self.entry)?,
-            false => write!(f, "\"{}\"", self.entry)?,
+            false => write!(f, "{}", Quoted(&self.entry))?,
         }
         for (name, extents) in [("grid", &self.grid), ("block", &self.block)] {
             if *extents != [Dim::Const(1)] {

@@ -100,11 +100,7 @@ impl<'a> Parser<'a> {
         if !self.eat(Token::Name("launch")) {
             return Err(self.expected("`launch`"));
         }
-        let mut launch = match self.tokens.peek() {
-            (_, Token::Name(name) | Token::Text(name)) => Launch::new(name),
-            _ => return Err(self.expected("the name of the kernel's entry")),
-        };
-        self.tokens.next();
+        let mut launch = Launch::new(self.spanned_label("the name of the kernel's entry")?.0);
         let mut seen = Vec::new();
         while self.tokens.peek().1 != Token::End {
             let start = self.tokens.mark();
@@ -168,9 +164,11 @@ impl<'a> Parser<'a> {
     /// A name or a text, with its bytes in the source.
     pub(crate) fn spanned_label(&mut self, what: &str) -> Parsed<(String, Range<usize>)> {
         let start = self.tokens.peek().0.offset();
-        let (_, Token::Name(label) | Token::Text(label)) = self.tokens.peek() else { return Err(self.expected(what)) };
-        self.tokens.next();
-        Ok((label.to_owned(), start..self.tokens.end_of_last()))
+        let label = match self.tokens.peek().1 {
+            Token::Text(_) => self.string(what)?,
+            _ => self.name(what)?.to_owned(),
+        };
+        Ok((label, start..self.tokens.end_of_last()))
     }
 
     /// The name of an image, or a list of names.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::spec::dim::DimOp;
 use crate::spec::parse_error::SyntaxError;
+use crate::spec::quote::unquote_bytes;
 use crate::spec::span::{SpanOf, Spans};
 use crate::spec::token::{Pos, Token, Tokens};
 
@@ -134,6 +135,22 @@ impl<'a> Parser<'a> {
     pub(super) fn close(&mut self, close: Token<'_>) -> Parsed<()> {
         self.separator(close)?;
         self.expect(close)
+    }
+
+    /// The bytes of a string of host functions, without its escapes.
+    pub(crate) fn string_bytes(&mut self, what: &str) -> Parsed<Vec<u8>> {
+        let (pos, token) = self.tokens.peek();
+        let Token::Text(text) = token else { return Err(self.expected(what)) };
+        let bytes = unquote_bytes(text).map_err(|(at, problem)| pos.behind(1 + at).error(self.text, 1, problem))?;
+        self.tokens.next();
+        Ok(bytes)
+    }
+
+    /// A string of host functions in UTF-8, without its escapes.
+    pub(crate) fn string(&mut self, what: &str) -> Parsed<String> {
+        let pos = self.tokens.peek().0;
+        let bytes = self.string_bytes(what)?;
+        String::from_utf8(bytes).map_err(|_| self.error(pos, "the text isn't UTF-8".to_owned()))
     }
 
     pub(crate) fn expected(&self, what: &str) -> SyntaxError {

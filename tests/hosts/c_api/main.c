@@ -1,6 +1,6 @@
 /* A compiler in C, or C++: makes functions from a kernel's object in this process, and a library.
 
-     main OBJECT LIBRARY
+     main OBJECT LIBRARY PROGRAM
 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,8 +71,81 @@ static int32_t call(TVMFFIObjectHandle function, float* y, int64_t n, int64_t m)
   return TVMFFIFunctionCall(function, args, 3, &result);
 }
 
+/* A body as text, whose callee lies in the object. */
+static void host_kernel(const TVMFFIByteArray* object) {
+  const char* text = "{ let y = call symbol c_twice(n) -> int64; return y + 1; }";
+  TfcObject signature, kernel;
+  TVMFFIObjectHandle function;
+  expect(tfc_signature("f(n: int64) -> int64", NULL, &signature) == 0, "signature");
+  expect(tfc_kernel_host(text, NULL, 0, object, 1, &kernel) == 0, "host text");
+  expect(tfc_compile(signature, kernel, NULL, 0, NULL, NULL, &function) == 0, "compile of host text");
+  TVMFFIAny arg = tfc_int(20), result = tfc_none();
+  expect(TVMFFIFunctionCall(function, &arg, 1, &result) == 0, "call of host text");
+  printf("%d\n", (int)result.v_int64);
+  TVMFFIObjectDecRef(function);
+  TVMFFIObjectDecRef(kernel);
+  expect(tfc_kernel_host("{\n  let y = n +;\n  return y ** 2;\n}", NULL, 0, NULL, 0, &kernel) != 0, "wrong grammar");
+  print_error("\"line\":3");
+  expect(tfc_kernel_host("{\n  return m;\n}", NULL, 0, NULL, 0, &kernel) == 0, "grammar");
+  expect(tfc_compile(signature, kernel, NULL, 0, NULL, NULL, &function) != 0, "a wrong name");
+  print_error("\"column\":10");
+  TVMFFIObjectDecRef(kernel);
+  TfcImage image = {"gemm", {"no image", 8}};
+  expect(tfc_kernel_host("{}", &image, 1, NULL, 0, &kernel) != 0, "a wrong image");
+  print_error("gemm");
+  TVMFFIObjectDecRef(signature);
+}
+
+#define SAXPY "(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))"
+
+/* A file of host text: its functions in this process, and as a library. */
+static void program(const TVMFFIByteArray* object, const char* library) {
+  const char* text =
+      "register twice as \"c_api.twice\";\n"
+      "saxpy" SAXPY " @ saxpy_kernel;\n"
+      "## y += 2 * a * x.\n"
+      "twice" SAXPY " { call symbol saxpy(a, x, y); call symbol saxpy(a, x, y); }\n";
+  TfcObject program;
+  TVMFFIAny functions, function;
+  float y[4] = {1, 1, 1, 1};
+  expect(tfc_program(text, NULL, 0, &program) == 0, "program");
+  TfcBytes canonical, json;
+  expect(tfc_program_text(program, &canonical) == 0, "text");
+  TVMFFIByteArray shown = tfc_view(&canonical);
+  printf("%.*s", (int)shown.size, shown.data);
+  tfc_release(&canonical);
+  expect(tfc_program_json(program, &json) == 0, "parts");
+  shown = tfc_view(&json);
+  printf("%.*s\n", (int)shown.size, shown.data);
+  tfc_release(&json);
+  expect(tfc_program_compile(program, object, 1, NULL, NULL, &functions) == 0, "compile of the program");
+  expect(tfc_item(functions, 1, &function) == 0, "function");
+  expect(call((TVMFFIObjectHandle)function.v_obj, y, 4, 4) == 0, "call of the program");
+  printf("%g %g %g %g\n", y[0], y[1], y[2], y[3]);
+  tfc_release(&function);
+  tfc_release(&functions);
+
+  TfcBytes wrappers;
+  expect(tfc_program_object(program, NULL, &wrappers) == 0, "object of the program");
+  TVMFFIByteArray both[2] = {tfc_view(&wrappers), *object};
+  expect(tfc_link(both, 2, library, "{\"linker\":\"cc\"}") == 0, "link of the program");
+  tfc_release(&wrappers);
+  TVMFFIAny arg = tfc_text(library), module = tfc_none();
+  TVMFFIByteArray name = {"c_api.twice", 11};
+  TVMFFIObjectHandle global = NULL;
+  expect(tfc_call_global("ffi.ModuleLoadFromFile", &arg, 1, &module) == 0, "load of the program");
+  expect(TVMFFIFunctionGetGlobal(&name, &global) == 0 && global != NULL, "the global function");
+  expect(call(global, y, 4, 4) == 0, "call of the global function");
+  printf("%g %g %g %g\n", y[0], y[1], y[2], y[3]);
+  TVMFFIObjectDecRef(global);
+  tfc_release(&module);
+  TVMFFIObjectDecRef(program);
+  expect(tfc_program("f(x: fp16);\ng(n: int64) { n = ; }", NULL, 0, &program) != 0, "a wrong program");
+  print_error("\"line\":2");
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   TVMFFIByteArray object = {NULL, 0};
   object.data = read_file(argv[1], &object.size);
   TfcObject signature, kernel, wrong;
@@ -121,6 +194,8 @@ int main(int argc, char** argv) {
   tfc_release(&module);
   TVMFFIObjectDecRef(kernel);
   TVMFFIObjectDecRef(signature);
+  host_kernel(&object);
+  program(&object, argv[3]);
   free((void*)object.data);
   return 0;
 }

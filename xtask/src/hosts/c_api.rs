@@ -26,7 +26,8 @@ pub fn c_api() -> Result<Tests> {
         compile(compiler, &["-Iclib/include", "-x", language], &source("c_api/main.c"), &object)?;
         let inputs = [&[text(&object)], &library[..]].concat();
         link_program(compiler, &inputs, &[], &program)?;
-        let printed = cmd(&text(&program), &[&text(&kernel), &text(&folder.join("saxpy.so"))]).run()?.stdout;
+        let [library, of_text] = ["saxpy.so", "program.so"].map(|name| text(&folder.join(name)));
+        let printed = cmd(&text(&program), &[&text(&kernel), &library, &of_text]).run()?.stdout;
         if printed != expected {
             tests.failed += 1;
             return Err(Failure { what: "the program in C prints another text than expected.txt".to_owned(), tests });

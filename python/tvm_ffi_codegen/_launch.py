@@ -1,0 +1,35 @@
+"""The text of launches: ``launch ENTRY grid=... block=... args=[...]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import _check
+
+#: The items with up to three extents, and those with one expression.
+_EXTENTS = ("grid", "block", "cluster", "preferred_cluster")
+_FLAGS = ("cooperative", "programmatic_dependent_launch", "non_portable_cluster")
+
+
+def launch_text(entry: str, items: Mapping[str, Any]) -> str:
+    """A launch. ``entry`` is in quotes if it isn't a name. An item that is None, or a flag that isn't set, is left out."""
+    words = ["launch", entry]
+    for name, value in items.items():
+        if name in _FLAGS:
+            words += [name] if value else []
+        elif value is None:
+            pass
+        elif name in _EXTENTS:
+            first, *more = _check.extents(name, value)
+            words.append(f"{name}=({', '.join([first, *more])})" if more else f"{name}={first}")
+        elif name == "shared_memory":
+            words.append(f"{name}={_check.extent(name, value)}")
+        elif name == "args":
+            words.append(f"args=[{', '.join(_check.texts('args', value))}]")
+        elif name == "priority":
+            words.append(f"priority={_check.integer('priority', value)}")
+        else:
+            known = ", ".join([*_EXTENTS, "shared_memory", "args", "priority", *_FLAGS])
+            raise TypeError(f"unknown item {name!r} of a launch; the items are {known}")
+    return " ".join(words)

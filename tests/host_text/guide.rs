@@ -1,0 +1,55 @@
+//! The bodies of docs/guide.md as text do what the guide says of the bodies in Rust.
+
+use std::fs;
+
+use tvm_ffi_codegen::runtime::{Error, Function, Tensor, registry};
+use tvm_ffi_codegen::{Backend, Engine, HostProgram};
+
+/// The blocks of host text in the guide.
+fn texts() -> Vec<String> {
+    let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide.md")).unwrap();
+    let blocks = guide.split("```tfh\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn bodies_of_the_guide_have_their_texts() {
+    let text = texts().concat();
+    let program = HostProgram::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<&str> = program.functions().map(|(signature, _)| signature.name()).collect();
+    assert_eq!(names, ["saxpy", "convert", "load"]);
+    // the guide shows the canonical form
+    for text in texts() {
+        assert_eq!(HostProgram::format(&text).unwrap(), text);
+    }
+    let rate = |from: String, _to: String| if from == "USD" { Ok(0.5) } else { Err(Error::new("KeyError", &from)) };
+    registry::set_global("host.rate", Function::from_typed(rate), true).unwrap();
+    let load = |key: i64| match key {
+        0 => Err(Error::new("KeyError", "nothing")),
+        1 => Err(Error::new("OSError", "the disk is gone")),
+        key => Ok(10 * key),
+    };
+    registry::set_global("host.load", Function::from_typed(load), true).unwrap();
+    for backend in Backend::ALL {
+        let engine = Engine::builder().backend(*backend).build().unwrap();
+        // SAFETY: the bodies stay within the shapes that their signatures state.
+        let functions = unsafe { engine.compile_functions(program.functions()) }.unwrap();
+        let [saxpy, convert, load] = &functions[..] else { panic!("{} functions", functions.len()) };
+
+        let x = Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+        let y = Tensor::from_slice(&[10.0f32, 20.0], &[2]).unwrap();
+        saxpy.call((3, &x, &y)).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [13.0, 26.0]);
+
+        assert_eq!(convert.call((3.0, "USD")).unwrap().cast::<f64>().unwrap(), 1.5);
+        let error = convert.call((3.0, "XYZ")).unwrap_err();
+        assert_eq!(error.to_string(), "KeyError: XYZ");
+        assert!(error.backtrace().contains("File \"bank.py\", line 12, in convert"));
+
+        assert_eq!(load.call((4,)).unwrap().cast::<i64>().unwrap(), 40);
+        assert_eq!(load.call((0,)).unwrap().cast::<i64>().unwrap(), -1);
+        let error = load.call((1,)).unwrap_err();
+        assert_eq!(error.to_string(), "RuntimeError: can't load 1");
+        assert_eq!(error.cause().unwrap().to_string(), "OSError: the disk is gone");
+    }
+}
