@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use tvm_ffi_codegen::HostProgram;
+use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
+use tvm_ffi_codegen::spec::KernelArg;
+use tvm_ffi_codegen::{Backend, HostProgram, Kernel, LowerError, OptLevel};
 
-use super::{fixture, program};
+use super::{NO_IMAGES, fixture, program};
+use crate::support::sig;
 
 /// The module of a program's functions, as text.
 fn module(program: &HostProgram) -> String {
@@ -120,4 +123,25 @@ fn values_have_the_parentheses_that_they_need() {
     ] {
         assert!(printed.lines().any(|printed| printed == line), "{line}\n{printed}");
     }
+}
+
+#[test]
+fn kernels_of_text_keep_their_names_and_comments() {
+    let text = Kernel::text("{ # first\n  let twice = 2 * n; # second\n  return twice; }", NO_IMAGES).unwrap();
+    let of_rust = Kernel::body(|b| b.ret(b.arg("n") + 1));
+    let native = Kernel::symbol("my_kernel").args(KernelArg::list("int32(n)").unwrap());
+    let [f, g, h] = ["f(n: int64) -> int64", "g(n: int64) -> int64", "h(n: int64)"].map(sig);
+    let program = HostProgram::of([(&f, &text), (&g, &of_rust), (&h, &native)]).unwrap();
+    let expected = "f(n: int64) -> int64 {\n  # first\n  let twice = 2 * n;  # second\n  return twice;\n}\n\n\
+                    g(n: int64) -> int64 {\n  return n + 1;\n}\n\nh(n: int64) @ my_kernel args=[int32(n)];\n";
+    assert_eq!(program.to_string(), expected);
+    read_back(expected);
+    let level = OptLevel::default();
+    assert_eq!(
+        explain(&g, &of_rust, Stage::Body, Backend::default(), level).unwrap(),
+        "g(n: int64) -> int64 {\n  return n + 1;\n}\n"
+    );
+    let address = Kernel::address(8 as *const u8);
+    let error = HostProgram::of([(&h, &address)]).unwrap_err();
+    assert!(matches!(error, LowerError::NoText { .. }), "{error}");
 }

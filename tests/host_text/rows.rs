@@ -250,7 +250,7 @@ return move(alloc([1], int8, like=x));
 }
 
 #[test]
-fn launches_name_their_values_and_images() {
+fn launches_without_images_are_errors() {
     let signature = sig("f(x: Tensor([n], float32, device=\"cuda\"))");
     // lowering reports that there is no image, so the text is that of a kernel
     let launch = Launch::new("rows").grid([dim("n")]).block([128]);
