@@ -67,12 +67,16 @@ fn the_documents_programs_are_read_back() {
 
 #[test]
 fn the_form_is_canonical() {
-    let text = "# first\n\n# of one\nregister  one as \"a.one\" ;\n## Gives 1.\n##\n##   More.\n@\"m.py\":3 \"f\"  one( ) -> int64 {  # in\n\
-                return 1 ;}  # out\nextern refuse(n:int64){raise \"a b\"(\"{}\\x01\",n);}\nf(x:Tensor([n],float32))@my_kernel dltensor\n\
+    let text = "# first\n\n# of one\nregister  one as \"a.one\" ;\n## Gives 1.\n##\n##   More.\n\
+                @\"m.py\":3 \"f\"  one( ) -> int64 {  # in\n\
+                return 1 ;}  # out\nextern refuse(n:int64){raise \"a b\"(\"{}\\x01\",n);}\n\
+                f(x:Tensor([n],float32))@my_kernel dltensor\n\
                 returns=status;\nnative(n: int64) @ g args=[int32(n)];\n# last";
-    let expected = "# first\n\n# of one\nregister one as \"a.one\";\n\n## Gives 1.\n##\n##   More.\n@ \"m.py\":3 \"f\"\n\
+    let expected = "# first\n\n# of one\nregister one as \"a.one\";\n\n## Gives 1.\n##\n##   More.\n\
+                    @ \"m.py\":3 \"f\"\n\
                     one() -> int64 {\n  # in\n  return 1;\n}  # out\n\nextern refuse(n: int64) {\n  \
-                    raise \"a b\"(\"{}\\x01\", n);\n}\n\nf(x: Tensor([n], float32)) @ my_kernel dltensor returns=status;\n\
+                    raise \"a b\"(\"{}\\x01\", n);\n}\n\n\
+                    f(x: Tensor([n], float32)) @ my_kernel dltensor returns=status;\n\
                     native(n: int64) @ g args=[int32(n)];\n\n# last\n";
     let program = HostProgram::parse(text).unwrap();
     assert_eq!(program.to_string(), expected);

@@ -1,7 +1,7 @@
 //! Records the operations of a body as a tree of text, which prints and reads back to the same code.
 //!
-//! Each operation records one statement: mostly `let %n = ...`, with values of earlier statements as inputs. `trees` makes
-//! these inputs. At the end `inline` moves values into the statements that use them, and names what is left.
+//! Each operation records one statement: mostly `let %n = ...`, with values of earlier statements as inputs. `trees`
+//! makes these inputs. At the end `inline` moves values into the statements that use them, and names what is left.
 //! A body is recorded only when its text is asked for. Otherwise each operation tests once that there is no recorder.
 
 mod inline;
