@@ -16,10 +16,11 @@ const NO_IMAGES: [(&str, Image); 0] = [];
 /// How often each is measured, in turns.
 const TURNS: usize = 400;
 
-/// Writes nine lines of text eleven times.
+/// Writes 100 lines of text, with those of the signature and the brace.
 fn write(b: &Body<'_>) {
     let (x, y) = (b.tensor("x"), b.tensor("y"));
-    for part in 0..11 {
+    b.check_signals_every(1);
+    for part in 0..12 {
         let scale = b.call_global("bench.scale", (b.arg("n"), part)).returns(tvm_ffi_codegen::ScalarType::Float64);
         b.ensure(scale.value().gt(0.0), "ValueError", "scale {}", &[b.arg("n")]);
         b.for_range(0, b.dim("m"), |i| {

@@ -99,8 +99,9 @@ impl HostProgram {
         if errors.is_empty() { Ok(HostProgram { file, functions, images }) } else { Err(HostTextError::new(errors)) }
     }
 
-    /// The program of functions that you have: `Display` prints it as text. Bodies built in Rust are recorded, and their
-    /// values get the names `v0`, `v1` and so on. The text reads back to the same code with [`images`](Self::images).
+    /// The program of functions that you have: `Display` prints it as text. Bodies built in Rust are recorded, and
+    /// their values get the names `v0`, `v1` and so on. The text reads back to the same code with
+    /// [`images`](Self::images).
     ///
     /// ```
     /// use tvm_ffi_codegen::{HostProgram, Kernel, Signature};

@@ -17,8 +17,8 @@ pub enum Stage {
     /// The driver calls of a [launch](crate::Kernel::launch), or of each launch in a [body](crate::Kernel::body), in
     /// order. They don't depend on the backend and aren't a stage of any.
     Launch,
-    /// The [text](crate::HostProgram) of the function with its body or kernel. It doesn't depend on the backend and isn't
-    /// a stage of any.
+    /// The [text](crate::HostProgram) of the function with its body or kernel. It doesn't depend on the backend and
+    /// isn't a stage of any.
     Body,
     /// The host IR, before any backend.
     Ir,

@@ -4,10 +4,11 @@ use tvm_ffi_codegen::LaunchValue;
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::runtime::{Module, Tensor};
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
-use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, dim};
+use tvm_ffi_codegen::{Backend, DLDataType, Engine, HostProgram, Kernel, dim};
 
 use super::devices::{Devices, elements, image, on};
 use super::engines;
+use crate::support::library::reads_back;
 use crate::support::{allocator, host_linker, sig};
 
 const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([1], float32, device=\"cuda\"))";
@@ -34,6 +35,30 @@ fn total() -> Kernel {
         let values = [("partial", LaunchValue::from(partial)), ("blocks", blocks.into())];
         b.launch_with(sums("partial", "out", "blocks", 1), images(), values);
     })
+}
+
+#[test]
+fn launches_print_with_their_values_and_images() {
+    let (signature, kernel) = (sig(SUM), total());
+    let program = HostProgram::of([(&signature, &kernel)]).unwrap();
+    let expected = "  let v0 = div(n + 99, 100);
+  let v1 = alloc([v0], float32, like=x);
+  launch sum grid=partial.shape[0] args=[x, partial, int64(n), scratch(128, align=128), null] image=image0 \
+                    values=[partial=v1];
+  launch sum args=[partial, out, int64(blocks), scratch(128, align=128), null] image=image0 \
+                    values=[partial=v1, blocks=v0];
+";
+    assert!(program.to_string().contains(expected), "{program}");
+    assert_eq!(program.images().map(|(name, _)| name).collect::<Vec<_>>(), ["image0"]);
+    // several images, and a kernel that is a launch
+    let several = Kernel::body(|b| {
+        b.launch(sums("x", "out", "n", 1), [image("sm_80", 80), image("sm_90", 90)]);
+        b.launch(sums("x", "out", "n", 1), [image("sm_90", 90)]);
+    });
+    let launched = Kernel::launch(sums("x", "out", "n", 1), [image("sm_90", 90)]);
+    let other = sig(&SUM.replace("total", "other"));
+    let third = sig(&SUM.replace("total", "third"));
+    reads_back(&[(signature, kernel), (other, several), (third, launched)]);
 }
 
 fn vector(devices: &Devices, n: usize) -> [Tensor; 2] {

@@ -1,7 +1,7 @@
 //! Generated programs: each is printed, read back to the same object, and runs alike on every executor.
 //!
-//! `PROPTEST_CASES` sets the number of programs, and `TVM_FFI_CODEGEN_SEED` repeats a run. A default run compares the IR
-//! of all programs, and compiles one in [`COMPILED`].
+//! `PROPTEST_CASES` sets the number of programs, and `TVM_FFI_CODEGEN_SEED` repeats a run. A default run compares the
+//! IR of all programs, and compiles one in [`COMPILED`].
 
 use std::cell::Cell;
 

@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use tvm_ffi_codegen::HostProgram;
+use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
+use tvm_ffi_codegen::spec::KernelArg;
+use tvm_ffi_codegen::{Backend, HostProgram, Kernel, LowerError, OptLevel};
 
-use super::{fixture, program};
+use super::{NO_IMAGES, fixture, program};
+use crate::support::sig;
 
 /// The module of a program's functions, as text.
 fn module(program: &HostProgram) -> String {
@@ -64,12 +67,16 @@ fn the_documents_programs_are_read_back() {
 
 #[test]
 fn the_form_is_canonical() {
-    let text = "# first\n\n# of one\nregister  one as \"a.one\" ;\n## Gives 1.\n##\n##   More.\n@\"m.py\":3 \"f\"  one( ) -> int64 {  # in\n\
-                return 1 ;}  # out\nextern refuse(n:int64){raise \"a b\"(\"{}\\x01\",n);}\nf(x:Tensor([n],float32))@my_kernel dltensor\n\
+    let text = "# first\n\n# of one\nregister  one as \"a.one\" ;\n## Gives 1.\n##\n##   More.\n\
+                @\"m.py\":3 \"f\"  one( ) -> int64 {  # in\n\
+                return 1 ;}  # out\nextern refuse(n:int64){raise \"a b\"(\"{}\\x01\",n);}\n\
+                f(x:Tensor([n],float32))@my_kernel dltensor\n\
                 returns=status;\nnative(n: int64) @ g args=[int32(n)];\n# last";
-    let expected = "# first\n\n# of one\nregister one as \"a.one\";\n\n## Gives 1.\n##\n##   More.\n@ \"m.py\":3 \"f\"\n\
+    let expected = "# first\n\n# of one\nregister one as \"a.one\";\n\n## Gives 1.\n##\n##   More.\n\
+                    @ \"m.py\":3 \"f\"\n\
                     one() -> int64 {\n  # in\n  return 1;\n}  # out\n\nextern refuse(n: int64) {\n  \
-                    raise \"a b\"(\"{}\\x01\", n);\n}\n\nf(x: Tensor([n], float32)) @ my_kernel dltensor returns=status;\n\
+                    raise \"a b\"(\"{}\\x01\", n);\n}\n\n\
+                    f(x: Tensor([n], float32)) @ my_kernel dltensor returns=status;\n\
                     native(n: int64) @ g args=[int32(n)];\n\n# last\n";
     let program = HostProgram::parse(text).unwrap();
     assert_eq!(program.to_string(), expected);
@@ -120,4 +127,25 @@ fn values_have_the_parentheses_that_they_need() {
     ] {
         assert!(printed.lines().any(|printed| printed == line), "{line}\n{printed}");
     }
+}
+
+#[test]
+fn kernels_of_text_keep_their_names_and_comments() {
+    let text = Kernel::text("{ # first\n  let twice = 2 * n; # second\n  return twice; }", NO_IMAGES).unwrap();
+    let of_rust = Kernel::body(|b| b.ret(b.arg("n") + 1));
+    let native = Kernel::symbol("my_kernel").args(KernelArg::list("int32(n)").unwrap());
+    let [f, g, h] = ["f(n: int64) -> int64", "g(n: int64) -> int64", "h(n: int64)"].map(sig);
+    let program = HostProgram::of([(&f, &text), (&g, &of_rust), (&h, &native)]).unwrap();
+    let expected = "f(n: int64) -> int64 {\n  # first\n  let twice = 2 * n;  # second\n  return twice;\n}\n\n\
+                    g(n: int64) -> int64 {\n  return n + 1;\n}\n\nh(n: int64) @ my_kernel args=[int32(n)];\n";
+    assert_eq!(program.to_string(), expected);
+    read_back(expected);
+    let level = OptLevel::default();
+    assert_eq!(
+        explain(&g, &of_rust, Stage::Body, Backend::default(), level).unwrap(),
+        "g(n: int64) -> int64 {\n  return n + 1;\n}\n"
+    );
+    let address = Kernel::address(8 as *const u8);
+    let error = HostProgram::of([(&h, &address)]).unwrap_err();
+    assert!(matches!(error, LowerError::NoText { .. }), "{error}");
 }

@@ -96,8 +96,12 @@ fn constants() {
             b.call(b.param(0), args).run();
         },
         "
-call g(uint64(18446744073709551615), int8(-128), int64(-9223372036854775808), bool(True), float32(0.1), float32(-0.0), \
-float64(1e300), float64(-inf), float32(nan), bitcast(2143289345, float32), bitcast(18444492273895866368, float64));
+let v0 = uint64(18446744073709551615);
+let v1 = int8(-128);
+let v2 = int64(-9223372036854775808);
+let v3 = bool(True);
+call g(v0, v1, v2, v3, float32(0.1), float32(-0.0), float64(1e300), float64(-inf), float32(nan), \
+bitcast(2143289345, float32), bitcast(18444492273895866368, float64));
 ",
     );
 }
@@ -246,7 +250,7 @@ return move(alloc([1], int8, like=x));
 }
 
 #[test]
-fn launches_name_their_values_and_images() {
+fn launches_without_images_are_errors() {
     let signature = sig("f(x: Tensor([n], float32, device=\"cuda\"))");
     // lowering reports that there is no image, so the text is that of a kernel
     let launch = Launch::new("rows").grid([dim("n")]).block([128]);

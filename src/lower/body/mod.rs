@@ -132,6 +132,10 @@ pub(super) fn record(
     let built =
         function::define(&mut unit, signature, enclosing, |l, args| fill(l, signature, args, build, Some(&recorder)));
     built.result?;
+    if recorder.is_incomplete() {
+        let what = "a body with an operation that isn't recorded";
+        return Err(LowerError::NoText { function: signature.name().to_owned(), what });
+    }
     Ok(recorder.finish(signature))
 }
 

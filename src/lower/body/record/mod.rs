@@ -1,7 +1,7 @@
 //! Records the operations of a body as a tree of text, which prints and reads back to the same code.
 //!
-//! Each operation records one statement: mostly `let %n = ...`, with values of earlier statements as inputs. `trees` makes
-//! these inputs. At the end `inline` moves values into the statements that use them, and names what is left.
+//! Each operation records one statement: mostly `let %n = ...`, with values of earlier statements as inputs. `trees`
+//! makes these inputs. At the end `inline` moves values into the statements that use them, and names what is left.
 //! A body is recorded only when its text is asked for. Otherwise each operation tests once that there is no recorder.
 
 mod inline;
@@ -47,6 +47,8 @@ type Id = u32;
 pub(in crate::lower) struct Recorder {
     state: RefCell<State>,
     paused: Cell<bool>,
+    /// Whether an operation has used a value that no operation has recorded.
+    is_incomplete: Cell<bool>,
     images: Images,
 }
 
@@ -124,7 +126,18 @@ fn named(id: Id) -> Tree {
 impl Recorder {
     pub(in crate::lower) fn new(images: Images) -> Self {
         let state = State { open: vec![Open::default()], ..State::default() };
-        Recorder { state: RefCell::new(state), paused: Cell::new(false), images }
+        Recorder { state: RefCell::new(state), paused: Cell::new(false), is_incomplete: Cell::new(false), images }
+    }
+
+    /// Whether the text lacks an operation, because it isn't recorded.
+    pub(in crate::lower) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.get()
+    }
+
+    /// The place of a value that no operation has recorded.
+    fn unknown(&self) -> ExprKind {
+        self.is_incomplete.set(true);
+        ExprKind::None
     }
 
     pub(super) fn is_paused(&self) -> bool {

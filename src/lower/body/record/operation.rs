@@ -49,7 +49,7 @@ impl Recorder {
                     inputs.map(|(number, value)| if number == 0 { self.expr(*value) } else { self.coerced(*value) });
                 return match Word::named(name) {
                     Some(name) => word(name, inputs),
-                    None => ExprKind::None,
+                    None => self.unknown(),
                 };
             }
         };

@@ -121,7 +121,7 @@ impl Recorder {
         if let Some(known) = self.known(value) {
             return known.tree;
         }
-        let constant = self.constant(value).unwrap_or(ExprKind::None);
+        let constant = self.constant(value).unwrap_or_else(|| self.unknown());
         match constant {
             ExprKind::Word(..) | ExprKind::None => tree(constant),
             constant => tree(ExprKind::Cast(value.ty(), tree(constant))),
@@ -132,7 +132,7 @@ impl Recorder {
     pub(super) fn coerced(&self, value: Expr<'_>) -> Tree {
         match self.known(value) {
             Some(known) => known.tree,
-            None => tree(self.constant(value).unwrap_or(ExprKind::None)),
+            None => tree(self.constant(value).unwrap_or_else(|| self.unknown())),
         }
     }
 
@@ -182,7 +182,7 @@ impl Recorder {
     pub(super) fn tensor(&self, tensor: TensorRef<'_>) -> Tree {
         let known =
             tensor.known.and_then(|known| self.state.borrow().tensors.get(&std::ptr::from_ref(known.vars)).cloned());
-        known.unwrap_or_else(|| tree(ExprKind::None))
+        known.unwrap_or_else(|| tree(self.unknown()))
     }
 
     pub(super) fn owned(&self, owned: Owned<'_>) -> Tree {
@@ -190,7 +190,8 @@ impl Recorder {
     }
 
     pub(super) fn owned_at(&self, any: Value) -> Tree {
-        self.state.borrow().owned.get(&any).cloned().unwrap_or_else(|| tree(ExprKind::None))
+        let known = self.state.borrow().owned.get(&any).cloned();
+        known.unwrap_or_else(|| tree(self.unknown()))
     }
 
     pub(super) fn args(&self, args: &[CallArg<'_>]) -> Vec<Tree> {
