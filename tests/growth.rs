@@ -276,11 +276,11 @@ fn printed_bodies_grow_with_what_is_in_them() {
         let kernel = Kernel::body(move |b| {
             let (x, mut last) = (b.tensor("x"), b.i64(0));
             for i in 0..count {
-                let pair = b
-                    .call(b.param(1), (last,))
-                    .returns(ParamType::Tuple(vec![ScalarType::Int64.into(), ParamType::Str]));
-                last = pair.item(0).value() + i;
-                let _ = (pair.item(1).size(), x.size(0), b.dim("n"));
+                b.call(b.param(1), (last,)).run();
+                last = x.load([last]).cast(ScalarType::Int64) + i;
+                // sizes that aren't used need no text
+                let view = x.slice(0, 0, last);
+                let _ = (view.size(0), view.ptr(), b.dim("n"));
                 b.if_(last.gt(0), || x.store([last], x.load([last]) * 2.0));
             }
         });

@@ -5,6 +5,7 @@ mod generated;
 mod guide;
 mod operations;
 mod printing;
+mod rows;
 
 use std::fmt::Write as _;
 use std::fs;

@@ -3,16 +3,17 @@
 
 mod expr;
 mod item;
+mod place;
 
 use std::fmt;
 
 use super::tree::{
-    At, Block, Comment, Error, Expr, ExprKind, File, For, If, LaunchOf, Location, Scoped, Span, Statement,
-    StatementKind, Text, While,
+    At, Block, Comment, Error, Expr, File, For, If, LaunchOf, Location, Scoped, Span, Statement, StatementKind, Text,
+    While,
 };
 use crate::spec::{SourceLocation, quoted_bytes};
 
-use expr::{EXPR, VALUE};
+use place::{EXPR, VALUE, begins_with_if};
 
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,7 +116,7 @@ impl<'t> Printer<'t> {
             printer.comments_before(value.span.end);
             printer.line();
             // an `if` there would be a statement
-            let begins_with_if = expr::begins_with_if(value);
+            let begins_with_if = begins_with_if(value);
             printer.put(if begins_with_if { "(" } else { "" });
             printer.expr(value, EXPR);
             printer.put(if begins_with_if { ")" } else { "" });
@@ -337,10 +338,4 @@ impl<'t> Printer<'t> {
             false => self.text(label.as_bytes()),
         }
     }
-}
-
-/// Whether a block and its value take one line.
-fn is_short(scoped: &Scoped) -> bool {
-    let is_chosen = matches!(*scoped.value.kind, ExprKind::Chosen(..));
-    scoped.block.statements.is_empty() && !is_chosen
 }

@@ -112,12 +112,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 self.at(span);
                 Val::Expr(condition.select(then, otherwise))
             }
-            Word::Bitcast => {
-                let value = self.expr(all[0]);
-                let ty = self.scalar_type(all[1]);
-                self.at(span);
-                Val::Expr(value.bitcast(ty))
-            }
+            Word::Bitcast => self.bitcast(span, all[0], all[1]),
             Word::Param | Word::Dim | Word::Captured => self.of_signature(span, word, all[0]),
             Word::Move => self.moved(span, all[0]),
             Word::Bytes | Word::Shape | Word::Array | Word::DType | Word::Device => {
@@ -127,6 +122,26 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Word::Slice | Word::Transpose | Word::Reshape => Val::Tensor(self.view(span, word, all)),
             _ => self.memory(span, word, all, inputs),
         }
+    }
+
+    /// A value with the bits of another one. The bits of a float may be a literal.
+    fn bitcast(&self, span: &Span, value: &Tree, ty: &Tree) -> Val<'b, 'a> {
+        let (of, ty) = (self.value(value), self.scalar_type(ty));
+        if let Val::Literal(Operand::Int(bits)) = of {
+            self.at(span);
+            match ty {
+                ScalarType::Float32 if let Ok(bits) = u32::try_from(bits) => {
+                    return Val::Expr(self.body.f32(f32::from_bits(bits)));
+                }
+                ScalarType::Float64 if let Ok(bits) = u64::try_from(bits) => {
+                    return Val::Expr(self.body.f64(f64::from_bits(bits)));
+                }
+                _ => {}
+            }
+        }
+        let of = self.as_expr(&value.span, of);
+        self.at(span);
+        Val::Expr(of.bitcast(ty))
     }
 
     fn memory(&self, span: &Span, word: Word, all: &[&Tree], inputs: &[Input]) -> Val<'b, 'a> {

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Id, Lets};
+use super::{Id, Lets, Recorder, State};
 use crate::host::Word;
 use crate::host::tree::{Block, Expr, ExprKind, If, Scoped, Statement, StatementKind};
 use crate::host::walk::{for_each_part, names};
@@ -16,8 +16,18 @@ const MOST_VALUES: usize = 20;
 /// How many statements back a value may be read that needs no code.
 const FAR: usize = 8;
 
+impl Recorder {
+    /// The block of the body.
+    pub(in crate::lower) fn finish(self, signature: &Signature) -> Block {
+        let State { mut open, lets, .. } = self.state.into_inner();
+        let mut block = Block { span: 0..0, statements: open.pop().unwrap_or_default().statements };
+        finish(&mut block, &lets, signature);
+        block
+    }
+}
+
 /// Finishes the block of a body.
-pub(super) fn finish(block: &mut Block, lets: &Lets, signature: &Signature) {
+fn finish(block: &mut Block, lets: &Lets, signature: &Signature) {
     let mut uses = HashMap::new();
     names(block, &mut |name| {
         if let Some(id) = id_of(name) {

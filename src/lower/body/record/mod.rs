@@ -7,6 +7,7 @@
 mod inline;
 mod operation;
 mod trees;
+mod values;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -14,11 +15,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::args::{Args, TensorVars};
-use super::expr::{Expr, Ops};
 use crate::host::tree::{At, Block, Expr as Tree, ExprKind, Scoped, Statement, StatementKind};
 use crate::image::Image;
 use crate::ir::Value;
-use crate::spec::{ScalarType, Signature};
+use crate::spec::ScalarType;
 
 /// The images of launches, which a text gives names.
 pub(in crate::lower) type Images = Rc<RefCell<Vec<Image>>>;
@@ -127,14 +127,6 @@ impl Recorder {
         Recorder { state: RefCell::new(state), paused: Cell::new(false), images }
     }
 
-    /// The block of the body.
-    pub(in crate::lower) fn finish(self, signature: &Signature) -> Block {
-        let State { mut open, lets, .. } = self.state.into_inner();
-        let mut block = Block { span: 0..0, statements: open.pop().unwrap_or_default().statements };
-        inline::finish(&mut block, &lets, signature);
-        block
-    }
-
     pub(super) fn is_paused(&self) -> bool {
         self.paused.get()
     }
@@ -175,14 +167,6 @@ impl Recorder {
         closed.unwrap_or_else(|| Closed { block: Block::default(), value: None })
     }
 
-    /// Sets the value of the current block.
-    pub(super) fn block_value(&self, value: Expr<'_>) {
-        let value = self.expr(value);
-        if let Some(open) = self.state.borrow_mut().open.last_mut() {
-            open.value = Some(value);
-        }
-    }
-
     pub(super) fn statement(&self, kind: StatementKind) {
         if let Some(open) = self.state.borrow_mut().open.last_mut() {
             open.statements.push(Statement { span: 0..0, kind });
@@ -213,33 +197,6 @@ impl Recorder {
         self.know(key, Known { tree: named(id), is_other_argument: false });
     }
 
-    /// Records the operation that has computed a value.
-    pub(super) fn value(&self, value: Expr<'_>, kind: ExprKind) {
-        let id = self.let_(kind);
-        self.know_id((value.value, value.ty()), id);
-    }
-
-    /// Records a value that needs no code. `is_read` for a scalar that is read as its own type.
-    fn silent_value(&self, value: Expr<'_>, kind: ExprKind, is_read: bool) {
-        let key = (value.value, value.ty());
-        if self.state.borrow().values.contains_key(&key) {
-            return;
-        }
-        let id = self.let_(kind);
-        self.state.borrow_mut().lets.silent.insert(id);
-        if is_read {
-            self.state.borrow_mut().lets.reads.insert(id);
-        }
-        self.know_id(key, id);
-    }
-
-    /// A new name for a value of a loop.
-    fn loop_value(&self, value: Expr<'_>) -> At<String> {
-        let id = self.new_id();
-        self.know_id((value.value, value.ty()), id);
-        at(name_of(id))
-    }
-
     fn know_owned(&self, any: Value, tree: Tree) {
         self.state.borrow_mut().owned.insert(any, tree);
     }
@@ -251,24 +208,5 @@ impl Recorder {
     fn know_result(&self, args: &Args, id: Id) {
         let path = args.params.first().map_or_else(String::new, |node| node.path.clone());
         self.state.borrow_mut().results.insert(args, (named(id), path));
-    }
-}
-
-impl<'b> Expr<'b> {
-    /// Records the operation that has computed this value.
-    pub(super) fn recorded(self, operation: impl FnOnce(&Recorder) -> ExprKind) -> Self {
-        if let Some(recorder) = self.body.recorder() {
-            recorder.value(self, operation(recorder));
-        }
-        self
-    }
-}
-
-impl dyn Ops + '_ {
-    /// Records a statement.
-    pub(super) fn record(&self, statement: impl FnOnce(&Recorder) -> StatementKind) {
-        if let Some(recorder) = self.recorder() {
-            recorder.statement(statement(recorder));
-        }
     }
 }
