@@ -316,7 +316,10 @@ fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
         unsafe { Any::from_raw(value) }
     };
     drop(read());
-    for value in hostile::values() {
+    // Miri takes minutes for all values: each kind of field gets others there.
+    let step = if cfg!(miri) { 8 } else { 1 };
+    let first = (field.field_static_type_index as usize) % step;
+    for value in hostile::values().into_iter().skip(first).step_by(step) {
         let raw = *value.as_raw();
         // SAFETY: the field is one of the object's type. Its setter has this type if the flag isn't set.
         unsafe {
@@ -400,19 +403,20 @@ fn fields_of_new_objects_are_values_for_every_type() -> Result<()> {
 
 #[test]
 fn fields_of_new_objects_are_values_for_every_declared_type() -> Result<()> {
-    let index = object_type("reflection.EveryKind")?;
-    // SAFETY: no other code lays out objects of this type.
+    // SAFETY: no other code lays out objects of these types.
     let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
     let kinds = (-1..=TypeIndex::DYN_OBJECT_BEGIN.0).map(TypeIndex);
-    let mut end = 24;
+    let mut types = 0;
     for kind in kinds.filter(|kind| call("ffi.MakeFieldGetter", (kind.0,)).is_ok()) {
+        // A type for each field: using an object takes time in proportion to the square of its fields.
+        let index = object_type(&format!("reflection.Kind{}", kind.0))?;
         let size = if matches!(kind, TypeIndex::ANY | TypeIndex::NONE) { 16 } else { 8 };
-        add_field(index, &format!("field{}", kind.0), kind, size, end, 0);
-        end += size;
+        add_field(index, "field", kind, size, 24, 0);
+        register.call((index, 24 + size))?;
+        use_object(&attribute("__ffi_new__", index).call(())?.cast()?);
+        types += 1;
     }
-    assert!(fields(index).len() > 70);
-    register.call((index, end))?;
-    use_object(&attribute("__ffi_new__", index).call(())?.cast()?);
+    assert!(types > 70);
     Ok(())
 }
 

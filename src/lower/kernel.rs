@@ -44,7 +44,7 @@ pub struct Kernel {
     /// The method that was called on a kernel that isn't native, although only native kernels support it.
     misused: Option<&'static str>,
     /// The text of a body that was made from one, without images.
-    pub(super) text: Option<host::Text>,
+    pub(super) text: Option<Box<host::Text>>,
 }
 
 /// The code of a kernel.
@@ -138,7 +138,7 @@ impl Kernel {
     pub(crate) fn of_text(source: host_text::Source, text: host::Text) -> Self {
         let block = Arc::clone(&text.block);
         // images of two texts may have one name
-        let text = Some(text).filter(|_| source.names().is_empty());
+        let text = source.names().is_empty().then(|| Box::new(text));
         let body = Self::body(move |body| host_text::build(&source, &block, body));
         Kernel { text, ..body }
     }

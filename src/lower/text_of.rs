@@ -9,13 +9,16 @@ use crate::host::tree::{At, Function, FunctionKernel, LaunchOf};
 use crate::image::Image;
 use crate::spec::{HostItems, Signature};
 
+/// Functions of text, and the images that their launches use, each with its name.
+pub(crate) type Printed = (Vec<Function>, Vec<(String, Image)>);
+
 /// The functions as text, and the images that their launches use.
 ///
 /// # Errors
 /// A body has errors, or text can't state a kernel.
 pub(crate) fn text_of<'k>(
     functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel)>,
-) -> Result<(Vec<Function>, Vec<(String, Image)>), LowerError> {
+) -> Result<Printed, LowerError> {
     let images = Images::default();
     let function = |(signature, kernel): (&Signature, &Kernel)| {
         kernel.check(signature)?;
@@ -33,7 +36,7 @@ fn kernel_of(signature: &Signature, kernel: &Kernel, images: &Images) -> Result<
         KernelCode::CheckOnly => return Ok(FunctionKernel::CheckOnly),
         KernelCode::Body(build) => {
             if let Some(text) = &kernel.text {
-                return Ok(FunctionKernel::Body(text.clone()));
+                return Ok(FunctionKernel::Body(Text::clone(text)));
             }
             let enclosing = Enclosing { wrapper: &signature.symbol(), is_c: false, captured: &[] };
             let block = body::record(signature, enclosing, &**build, images)?;

@@ -96,8 +96,12 @@ fn constants() {
             b.call(b.param(0), args).run();
         },
         "
-call g(uint64(18446744073709551615), int8(-128), int64(-9223372036854775808), bool(True), float32(0.1), float32(-0.0), \
-float64(1e300), float64(-inf), float32(nan), bitcast(2143289345, float32), bitcast(18444492273895866368, float64));
+let v0 = uint64(18446744073709551615);
+let v1 = int8(-128);
+let v2 = int64(-9223372036854775808);
+let v3 = bool(True);
+call g(v0, v1, v2, v3, float32(0.1), float32(-0.0), float64(1e300), float64(-inf), float32(nan), \
+bitcast(2143289345, float32), bitcast(18444492273895866368, float64));
 ",
     );
 }

@@ -12,7 +12,9 @@ impl<'b> Call<'b> {
         let (body, ty) = (self.body, ty.into());
         let call = body.recorder().map(|recorder| recorder.call(&self, Some(&ty)));
         let result = invoke::call(self, Some(ty));
-        body.recorder().zip(call).map(|(recorder, call)| recorder.result_of(result, call));
+        if let Some((recorder, call)) = body.recorder().zip(call) {
+            recorder.result_of(result, call);
+        }
         result
     }
 

@@ -1,6 +1,6 @@
 //! Records the values that operations compute.
 
-use super::{Known, Recorder, at, name_of};
+use super::{Recorder, at, name_of};
 use crate::host::tree::{At, ExprKind, StatementKind};
 use crate::lower::body::expr::{Expr, Ops};
 
