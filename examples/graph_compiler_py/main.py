@@ -69,7 +69,9 @@ def main(*args: str) -> None:
     folder, prices = args
     for backend in tfc.build_info()["backends"]:
         for name, files in (("model", [prices]), ("alone", [])):
-            program.library(backend=backend).link(Path(folder) / f"{name}_{backend}.so", files=files, libraries=["m"])
+            path = Path(folder) / f"{name}_{backend}.so"
+            # the linker of the example in Rust
+            program.library(backend=backend).link(path, files=files, libraries=["m"], linker="cc")
 
 
 if __name__ == "__main__":

@@ -281,3 +281,16 @@ def test_a_workspace_and_a_callback():
     x = np.arange(4, dtype="float32")
     result = compiled(program)["doubled"](x, lambda y: tvm_ffi.from_dlpack(np.from_dlpack(y) + np.float32(1)))
     assert np.from_dlpack(result).tolist() == [1, 3, 5, 7]
+
+
+def test_the_example_of_the_documentation_compiles():
+    page = (ROOT / "docs/python.md").read_text()
+    (example,) = re.findall(r"```python\n(from tvm_ffi_codegen import host\n.*?)```", page, re.DOTALL)
+    entries = {"rows": 2, "first": 2, "second": 3}
+    cubin = ".version 8.0\n.target sm_80\n"
+    for name, pointers in entries.items():
+        params = [f".param .u64 p{number}" for number in range(pointers)] + [".param .s32 k"]
+        cubin += f".visible .entry {name}({', '.join(params)}) {{ ret; }}\n"
+    names = {"tfc": tfc, "cubin": cubin.encode()}
+    exec(example, names)
+    assert list(names["functions"]) == ["softmax"]
