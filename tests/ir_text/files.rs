@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use tvm_ffi_codegen::engine::{Code, Jit, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
-use tvm_ffi_codegen::ir::{FuncDecl, FuncSig, Module, Type, VerifiedModule, verify};
+use tvm_ffi_codegen::ir::{FuncDecl, FuncSig, Linkage, Module, Type, VerifiedModule, verify};
 use tvm_ffi_codegen::{Backend, OptLevel};
 
 /// The limit of each call in the interpreter, in steps.
@@ -135,6 +135,8 @@ fn outcomes(module: &VerifiedModule, calls: &[&str], jits: &[(String, Jit)]) -> 
     let expected: Vec<_> = calls.iter().map(|call| call.interpreted(&mut interpreter)).collect();
     for (how, jit) in jits {
         let code = jit.load(module).unwrap();
+        let mut local = module.functions.values().filter(|decl| decl.linkage == Linkage::Local);
+        assert!(local.all(|decl| code.function(&decl.name).is_none()), "{how}: a local function has a symbol");
         for (call, (expected, _)) in calls.iter().zip(&expected).filter(|(_, (_, failed))| !failed) {
             assert_eq!(call.compiled(&code), *expected, "{} ({how})", call.text);
         }

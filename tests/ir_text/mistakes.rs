@@ -86,6 +86,6 @@ fn time_is_linear() {
     for make in [&function as &dyn Fn(usize) -> String, &functions, &strings] {
         let (short, long) = (takes(make(2_000)), takes(make(40_000)));
         println!("{short:?}, 20 times as long: {long:?}");
-        assert!(long < short * 100 + Duration::from_millis(20), "{short:?}, 20 times as long: {long:?}");
+        assert!(long < short * 150 + Duration::from_millis(50), "{short:?}, 20 times as long: {long:?}");
     }
 }

@@ -195,10 +195,10 @@ impl Body<'_, '_, '_> {
             if let Ok(bytes) = suffix.parse() {
                 return Ok((self.same_bytes(bytes)?, Some(Type::Bool)));
             }
-        } else if suffix.is_empty() {
-            if let Some(parsed) = self.without_type(name)? {
-                return Ok(parsed);
-            }
+        } else if suffix.is_empty()
+            && let Some(parsed) = self.without_type(name)?
+        {
+            return Ok(parsed);
         }
         self.tokens.go_to(start);
         Err(self.tokens.error(EXPECTED))

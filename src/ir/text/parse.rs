@@ -87,16 +87,19 @@ impl<'a> Reader<'_, 'a> {
                 _ => {}
             }
         }
-        let (at, name) = (self.tokens.at(), self.tokens.word("a function, data or a location")?);
-        let new = match (self.tokens.peek(), self.tokens.peek_behind(1)) {
-            (Token::Text(_), Token::Sign(":")) => {
-                let location = self.location(module)?;
-                self.scope.locations.insert(name, location).is_none()
-            }
-            _ => {
-                let data = self.data(module)?;
-                self.scope.data.insert(name, data).is_none()
-            }
+        const EXPECTED: &str = "a function, data or a location";
+        let is_data = |token| matches!(token, Token::Text(_) | Token::Word("variable" | "state"));
+        let (at, after) = (self.tokens.at(), self.tokens.peek_behind(1));
+        if !is_data(after) {
+            return Err(self.tokens.error(EXPECTED));
+        }
+        let name = self.tokens.word(EXPECTED)?;
+        let new = if self.tokens.peek_behind(1) == Token::Sign(":") {
+            let location = self.location(module)?;
+            self.scope.locations.insert(name, location).is_none()
+        } else {
+            let data = self.data(module)?;
+            self.scope.data.insert(name, data).is_none()
         };
         if !new {
             return Err(self.tokens.error_at(at, "a new name", format!("`{name}`, which is defined already")));
