@@ -5,7 +5,7 @@ use cranelift_entity::EntityRef;
 use super::head::{signature, type_of};
 use super::lex::{Parsed, Token, Tokens};
 use super::names::{Names, Provisional};
-use super::parse::{Scope, function};
+use super::scope::{Scope, function};
 use crate::ir::inst::{
     BinaryOp, Block, BlockCall, ConvertOp, FloatCC, Hint, Inst, IntCC, LocationRef, MemFlags, Op, SigRef, StackSlot,
     Terminator, UnaryOp, Value,

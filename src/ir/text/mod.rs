@@ -36,6 +36,7 @@ mod lex;
 mod names;
 mod parse;
 pub(super) mod print;
+mod scope;
 mod words;
 
 pub use error::ParseError;

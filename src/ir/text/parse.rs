@@ -1,7 +1,5 @@
 //! Reads the text of a module: its functions, data, locations and lists of functions.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::str::FromStr;
 
 use target_lexicon::Endianness;
@@ -10,6 +8,7 @@ use super::body::read_body;
 use super::error::ParseError;
 use super::head::prototype;
 use super::lex::{Parsed, Token, Tokens};
+use super::scope::{Scope, function, symbol};
 use crate::ir::inst::{DataRef, FuncRef, LocationRef};
 use crate::ir::module::{Data, DataKind, FuncDecl, Linkage, LocationData, Module};
 
@@ -33,13 +32,6 @@ impl FromStr for Module {
         reader.finish(&mut module)?;
         Ok(module)
     }
-}
-
-/// The names of data and locations in a text.
-#[derive(Default)]
-pub(super) struct Scope<'a> {
-    pub(super) data: HashMap<&'a str, DataRef>,
-    pub(super) locations: HashMap<&'a str, LocationRef>,
 }
 
 /// What refers to functions, and so is read once all functions are declared.
@@ -199,21 +191,4 @@ impl<'a> Reader<'_, 'a> {
         }
         Ok(())
     }
-}
-
-/// A symbol's name, in quotes or as a word.
-fn symbol<'a>(tokens: &mut Tokens<'a>) -> Parsed<Cow<'a, str>> {
-    match tokens.peek() {
-        Token::Text(_) => tokens.string().map(Cow::Owned),
-        _ => tokens.word("a symbol").map(Cow::Borrowed),
-    }
-}
-
-/// `@name`: a function of the module.
-pub(super) fn function(tokens: &mut Tokens<'_>, module: &Module) -> Parsed<FuncRef> {
-    let at = tokens.at();
-    tokens.sign("@")?;
-    let name = symbol(tokens)?;
-    let found = module.function_named(&name).map(|(func, _)| func);
-    found.ok_or_else(|| tokens.error_at(at, "a function of the module", format!("`@{name}`")))
 }
