@@ -38,6 +38,8 @@ mod host_text;
 #[cfg(not(feature = "external-runtime"))]
 mod in_use;
 #[cfg(not(feature = "external-runtime"))]
+mod ir_text;
+#[cfg(not(feature = "external-runtime"))]
 mod library_image;
 #[cfg(not(feature = "external-runtime"))]
 mod link;

@@ -408,6 +408,16 @@ impl Terminator {
         first.into_iter().chain(second)
     }
 
+    /// The targets, in order, for changes.
+    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut BlockCall> {
+        let (first, second) = match self {
+            Terminator::Jump(to) => (Some(to), None),
+            Terminator::Branch { then, otherwise, .. } => (Some(then), Some(otherwise)),
+            Terminator::Return(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
     /// The operands that are not arguments of a target: a condition or a result.
     pub fn operand(&self) -> Option<Value> {
         match self {

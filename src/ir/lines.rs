@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::inst::FuncRef;
 use super::module::{LocationData, Module};
-use super::print::{Listing, ListingItem};
+use super::text::print::{Listing, ListingItem};
 
 /// The file name of these locations.
 const FILE: &str = "listing";

@@ -1,7 +1,7 @@
 //! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are expressed.
 //!
-//! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`], printed by
-//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature
+//! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`] or read
+//! from text with `FromStr`, printed by `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature
 //! `interpreter`).
 //!
 //! For backends and experts, and [outside of semver](crate#stability). Functions, values and other entities are indices
@@ -15,10 +15,10 @@ mod inst;
 pub mod interp;
 mod lines;
 mod module;
-mod print;
 mod structured;
 #[cfg(all(test, feature = "_engine"))]
 pub(crate) mod testing;
+mod text;
 mod types;
 mod verify;
 
@@ -32,7 +32,7 @@ pub use module::{
     BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, LocationData, Module, SlotData,
     ValueData, ValueDef,
 };
-pub use print::DisplayFunction;
 pub(crate) use structured::{Emitter, Operand, Val, Var};
+pub use text::{DisplayFunction, ParseError};
 pub use types::{AbiParam, Extension, FuncSig, PointerFacts, StructLayout, Type};
 pub use verify::{Problem, ProblemLocation, Rule, VerifiedModule, VerifyError, verify};

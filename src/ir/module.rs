@@ -24,7 +24,7 @@ pub enum Linkage {
 }
 
 /// A function of a module: its declaration and, unless imported, its body.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct FuncDecl {
     /// The symbol's name.
     pub name: String,
@@ -296,7 +296,7 @@ impl SlotData {
 }
 
 /// The code of a function. Block 0 is the entry; blocks are laid out in order of creation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Function {
     /// Every value.
     pub values: PrimaryMap<Value, ValueData>,

@@ -5,7 +5,7 @@
 //! run.
 
 mod calls;
-mod signatures;
+pub mod signatures;
 mod texts;
 
 use std::cell::{Cell, RefCell};
@@ -51,7 +51,7 @@ pub fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Res
 
 /// The code that the wrapper calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Behind {
+pub enum Behind {
     Nothing,
     /// A body that returns the first scalar.
     Echo,
@@ -60,7 +60,7 @@ enum Behind {
 
 impl Behind {
     /// A kernel that fits the signature.
-    fn choose(signature: &Signature, choice: u8) -> Self {
+    pub fn choose(signature: &Signature, choice: u8) -> Self {
         let first = signature.params().iter().find_map(|p| p.ty.as_scalar());
         match signature.ret() {
             None if choice == 0 => Behind::Nothing,
@@ -69,7 +69,7 @@ impl Behind {
         }
     }
 
-    fn kernel(self, signature: &Signature) -> Result<Kernel, String> {
+    pub fn kernel(self, signature: &Signature) -> Result<Kernel, String> {
         match self {
             Behind::Nothing => Ok(Kernel::check_only()),
             Behind::Echo => {

@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::stack::{Frame, Stack};
 use crate::ir::inst::{BlockCall, FuncRef, Op, Terminator, Value};
 use crate::ir::module::Function;
-use crate::ir::print::DisplayInst;
+use crate::ir::text::print::DisplayInst;
 use crate::ir::types::{FuncSig, Type};
 
 /// The max number of nested calls inside the module in a run.

@@ -1,15 +1,13 @@
-//! Tests control flow, memory and calls; `eval_tests.rs` tests operations on values.
+//! Tests memory, calls and hosts; `eval_tests.rs` tests operations on values, and `fixtures/ir` control flow.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::cell::RefCell;
 
 use super::entry::MAX_CALLBACKS;
-use super::run::MAX_DEPTH;
 use super::*;
 use crate::ir::{
-    BinaryOp, ConvertOp, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts, Type, Value,
-    verify,
+    BinaryOp, ConvertOp, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value, verify,
 };
 
 /// Functions by name. A function's address is its index in the list plus 1.
@@ -129,54 +127,14 @@ fn loads_and_stores_of_every_type() {
 }
 
 #[test]
-fn bad_accesses_are_reported() {
+fn misaligned_accesses_are_reported() {
     let load = |address: u64, offset, flags| {
         eval(&[Datum::Ptr(address)], Type::I32, |f, v| f.load(Type::I32, v[0], offset, flags))
     };
-    assert_eq!(trap(load(0, 8, MemFlags::ALIGNED)), TrapReason::NullAccess(8));
-    assert_eq!(trap(load(8, -8, MemFlags::ALIGNED)), TrapReason::NullAccess(0));
     let memory = [0u64; 2];
     let address = memory.as_ptr().expose_provenance() as u64;
     assert_eq!(load(address, 2, MemFlags::UNALIGNED), Ok(Datum::I32(0)));
     assert_eq!(trap(load(address, 2, MemFlags::READONLY)), TrapReason::Misaligned(address + 2));
-    let store = module(&[Type::Ptr], None, |b| {
-        b.store(b.param(0), b.param(0), 0, MemFlags::ALIGNED);
-        None
-    });
-    let error = run(store, &[Datum::Ptr(16)]).unwrap_err();
-    assert_eq!(error.to_string(), "access through null at 0x10, in f, block0, inst0, `store.ptr aligned v0, v0`");
-}
-
-#[test]
-fn loops_carry_values_in_parameters() {
-    // The sum of 0..n.
-    let sum = module(&[Type::I64], Some(Type::I64), |b| {
-        let (head, body, end) = (b.block(), b.block(), b.block());
-        let (i, total) = (b.block_param(head, Type::I64), b.block_param(head, Type::I64));
-        let zero = b.i64(0);
-        b.jump(head, &[zero, zero]);
-        b.switch_to(head);
-        let more = b.icmp(IntCC::ULt, i, b.param(0));
-        b.branch(more, body, end, Hint::Likely);
-        b.switch_to(body);
-        let (one, next_total) = (b.i64(1), b.binary(BinaryOp::Add, total, i));
-        let next = b.binary(BinaryOp::Add, i, one);
-        b.jump(head, &[next, next_total]);
-        b.switch_to(end);
-        Some(total)
-    });
-    assert_eq!(run(sum.clone(), &[Datum::I64(0)]), Ok(Some(Datum::I64(0))));
-    assert_eq!(run(sum.clone(), &[Datum::I64(1001)]), Ok(Some(Datum::I64(500_500))));
-    let verified = verify(sum).unwrap();
-    let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap().with_fuel(1000);
-    // SAFETY: the function accesses no memory.
-    let error = unsafe { interpreter.run("f", &[Datum::I64(1001)]) };
-    assert_eq!(error, Err(InterpError::OutOfFuel { function: "f".into(), fuel: 1000 }));
-    // Every run gets the full fuel.
-    for _ in 0..3 {
-        // SAFETY: as above.
-        assert_eq!(unsafe { interpreter.run("f", &[Datum::I64(100)]) }, Ok(Some(Datum::I64(4950))));
-    }
 }
 
 /// Runs conditionals and loops of structured code on all of their paths.
@@ -215,33 +173,6 @@ fn structured_code_runs() {
     for n in -1..10 {
         let result = run(function.clone(), &[Datum::I64(n as u64)]);
         assert_eq!(result, Ok(Some(Datum::I64(expected(n) as u64))), "{n}");
-    }
-}
-
-#[test]
-fn branch_arguments_are_assigned_at_once() {
-    // Rotates a, b, c n times; sequential assignment would overwrite values.
-    let rotate = module(&[Type::I64], Some(Type::I64), |b| {
-        let (head, body, end) = (b.block(), b.block(), b.block());
-        let [i, x, y, z] = [(); 4].map(|()| b.block_param(head, Type::I64));
-        let start = [b.param(0), b.i64(1), b.i64(2), b.i64(3)];
-        b.jump(head, &start);
-        b.switch_to(head);
-        let done = b.icmp_imm(IntCC::Eq, i, 0);
-        b.branch(done, end, body, Hint::None);
-        b.switch_to(body);
-        let one = b.i64(1);
-        let next = b.binary(BinaryOp::Sub, i, one);
-        b.jump(head, &[next, y, z, x]);
-        b.switch_to(end);
-        let ten = b.i64(10);
-        let high = b.binary(BinaryOp::Mul, x, ten);
-        let high = b.binary(BinaryOp::Add, high, y);
-        let high = b.binary(BinaryOp::Mul, high, ten);
-        Some(b.binary(BinaryOp::Add, high, z))
-    });
-    for (n, expected) in [(0, 123), (1, 231), (2, 312), (3, 123)] {
-        assert_eq!(run(rotate.clone(), &[Datum::I64(n)]), Ok(Some(Datum::I64(expected))));
     }
 }
 
@@ -322,52 +253,6 @@ fn static_data_is_aligned_and_stays() {
     assert_eq!(unsafe { bytes.read() }, [1, 2, 3, 4, 5]);
 }
 
-/// `fact(n) = n == 0 ? 1 : n * fact(n - 1)`, which keeps `n` in a slot during the call, and `f(n) = fact(n)`.
-fn factorial() -> Module {
-    let mut m = Module::new();
-    let sig = FuncSig::new([Type::I64], Some(Type::I64));
-    let fact = m.declare("fact", sig.clone(), Linkage::Local);
-    let mut b = FunctionBuilder::new(&mut m, fact);
-    let (n, slot) = (b.param(0), b.slot(8, 8));
-    let (base, step) = (b.block(), b.block());
-    let zero = b.icmp_imm(IntCC::Eq, n, 0);
-    b.branch(zero, base, step, Hint::None);
-    b.switch_to(base);
-    let one = b.i64(1);
-    b.ret(Some(one));
-    b.switch_to(step);
-    let address = b.stack_addr(slot);
-    b.store(n, address, 0, MemFlags::ALIGNED);
-    let minus_one = b.i64(-1);
-    let less = b.binary(BinaryOp::Add, n, minus_one);
-    let rest = b.call(fact, &[less]).unwrap();
-    let kept = b.load(Type::I64, address, 0, MemFlags::ALIGNED);
-    let product = b.binary(BinaryOp::Mul, kept, rest);
-    b.ret(Some(product));
-    b.finish();
-    let f = m.declare("f", sig, Linkage::Export);
-    let mut b = FunctionBuilder::new(&mut m, f);
-    let result = b.call(fact, &[b.param(0)]);
-    b.ret(result);
-    b.finish();
-    m
-}
-
-#[test]
-fn calls_inside_the_module() {
-    let verified = verify(factorial()).unwrap();
-    let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
-    // SAFETY: the functions access only their own slots.
-    let mut run = |name: &str, n| unsafe { interpreter.run(name, &[Datum::I64(n)]) };
-    assert_eq!(run("f", 10), Ok(Some(Datum::I64(3_628_800))));
-    assert_eq!(run("fact", 3), Ok(Some(Datum::I64(6))));
-    let deep = run("f", 5000);
-    assert_eq!(deep, Err(InterpError::TooDeep { function: "fact".into(), limit: MAX_DEPTH }));
-    // State of the failed run has no effect.
-    assert_eq!(run("f", 5), Ok(Some(Datum::I64(120))));
-    assert!(run("f", 900).is_ok());
-}
-
 #[test]
 fn calls_of_the_host() {
     let build = || {
@@ -444,37 +329,6 @@ fn runs_that_do_not_fit_are_errors() {
     for args in [&[][..], &[Datum::Ptr(1)], &[Datum::I64(1), Datum::I64(1)]] {
         assert!(matches!(run("f", args), Err(InterpError::Arguments { .. })));
     }
-}
-
-#[test]
-fn broken_facts_trap() {
-    let call = |facts: PointerFacts, address: u64| {
-        let mut module = Module::new();
-        let inner = module.declare("inner", FuncSig::new([Type::I64, Type::Ptr], None), Linkage::Local);
-        module.functions[inner].param_facts = vec![PointerFacts::NONE, facts];
-        let mut b = FunctionBuilder::new(&mut module, inner);
-        b.ret(None);
-        b.finish();
-        let f = module.declare("f", FuncSig::new([Type::Ptr], Some(Type::I64)), Linkage::Export);
-        let mut b = FunctionBuilder::new(&mut module, f);
-        let one = b.i64(1);
-        b.call(inner, &[one, b.param(0)]);
-        b.ret(Some(one));
-        b.finish();
-        run(module, &[Datum::Ptr(address)]).map(Option::unwrap)
-    };
-    let none = PointerFacts::NONE;
-    let nonnull = PointerFacts { nonnull: true, ..none };
-    let aligned = PointerFacts { align: 16, ..none };
-    let readable = PointerFacts { dereferenceable: 4, ..none };
-    for (facts, good, bad) in [(nonnull, 1, 0), (aligned, 32, 8), (aligned, 0, 4), (readable, 1 << 20, 16)] {
-        assert_eq!(call(facts, good), Ok(Datum::I64(1)));
-        let result = call(facts, bad);
-        let shown = result.clone().unwrap_err().to_string();
-        assert!(shown.ends_with("in inner, parameter 1"), "{shown}");
-        assert_eq!(trap(result), TrapReason::BrokenFact { facts, address: bad });
-    }
-    assert_eq!(call(none, 0), Ok(Datum::I64(1)));
 }
 
 /// A host that calls back: `again(f, x)` returns `f(x)`, and `swallow(f, x)` does too, or returns 77 if `f` has failed.

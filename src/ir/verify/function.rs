@@ -5,7 +5,7 @@
 
 use crate::ir::inst::{Block, FuncRef, Op, Terminator, Value};
 use crate::ir::module::{FuncDecl, Function, Module, ValueDef};
-use crate::ir::print::{DisplayInst, DisplayTerminator};
+use crate::ir::text::print::{DisplayInst, DisplayTerminator};
 use crate::ir::types::Type;
 
 use super::dominators::Dominators;

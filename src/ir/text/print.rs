@@ -1,16 +1,17 @@
-//! The listing of a module, for people: in tests, error messages and bug reports.
+//! The listing of a module: in tests, error messages and bug reports. The reader reads it back.
 //!
-//! There is no parser for it. Printing can't fail on a malformed module, since the verifier's errors print one: a
-//! missing entity is printed by its number alone.
+//! Printing can't fail on a malformed module, since the verifier's errors print one: a missing entity is printed by its
+//! number alone.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::inst::{
-    BinaryOp, Block, BlockCall, ConvertOp, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, Terminator, UnaryOp,
-    Value,
-};
-use super::module::{BlockData, Data, DataKind, FuncDecl, Function, Linkage, LocationData, Module};
-use super::types::Type;
+use cranelift_entity::packed_option::PackedOption;
+use target_lexicon::Endianness;
+
+use super::lex::is_word;
+use crate::ir::inst::{Block, BlockCall, FuncRef, Inst, LocationRef, MemFlags, Op, Terminator, Value};
+use crate::ir::module::{BlockData, Data, DataKind, FuncDecl, Function, LocationData, Module};
+use crate::ir::types::Type;
 
 impl Module {
     /// The listing of one function: its signature and, unless it is imported, its code.
@@ -37,7 +38,7 @@ impl Display for DisplayFunction<'_> {
 
 /// A place in a function that has a line in the listing.
 #[derive(Clone, Copy)]
-pub(super) enum ListingItem {
+pub(in crate::ir) enum ListingItem {
     /// An instruction.
     Inst(Inst),
     /// The terminator of a block.
@@ -45,7 +46,7 @@ pub(super) enum ListingItem {
 }
 
 /// The output of a listing. It is called with the place of each line of code, just before that line.
-pub(super) trait Listing: Write {
+pub(in crate::ir) trait Listing: Write {
     fn shows(&mut self, _func: FuncRef, _place: ListingItem) {}
 }
 
@@ -58,16 +59,13 @@ impl Display for Module {
 }
 
 impl Module {
-    pub(super) fn write_listing(&self, f: &mut dyn Listing) -> fmt::Result {
-        // Paragraphs: imports, data, then each function with code.
+    pub(in crate::ir) fn write_listing(&self, f: &mut dyn Listing) -> fmt::Result {
+        // Paragraphs: data, locations, then functions in order, since their order numbers them.
         let mut first = true;
         let mut gap = |f: &mut dyn Listing| if std::mem::take(&mut first) { Ok(()) } else { f.write_char('\n') };
-        let plain = |decl: &FuncDecl| decl.linkage == Linkage::Import && decl.body.is_none();
-        if self.functions.values().any(plain) {
+        if self.endianness == Endianness::Big {
             gap(f)?;
-            for (func, decl) in self.functions.iter().filter(|(_, decl)| plain(decl)) {
-                write_function(f, self, func, decl)?;
-            }
+            f.write_str("endian big\n")?;
         }
         if !self.data.is_empty() {
             gap(f)?;
@@ -103,8 +101,13 @@ impl Module {
                 writeln!(f, "{location} {file:?}:{line} in {function:?}")?;
             }
         }
-        for (func, decl) in self.functions.iter().filter(|(_, decl)| !plain(decl)) {
-            gap(f)?;
+        let mut after_line = false;
+        for (func, decl) in &self.functions {
+            let is_line = decl.body.is_none();
+            if !(is_line && after_line) {
+                gap(f)?;
+            }
+            after_line = is_line;
             write_function(f, self, func, decl)?;
         }
         Ok(())
@@ -116,8 +119,7 @@ struct QuotedSymbol<'a>(&'a str);
 
 impl Display for QuotedSymbol<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-        if !self.0.is_empty() && self.0.chars().all(plain) { f.write_str(self.0) } else { write!(f, "{:?}", self.0) }
+        if !self.0.is_empty() && self.0.chars().all(is_word) { f.write_str(self.0) } else { write!(f, "{:?}", self.0) }
     }
 }
 
@@ -134,11 +136,7 @@ impl Display for Name<'_> {
 }
 
 fn write_function(f: &mut dyn Listing, module: &Module, func_ref: FuncRef, decl: &FuncDecl) -> fmt::Result {
-    let linkage = match decl.linkage {
-        Linkage::Import => "import",
-        Linkage::Local => "local",
-        Linkage::Export => "export",
-    };
+    let linkage = decl.linkage.word();
     let cold = if decl.cold { " cold" } else { "" };
     write!(f, "{linkage} fn {}{}{cold}", QuotedSymbol(&decl.name), Prototype(decl))?;
     let Some(func) = &decl.body else {
@@ -199,9 +197,10 @@ fn write_block(
     }
     f.shows(func_ref, ListingItem::End(block));
     match &data.terminator {
-        Some(terminator) => writeln!(f, "    {}", DisplayTerminator(terminator)),
-        None => f.write_str("    (no terminator)\n"),
+        Some(terminator) => write!(f, "    {}", DisplayTerminator(terminator))?,
+        None => f.write_str("    (no terminator)")?,
     }
+    writeln!(f, "{}", At(func.end_locations[block]))
 }
 
 /// The type of a value, or `?` if the value doesn't exist.
@@ -230,10 +229,10 @@ impl Display for List<'_> {
 }
 
 /// Prints one instruction on one line, for listings and errors.
-pub(super) struct DisplayInst<'a> {
-    pub(super) module: &'a Module,
-    pub(super) func: &'a Function,
-    pub(super) inst: Inst,
+pub(in crate::ir) struct DisplayInst<'a> {
+    pub(in crate::ir) module: &'a Module,
+    pub(in crate::ir) func: &'a Function,
+    pub(in crate::ir) inst: Inst,
 }
 
 impl Display for DisplayInst<'_> {
@@ -245,10 +244,16 @@ impl Display for DisplayInst<'_> {
             write!(f, "{result} = ")?;
         }
         self.write_op(f, &data.op)?;
-        match self.func.locations[self.inst].expand() {
-            Some(location) => write!(f, "    ; {location}"),
-            None => Ok(()),
-        }
+        write!(f, "{}", At(self.func.locations[self.inst]))
+    }
+}
+
+/// The source location at the end of a line; nothing without one.
+struct At(PackedOption<LocationRef>);
+
+impl Display for At {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.expand().map_or(Ok(()), |location| write!(f, "    ; {location}"))
     }
 }
 
@@ -261,12 +266,12 @@ impl DisplayInst<'_> {
             Op::BoolConst(value) => write!(f, "bconst {value}"),
             Op::PtrConst(0) => f.write_str("pconst null"),
             Op::PtrConst(address) => write!(f, "pconst {address:#x}"),
-            Op::Unary(op, a) => write!(f, "{}.{} {a}", unary_name(*op), ty(*a)),
-            Op::Binary(op, a, b) => write!(f, "{}.{} {a}, {b}", binary_name(*op), ty(*a)),
-            Op::ICmp(cc, a, b) => write!(f, "icmp.{} {} {a}, {b}", ty(*a), int_cc_name(*cc)),
-            Op::FCmp(cc, a, b) => write!(f, "fcmp.{} {} {a}, {b}", ty(*a), float_cc_name(*cc)),
+            Op::Unary(op, a) => write!(f, "{}.{} {a}", op.word(), ty(*a)),
+            Op::Binary(op, a, b) => write!(f, "{}.{} {a}, {b}", op.word(), ty(*a)),
+            Op::ICmp(cc, a, b) => write!(f, "icmp.{} {} {a}, {b}", ty(*a), cc.word()),
+            Op::FCmp(cc, a, b) => write!(f, "fcmp.{} {} {a}, {b}", ty(*a), cc.word()),
             Op::Select(cond, a, b) => write!(f, "select.{} {cond}, {a}, {b}", ty(*a)),
-            Op::Convert(op, to, a) => write!(f, "{}.{to} {a}", convert_name(*op)),
+            Op::Convert(op, to, a) => write!(f, "{}.{to} {a}", op.word()),
             Op::Load { ty, ptr, offset, flags } => {
                 write!(f, "load.{ty} {}{ptr}{}", Flags(*flags), Offset(i64::from(*offset)))
             }
@@ -295,19 +300,14 @@ impl DisplayInst<'_> {
 }
 
 /// Prints a terminator on one line, for listings and errors.
-pub(super) struct DisplayTerminator<'a>(pub(super) &'a Terminator);
+pub(in crate::ir) struct DisplayTerminator<'a>(pub(in crate::ir) &'a Terminator);
 
 impl Display for DisplayTerminator<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Terminator::Jump(to) => write!(f, "jump {}", BlockTarget(to)),
             Terminator::Branch { cond, then, otherwise, hint } => {
-                let name = match hint {
-                    Hint::None => "br",
-                    Hint::Likely => "br_likely",
-                    Hint::Unlikely => "br_unlikely",
-                };
-                write!(f, "{name} {cond}, {}, {}", BlockTarget(then), BlockTarget(otherwise))
+                write!(f, "{} {cond}, {}, {}", hint.word(), BlockTarget(then), BlockTarget(otherwise))
             }
             Terminator::Return(Some(value)) => write!(f, "return {value}"),
             Terminator::Return(None) => f.write_str("return"),
@@ -365,104 +365,20 @@ impl Display for Float {
     }
 }
 
-fn unary_name(op: UnaryOp) -> &'static str {
-    match op {
-        UnaryOp::Neg => "neg",
-        UnaryOp::Not => "not",
-        UnaryOp::FNeg => "fneg",
-        UnaryOp::FAbs => "fabs",
-        UnaryOp::Sqrt => "sqrt",
-        UnaryOp::Floor => "floor",
-        UnaryOp::Ceil => "ceil",
-        UnaryOp::Trunc => "trunc",
-        UnaryOp::Nearest => "nearest",
-    }
-}
-
-fn binary_name(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Add => "add",
-        BinaryOp::Sub => "sub",
-        BinaryOp::Mul => "mul",
-        BinaryOp::SMulHi => "smulhi",
-        BinaryOp::UMulHi => "umulhi",
-        BinaryOp::SDiv => "sdiv",
-        BinaryOp::UDiv => "udiv",
-        BinaryOp::SRem => "srem",
-        BinaryOp::URem => "urem",
-        BinaryOp::And => "and",
-        BinaryOp::Or => "or",
-        BinaryOp::Xor => "xor",
-        BinaryOp::Shl => "shl",
-        BinaryOp::LShr => "lshr",
-        BinaryOp::AShr => "ashr",
-        BinaryOp::SMin => "smin",
-        BinaryOp::SMax => "smax",
-        BinaryOp::UMin => "umin",
-        BinaryOp::UMax => "umax",
-        BinaryOp::FAdd => "fadd",
-        BinaryOp::FSub => "fsub",
-        BinaryOp::FMul => "fmul",
-        BinaryOp::FDiv => "fdiv",
-        BinaryOp::FMin => "fmin",
-        BinaryOp::FMax => "fmax",
-    }
-}
-
-fn int_cc_name(cc: IntCC) -> &'static str {
-    match cc {
-        IntCC::Eq => "eq",
-        IntCC::Ne => "ne",
-        IntCC::SLt => "slt",
-        IntCC::SLe => "sle",
-        IntCC::SGt => "sgt",
-        IntCC::SGe => "sge",
-        IntCC::ULt => "ult",
-        IntCC::ULe => "ule",
-        IntCC::UGt => "ugt",
-        IntCC::UGe => "uge",
-    }
-}
-
-fn float_cc_name(cc: FloatCC) -> &'static str {
-    match cc {
-        FloatCC::Eq => "eq",
-        FloatCC::Ne => "ne",
-        FloatCC::Lt => "lt",
-        FloatCC::Le => "le",
-        FloatCC::Gt => "gt",
-        FloatCC::Ge => "ge",
-    }
-}
-
-fn convert_name(op: ConvertOp) -> &'static str {
-    match op {
-        ConvertOp::SExt => "sext",
-        ConvertOp::ZExt => "zext",
-        ConvertOp::Truncate => "truncate",
-        ConvertOp::SIntToFloat => "sint_to_float",
-        ConvertOp::UIntToFloat => "uint_to_float",
-        ConvertOp::FloatToSInt => "float_to_sint",
-        ConvertOp::FloatToUInt => "float_to_uint",
-        ConvertOp::FPromote => "fpromote",
-        ConvertOp::FDemote => "fdemote",
-        ConvertOp::Bitcast => "bitcast",
-        ConvertOp::PtrToInt => "ptr_to_int",
-        ConvertOp::IntToPtr => "int_to_ptr",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::ir::{AbiParam, FuncSig, FunctionBuilder, PointerFacts, StackSlot};
+    use crate::ir::{
+        AbiParam, BinaryOp, ConvertOp, FloatCC, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, PointerFacts,
+        StackSlot, UnaryOp,
+    };
 
-    const GOLDEN: &str = r#"import fn TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
+    const GOLDEN: &str = r#"data0 "kind" align 1 = "Type\"Error\"\x00"
+
+import fn TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
 import fn "odd name"(i8 zext) -> i32 sext
-
-data0 "kind" align 1 = "Type\"Error\"\x00"
 
 export fn __tvm_ffi_add_one(ptr, ptr readonly align 8, i32, ptr nonnull noalias dereferenceable 16) -> i32 {
     slot0: 16 bytes align 8
