@@ -293,3 +293,37 @@ fn printed_bodies_grow_with_what_is_in_them() {
     let (few, many) = (cost(500), cost(4000));
     assert!(many < 4.0 * few, "time of each: {few}, {many}");
 }
+
+/// A register allocator's time grows with the square of the number of jumps that pass values to one block.
+#[test]
+#[cfg(target_os = "linux")]
+fn blocks_that_take_values_have_few_jumps() {
+    const COUNT: usize = 2000;
+    let of: [(&str, Write); 4] = [
+        ("calls", |b, count| (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run())),
+        ("checks", |b, count| (0..count).for_each(|_| b.ensure(b.arg("n").gt(0), "ValueError", "n", &[]))),
+        ("calls beside a held value", |b, count| {
+            b.call_global("growth.id", [b.arg("n")]).returns(ParamType::Any);
+            (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run());
+        }),
+        ("calls inside of a handler's attempt", |b, count| {
+            b.try_(|| (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run()), |_| {});
+        }),
+    ];
+    for (what, write) in of {
+        let kernel = Kernel::body(move |b| {
+            write(b, COUNT);
+            b.ret(1);
+        });
+        let lowered = lower(&sig("f(n: int64) -> int64"), &kernel, RuntimeHelpers::Import).unwrap();
+        let mut jumps = std::collections::HashMap::new();
+        for (name, function) in lowered.functions.iter().filter_map(|(name, decl)| Some((name, decl.body.as_ref()?))) {
+            for block in function.blocks.values() {
+                let passing = block.terminator.iter().flat_map(|end| end.targets()).filter(|to| !to.args.is_empty());
+                passing.for_each(|to| *jumps.entry((name, to.block)).or_insert(0) += 1);
+            }
+        }
+        let most = jumps.values().max().copied().unwrap_or_default();
+        assert!((2..=300).contains(&most), "{what}: {most}");
+    }
+}

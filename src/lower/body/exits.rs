@@ -5,8 +5,8 @@
 //! block of the entry below. An error path ends at the innermost handler, or returns the code.
 
 use super::function::BodyLowerer;
-use super::held::{Held, HeldEntry};
-use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Module, Type, Value};
+use super::held::{Detour, Held, HeldEntry};
+use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::{ffi_call, trace};
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -68,14 +68,19 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// The block of [`exit`](Self::exit), which takes the code; `None` if returning the code is enough.
+    /// The block of [`exit`](Self::exit), which takes the code of one jump; `None` if returning the code is enough.
     pub(super) fn exit_block(&mut self) -> Option<Block> {
+        self.traced_exit().map(|block| self.with_room(block))
+    }
+
+    /// The block of [`exit_block`](Self::exit_block), which may be full.
+    fn traced_exit(&mut self) -> Option<Block> {
         let untraced = self.on_error(self.exits.depth());
         let Some(location) = self.b.location() else { return untraced };
         if let Some(known) = self.exits.traced.get(&(untraced, location)) {
             return Some(*known);
         }
-        let (block, _) = self.aside(|l, code| {
+        let block = self.aside(|l, code| {
             let line = {
                 let at = &l.b.module().locations[location];
                 trace::line(&at.file, at.line, &at.function)
@@ -87,25 +92,64 @@ impl BodyLowerer<'_> {
                 let [line, wrapper] = [line, seen].map(|text| trace::text(c, l.pool, &text));
                 trace::append_texts(c, line, wrapper, c.val(code));
             });
-            match untraced {
-                Some(next) => l.b.jump(next, &[code]),
-                None => l.b.ret(Some(code)),
-            }
+            l.pass_on(code, untraced);
         });
         self.exits.traced.insert((untraced, location), block);
         Some(block)
     }
 
+    /// Ends the current block: passes a code to a shared block, or returns it.
+    fn pass_on(&mut self, code: Value, next: Option<Block>) {
+        match next.map(|block| self.with_room(block)) {
+            Some(block) => self.b.jump(block, &[code]),
+            None => self.b.ret(Some(code)),
+        }
+    }
+
+    /// A shared block that takes a code, or a detour to it if it is full. For one jump.
+    fn with_room(&mut self, block: Block) -> Block {
+        let detour = self.exits.detours.get(&block).copied();
+        let entry = detour.map_or(block, |detour| detour.entry);
+        if self.exits.takes_jump(entry) {
+            return entry;
+        }
+        let (slot, gather) = detour.map(|detour| (detour.code, detour.gather)).unwrap_or_else(|| {
+            let slot = self.b.slot(4, 4);
+            let gather = self.b.cold_block();
+            self.write_aside(gather, |l| {
+                l.b.set_location(None);
+                let place = l.b.stack_addr(slot);
+                let code = l.b.load(Type::I32, place, 0, MemFlags::ALIGNED);
+                l.b.jump(block, &[code]);
+            });
+            (slot, gather)
+        });
+        let entry = self.aside(|l, code| {
+            l.b.set_location(None);
+            let place = l.b.stack_addr(slot);
+            l.b.store(code, place, 0, MemFlags::ALIGNED);
+            l.b.jump(gather, &[]);
+        });
+        self.exits.takes_jump(entry);
+        self.exits.detours.insert(block, Detour { entry, code: slot, gather });
+        entry
+    }
+
     /// Writes a cold block that takes a code. The current block and its source location don't change.
-    fn aside(&mut self, write: impl FnOnce(&mut Self, Value)) -> (Block, Value) {
-        let (here, location) = (self.b.current(), self.b.location());
+    fn aside(&mut self, write: impl FnOnce(&mut Self, Value)) -> Block {
         let block = self.b.cold_block();
         let code = self.b.block_param(block, Type::I32);
+        self.write_aside(block, |l| write(l, code));
+        block
+    }
+
+    /// Writes a block. The current block and its source location don't change.
+    fn write_aside(&mut self, block: Block, write: impl FnOnce(&mut Self)) {
+        let (here, location) = (self.b.current(), self.b.location());
         self.b.switch_to(block);
-        write(self, code);
+        write(self);
         self.b.switch_to(here);
         self.b.set_location(location);
-        (block, code)
     }
 
     /// The block that releases everything held below a depth and passes an error's code on; `None` if returning the
@@ -120,13 +164,10 @@ impl BodyLowerer<'_> {
         let mut below = at.and_then(|at| known(&self.exits.stack[at]));
         for index in at.map_or(0, |at| at + 1)..depth {
             let held = self.exits.stack[index].held;
-            let (block, _) = self.aside(|l, code| {
+            let block = self.aside(|l, code| {
                 l.b.set_location(None);
                 l.release(held, true);
-                match below {
-                    Some(below) => l.b.jump(below, &[code]),
-                    None => l.b.ret(Some(code)),
-                }
+                l.pass_on(code, below);
             });
             self.exits.stack[index].on_error = Some(block);
             below = Some(block);
@@ -182,11 +223,12 @@ impl BodyLowerer<'_> {
         if let Some(block) = self.exit_block() {
             return block;
         }
-        if let Some(known) = self.exits.plain {
-            return known;
-        }
-        let (block, _) = self.aside(|l, code| l.b.ret(Some(code)));
-        *self.exits.plain.insert(block)
+        let plain = match self.exits.plain {
+            Some(known) => known,
+            None => self.aside(|l, code| l.b.ret(Some(code))),
+        };
+        self.exits.plain = Some(plain);
+        self.with_room(plain)
     }
 
     /// Continues if `code` is 0, otherwise leaves with [`exit`](Self::exit).

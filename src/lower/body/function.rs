@@ -438,8 +438,10 @@ impl BodyLowerer<'_> {
     /// The shared raising block for errors of few values.
     fn fail_block(&mut self) -> Block {
         let exit = self.exit_block();
-        if let Some(fail) = self.fail.get(&exit) {
-            return *fail;
+        if let Some(fail) = self.fail.get(&exit).copied()
+            && self.exits.takes_jump(fail)
+        {
+            return fail;
         }
         let here = self.b.current();
         let fail = self.b.cold_block();
@@ -452,14 +454,17 @@ impl BodyLowerer<'_> {
         self.report(template, context, exit);
         self.b.switch_to(here);
         self.fail.insert(exit, fail);
+        self.exits.takes_jump(fail);
         fail
     }
 
     /// The shared raising block for errors of many values.
     fn fail_of_many_block(&mut self) -> (Block, StackSlot) {
         let exit = self.exit_block();
-        if let Some(fail) = self.fail_of_many.get(&exit) {
-            return *fail;
+        if let Some((fail, slot)) = self.fail_of_many.get(&exit).copied()
+            && self.exits.takes_jump(fail)
+        {
+            return (fail, slot);
         }
         let here = self.b.current();
         let fail = self.b.cold_block();
@@ -470,6 +475,7 @@ impl BodyLowerer<'_> {
         self.report(template, context, exit);
         self.b.switch_to(here);
         self.fail_of_many.insert(exit, (fail, slot));
+        self.exits.takes_jump(fail);
         (fail, slot)
     }
 

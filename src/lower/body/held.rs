@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::ir::{Block, DataRef, LocationRef, Value};
+use crate::ir::{Block, DataRef, LocationRef, StackSlot, Value};
 use crate::spec::ScalarType;
 
 /// Something that a body has to release when it leaves.
@@ -31,9 +31,28 @@ pub(super) struct Exits {
     pub traced: HashMap<(Option<Block>, LocationRef), Block>,
     /// The block that returns the code passed to it, created when first needed.
     pub plain: Option<Block>,
+    /// How many jumps each shared block has.
+    jumps: HashMap<Block, usize>,
+    /// The blocks that later jumps to a full block take.
+    pub detours: HashMap<Block, Detour>,
     /// The open loops, from the outermost to the innermost.
     loops: Vec<OpenLoop>,
 }
+
+/// The way to a block that takes a code and is full.
+#[derive(Clone, Copy)]
+pub(super) struct Detour {
+    /// The block for the next jumps. It takes the code, stores it and jumps to `gather`.
+    pub entry: Block,
+    /// The slot of the code.
+    pub code: StackSlot,
+    /// The block that loads the code and passes it to the full block.
+    pub gather: Block,
+}
+
+/// The maximum number of jumps to a shared block that takes values. Cranelift's register allocator gives a parameter and
+/// all that is passed for it one register if it can, in time that grows with the square of the number of jumps.
+const MAX_JUMPS: usize = 256;
 
 /// A loop whose body is being written.
 #[derive(Clone)]
@@ -70,6 +89,13 @@ pub(super) struct Carried {
 }
 
 impl Exits {
+    /// Counts a jump to a shared block. False if the block is full.
+    pub(super) fn takes_jump(&mut self, block: Block) -> bool {
+        let jumps = self.jumps.entry(block).or_default();
+        *jumps += 1;
+        *jumps <= MAX_JUMPS
+    }
+
     /// The current depth of the stack.
     pub(super) fn depth(&self) -> usize {
         self.stack.len()
