@@ -444,7 +444,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
                 0 if self.any == 1 => b.ret(self.number(1)),
                 1 => b.raise("TypeError", "raised {}", &[self.number(1)]),
                 2 => self.leave_turn(),
-                _ => b.raise_with("TypeError", "raised {} {}", [self.argument(), self.argument()]),
+                _ => b.raise("TypeError", "raised {} {}", [self.argument(), self.argument()]),
             }),
             _ => match self.below(3) {
                 0 => b.set_location("program.py", self.below(9) as u32 + 1, "f"),

@@ -236,14 +236,18 @@ impl<'a> Body<'a> {
     /// it by index.
     ///
     /// For strings, bytes, shapes and arrays you get a pointer to the characters, sizes or elements, and `name.size` is
-    /// their number. Objects and streams are pointers as well; a dtype or a device is its bits.
+    /// their number. Objects and streams are pointers as well; a dtype or a device is its bits. A tensor whose dtype,
+    /// device, number of dimensions or strides the signature leaves open is a pointer to its `DLTensor`.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
             Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),
-            Some((_, Arg::Tensor(_))) => {
-                self.error(format!("arg({name:?})"), "is a tensor; use `tensor`");
-                self.missing()
-            }
+            Some((_, Arg::Tensor(vars))) => match vars.descriptor {
+                Some(descriptor) => Expr::of_params(self, descriptor, ScalarType::Handle),
+                None => {
+                    self.error(format!("arg({name:?})"), "is a tensor; use `tensor`");
+                    self.missing()
+                }
+            },
             None => {
                 self.error(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
                 self.missing()
@@ -291,11 +295,7 @@ impl<'a> Body<'a> {
 
     fn returned(&self, number: usize, call: &str) -> TensorRef<'_> {
         match self.args.results.get(number) {
-            Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
-            Some((_, Arg::Scalar(..))) => {
-                self.error(call, "leaves its dtype or device open, which bodies can't hold");
-                TensorRef::missing(self)
-            }
+            Some((path, vars)) => TensorRef::new(self, path, vars),
             None if number > 0 => {
                 self.error(call, format!("`{}` returns {} tensors", self.signature, self.args.results.len()));
                 TensorRef::missing(self)

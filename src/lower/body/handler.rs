@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::builder::Body;
-use super::calls::{KnownOwned, Owned};
+use super::calls::{CallArgs, KnownOwned, Owned};
 use super::control::unreachable;
 use super::expr::Expr;
 use super::held::Held;
@@ -122,8 +122,9 @@ impl<'b> Caught<'b, '_> {
     }
 
     /// Raises another error with this one as its cause. The kind, message and values are those of [`Body::raise`].
-    pub fn raise_from(self, kind: &str, message: &str, values: &[Expr<'b>]) {
+    pub fn raise_from(self, kind: &str, message: &str, values: impl CallArgs<'b>) {
         self.owned.used("raise_from");
+        let values = values.into_args();
         // raise the new error here and catch it again, to set its cause
         self.body.try_(
             || self.body.raise(kind, message, values),

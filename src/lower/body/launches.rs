@@ -4,8 +4,8 @@ use super::args::TensorVars;
 use super::builder::Body;
 use super::expr::{Expr, Operand};
 use super::function::BodyLowerer;
+use super::questions::device_of;
 use super::tensor::TensorRef;
-use super::views::device_of;
 use crate::image::Image;
 use crate::ir::{ConvertOp, Type, Value};
 use crate::lower::args;
@@ -154,7 +154,11 @@ impl<'a> Body<'a> {
     fn name_tensor(&self, named: &mut Named, operation: &str, name: &str, tensor: TensorRef<'_>) {
         // the error of a missing tensor is recorded already
         let Some(known) = tensor.alive(operation) else { return };
-        let TensorVars { ty, shape, strides, .. } = known.vars;
+        if !(tensor.knows_rank(operation) && tensor.knows_dtype(operation) && tensor.knows_device(operation)) {
+            return;
+        }
+        let TensorVars { ty, shape, .. } = known.vars;
+        let strides = (ty.layout != Layout::Contiguous).then(|| self.emit(|l| l.strides_of(known.vars)));
         let data = self.coerce(operation, ScalarType::Handle, Operand::Expr(tensor.ptr())).value;
         let mut part = |part: &str, values: &[Value]| -> Vec<_> {
             let names: Vec<String> = (0..values.len()).map(|d| format!("{name}.{part}[{d}]")).collect();
@@ -163,7 +167,7 @@ impl<'a> Body<'a> {
         };
         let mut ty = TensorType { shape: part("shape", shape).into(), ..ty.clone() };
         ty.layout = match strides {
-            Some(strides) => Layout::Strides(part("strides", strides)),
+            Some(strides) => Layout::Strides(part("strides", &strides)),
             None => Layout::Contiguous,
         };
         named.params.push((name.to_owned(), ParamType::Tensor(ty)));

@@ -80,7 +80,10 @@ impl<'b> ParamRef<'b> {
     pub fn value(self) -> Expr<'b> {
         match self.alive("value").found() {
             Some(Arg::Scalar(ty, value)) => Expr::known_in(self.body, *value, *ty, self.args.life),
-            Some(Arg::Tensor(_)) => self.missing("value", "is a tensor; use `tensor`"),
+            Some(Arg::Tensor(vars)) => match vars.descriptor {
+                Some(descriptor) => Expr::known_in(self.body, descriptor, ScalarType::Handle, self.args.life),
+                None => self.missing("value", "is a tensor; use `tensor`"),
+            },
             None if self.ended().is_some() => self.body.missing(),
             None => self.missing("value", "has no value of its own"),
         }

@@ -1,7 +1,7 @@
 //! The names of operations as the text of host functions has them.
 
 /// The operations whose methods are called otherwise than in the text.
-const NAMES: [(&str, &str); 31] = [
+const NAMES: [(&str, &str); 30] = [
     ("add", "+"),
     ("sub", "-"),
     ("mul", "*"),
@@ -27,7 +27,6 @@ const NAMES: [(&str, &str); 31] = [
     ("continue_with", "continue"),
     ("fold: the next value", "continue"),
     ("while: the next value", "continue"),
-    ("raise_with", "raise"),
     ("raise_again", "raise"),
     ("raise_from", "raise"),
     ("alloc_tensor", "alloc"),
