@@ -4,6 +4,7 @@ use tvm_ffi_codegen::{Body, DLDataType, Kernel, Operand, ScalarType};
 
 use crate::support::element::Show;
 use crate::support::exec::{Prepared, Program, Returned};
+use crate::support::half;
 use crate::support::kernels;
 use crate::support::sig;
 use crate::support::value::{Call, Data, Number, Strides, TensorSpec, Value};
@@ -1126,5 +1127,45 @@ fn parameters_by_number() {
         assert_eq!((outcome.code, outcome.error), (Ok(0), None));
         let Returned::Plain(_, _, got) = outcome.result else { panic!("no result") };
         assert_eq!(got, want);
+    }
+}
+
+#[test]
+fn elements_of_half_types_are_those_of_the_model() {
+    for ty in [ScalarType::Float16, ScalarType::BFloat16] {
+        let signature = format!("wide(x: Tensor([n], {ty}), y: Tensor([n], float32))");
+        let wide = program(&signature, |b| {
+            let (x, y) = (b.tensor("x"), b.tensor("y"));
+            b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i])));
+        });
+        let tensor = |dtype: DLDataType, count: usize| TensorSpec::new(dtype, vec![count as i64]);
+        // a buffer of these tests has at most 64 KiB
+        const MOST: usize = 8192;
+        let mut prepared = Prepared::new(&wide).unwrap();
+        // all bit patterns; one NaN stands for the others
+        let values: Vec<f64> = (0..=u16::MAX).map(|bits| half::value(ty, bits)).collect();
+        for values in values.chunks(MOST) {
+            let x = tensor(dtype(ty), values.len()).with(values.iter().map(|value| Number::Float(*value)));
+            let got = prepared.elements(&Call::new([x.into(), tensor(F32, values.len()).into()]));
+            assert_eq!(got[1], show(&values.iter().map(|value| *value as f32).collect::<Vec<_>>()), "{ty}");
+        }
+
+        let narrow = program(&signature.replace("wide", "narrow"), |b| {
+            let (x, y) = (b.tensor("x"), b.tensor("y"));
+            b.for_range(0, b.dim("n"), |i| x.store([i], y.load([i])));
+        });
+        // each value, the middle between it and the next one, and its neighbours
+        let middles = (0..0x7f80u16).step_by(17).flat_map(|bits| {
+            let middle = (half::value(ty, bits) + half::value(ty, bits + 1)) as f32 / 2.0;
+            [middle, f32::from_bits(middle.to_bits() + 1), f32::from_bits(middle.to_bits().saturating_sub(1)), -middle]
+        });
+        let numbers: Vec<f32> = middles.filter(|middle| !middle.is_nan()).chain([f32::MAX, f32::INFINITY]).collect();
+        let mut prepared = Prepared::new(&narrow).unwrap();
+        for numbers in numbers.chunks(MOST) {
+            let y = tensor(F32, numbers.len()).with(floats(numbers));
+            let got = prepared.elements(&Call::new([tensor(dtype(ty), numbers.len()).into(), y.into()]));
+            let want = numbers.iter().map(|number| half::value(ty, half::nearest(ty, f64::from(*number))) as f32);
+            assert_eq!(got[0], show(&want.collect::<Vec<_>>()), "{ty}");
+        }
     }
 }

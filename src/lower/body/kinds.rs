@@ -96,7 +96,7 @@ impl<'b> ParamRef<'b> {
     /// A value of type `Any` as the stated type, with the same checks and conversions as a parameter's. The owner of
     /// the value stays as it is.
     pub fn cast(self, ty: impl Into<ParamType>) -> ParamRef<'b> {
-        const OPERATION: &str = "cast";
+        const OPERATION: &str = "cast_any";
         let (body, ty) = (self.body, ty.into());
         let missing = ParamRef { node: None, ..self };
         let Some(any) = self.any(OPERATION) else { return missing };

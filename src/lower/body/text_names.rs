@@ -1,7 +1,7 @@
 //! The names of operations as the text of host functions has them.
 
 /// The operations whose methods are called otherwise than in the text.
-const NAMES: [(&str, &str); 30] = [
+const NAMES: [(&str, &str); 36] = [
     ("add", "+"),
     ("sub", "-"),
     ("mul", "*"),
@@ -32,6 +32,12 @@ const NAMES: [(&str, &str); 30] = [
     ("alloc_tensor", "alloc"),
     ("alloc_strided", "alloc"),
     ("set", "="),
+    ("same_dtype", "=="),
+    ("same_device", "=="),
+    ("is_device_kind", "kind"),
+    ("device_id", "id"),
+    ("is_kind", "is"),
+    ("cast_any", "as"),
 ];
 
 /// The name of an operation in the text.

@@ -287,12 +287,17 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     }
 
     fn compare(&self, left: &Tree, op: &At<CompareOp>, right: &Tree) -> Expr<'b> {
-        if let ExprKind::Text(text) = &*right.kind {
-            return self.compare_kind(left, op, text, &right.span);
+        if let (ExprKind::Text(text), ExprKind::Part(value, part)) = (&*right.kind, &*left.kind)
+            && part.value == "kind"
+        {
+            return self.compare_kind(value, op, text, &right.span);
         }
         let value = self.value(left);
         if let Some(same) = self.compare_dtypes((&left.span, &value), op, right) {
             return same;
+        }
+        if let ExprKind::Text(_) = &*right.kind {
+            return self.no_text(op, &right.span);
         }
         let right = self.operand(right);
         let left = self.left((left.span.clone(), value), op, op.value.sign(), right);
@@ -308,35 +313,27 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     }
 
     /// `e.kind == "KeyError"`, `x.device.kind == "cuda"`
-    fn compare_kind(&self, left: &Tree, op: &At<CompareOp>, text: &[u8], span: &Span) -> Expr<'b> {
-        let value = match &*left.kind {
-            ExprKind::Part(value, part) if part.value == "kind" => Some(self.value(value)),
-            _ => None,
-        };
-        if let Some(Val::Missing) = value {
-            return self.body.missing();
-        }
+    fn compare_kind(&self, value: &Tree, op: &At<CompareOp>, text: &[u8], span: &Span) -> Expr<'b> {
         let kind = std::str::from_utf8(text).ok().filter(|_| matches!(op.value, CompareOp::Eq | CompareOp::Ne));
-        let same = match (value, kind) {
-            (Some(Val::Caught(caught)), Some(kind)) => {
+        let value = self.value(value);
+        let same = match (&value, self.as_device(&value), kind) {
+            (Val::Missing, ..) => return self.body.missing(),
+            (Val::Caught(caught), _, Some(kind)) => {
                 self.at(&op.span);
-                Some(caught.is_kind(kind))
+                caught.is_kind(kind)
             }
-            (Some(value), Some(kind)) => match self.as_device(&value) {
-                Some(device) => Some(self.is_device_kind(device, kind, (&op.span, span))),
-                None => None,
-            },
-            _ => None,
+            (_, Some(device), Some(kind)) => self.is_device_kind(device, kind, (&op.span, span)),
+            _ => return self.no_text(op, span),
         };
-        match same {
-            Some(same) if op.value == CompareOp::Eq => same,
-            Some(same) => !same,
-            None => {
-                let problem = "only the kind of a caught error or of a device is compared with a text, by `==` or `!=`";
-                self.error(span, op.value.sign(), problem);
-                self.body.missing()
-            }
-        }
+        if op.value == CompareOp::Eq { same } else { !same }
+    }
+
+    /// The error for a value that isn't compared with a text.
+    fn no_text(&self, op: &At<CompareOp>, span: &Span) -> Expr<'b> {
+        let problem =
+            "only a device, its kind and the kind of a caught error are compared with a text, by `==` or `!=`";
+        self.error(span, op.value.sign(), problem);
+        self.body.missing()
     }
 
     /// `int32(v)`: a constant that must fit, or a conversion.
