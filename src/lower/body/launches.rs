@@ -63,7 +63,8 @@ impl<'a> Body<'a> {
     }
 
     /// Like [`launch`](Self::launch), with named values of the body for the launch's expressions and parameters. A name
-    /// must not be one of the function's own. Without stated [`args`](Launch::args) the kernel receives the values
+    /// must not be one of the function's own, except that of a parameter whose type is open: there it is the
+    /// [narrowed](TensorRef::assume) tensor. Without stated [`args`](Launch::args) the kernel receives the values
     /// after the function's parameters, by convention `flat`.
     ///
     /// ```
@@ -97,14 +98,19 @@ impl<'a> Body<'a> {
         let mut missing = false;
         for (name, value) in values {
             let name = name.as_ref();
+            let value = value.into();
+            // a narrowed tensor stands for the parameter that it is
+            let own = self.signature.params().iter().find(|param| param.name == name);
+            let narrowed = matches!((own, &value), (Some(param), LaunchValue::Tensor(tensor))
+                if param.ty.as_tensor().is_some_and(TensorType::is_open) && tensor.is_named(name));
             let taken = self.signature.names_in_dims().contains(&name)
-                || self.signature.params().iter().any(|param| param.name == name)
+                || own.is_some_and(|_| !narrowed)
                 || named.params.iter().any(|(known, _)| known == name);
             if taken || name.is_empty() {
                 self.error(&operation, format!("the name `{name}` of a value is empty or has another meaning"));
                 continue;
             }
-            match value.into() {
+            match value {
                 LaunchValue::Scalar(value) => {
                     missing |= value.is_missing();
                     self.name_scalar(&mut named, &operation, name, value);
@@ -165,8 +171,15 @@ impl<'a> Body<'a> {
             named.dim_vars.extend(names.iter().cloned().zip(values.iter().copied()));
             names.into_iter().map(dim).collect()
         };
-        let mut ty = TensorType { shape: part("shape", shape).into(), ..ty.clone() };
+        let mut ty = ty.clone();
+        // the dimensions of a parameter are the function's own
+        let own =
+            self.signature.params().iter().find(|param| param.name == name).and_then(|param| param.ty.as_tensor());
+        if own.is_none_or(|own| own.shape.rank().is_none()) {
+            ty.shape = part("shape", shape).into();
+        }
         ty.layout = match strides {
+            Some(_) if own.is_some_and(|own| own.strides().is_some()) => ty.layout,
             Some(strides) => Layout::Strides(part("strides", &strides)),
             None => Layout::Contiguous,
         };

@@ -46,6 +46,11 @@ impl<'b> TensorRef<'b> {
         ty
     }
 
+    /// Whether the tensor has that name, the path of a parameter.
+    pub(super) fn is_named(self, name: &str) -> bool {
+        self.known.is_some_and(|known| known.name == name)
+    }
+
     /// The tensor's type and values, if it is usable here; otherwise records an error.
     pub(super) fn alive(self, operation: &str) -> Option<Known<'b>> {
         let t = self.known?;
