@@ -5,12 +5,12 @@ use std::ops::Deref;
 
 use super::args::{Arg, Args};
 use super::builder::Body;
+use super::dtype_device::{DTypeValue, DeviceValue};
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::held::Held;
 use super::life::Ended;
 use super::param::ParamRef;
-use super::questions::{DTypeValue, DeviceValue};
 use super::scope::Scope;
 use super::tensor::TensorRef;
 use crate::ir::Value;

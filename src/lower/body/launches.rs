@@ -2,9 +2,9 @@
 
 use super::args::TensorVars;
 use super::builder::Body;
+use super::descriptor::device_of;
 use super::expr::{Expr, Operand};
 use super::function::BodyLowerer;
-use super::questions::device_of;
 use super::tensor::TensorRef;
 use crate::image::Image;
 use crate::ir::{ConvertOp, Type, Value};

@@ -11,7 +11,9 @@ mod builder;
 mod calls;
 mod closure;
 mod control;
+mod descriptor;
 mod division;
+mod dtype_device;
 mod exits;
 mod expr;
 mod frame;
@@ -42,13 +44,13 @@ mod views;
 
 pub use builder::Body;
 pub use calls::{Call, CallArg, CallArgs, CallResult, Callee, Owned};
+pub use dtype_device::{DTypeValue, DeviceValue};
 pub use expr::{Expr, Operand};
 pub use handler::Caught;
 pub use kinds::ValueKind;
 pub use launches::LaunchValue;
 pub use narrow::TensorFact;
 pub use param::ParamRef;
-pub use questions::{DTypeValue, DeviceValue};
 pub use tensor::TensorRef;
 pub use variable::Variable;
 

@@ -52,6 +52,11 @@ impl<'b> TensorRef<'b> {
     pub fn assume(self, fact: TensorFact) -> TensorRef<'b> {
         const OPERATION: &str = "assume";
         let Some(Known { name, vars }) = self.alive(OPERATION) else { return TensorRef::missing(self.body) };
+        if let TensorFact::Aligned(bytes) = fact
+            && !is_alignment(self.body, OPERATION, bytes)
+        {
+            return TensorRef::missing(self.body);
+        }
         let mut narrowed = vars.clone();
         match narrow(&mut narrowed, fact) {
             Narrowed::Known => return self,
@@ -60,11 +65,6 @@ impl<'b> TensorRef<'b> {
                 self.body.note(OPERATION, format!("{name} never {fact}: {}", vars.ty));
                 return TensorRef::missing(self.body);
             }
-        }
-        if let TensorFact::Aligned(bytes) = fact
-            && !is_alignment(self.body, OPERATION, bytes)
-        {
-            return TensorRef::missing(self.body);
         }
         self.body.run(&mut |l| {
             if let TensorFact::Rank(rank) = fact {

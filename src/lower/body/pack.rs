@@ -194,7 +194,7 @@ pub(super) fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Op
         ArgKind::Bytes(bytes) => emit(&mut |l| l.bytes(bytes)),
         ArgKind::DType(dtype) => {
             let bits = dtype.bits(body, operation)?;
-            emit(&mut |l| Packed::Of(TypeIndex::DATA_TYPE, l.dtype_payload(bits)))
+            emit(&mut |l| Packed::Of(TypeIndex::DATA_TYPE, bits.payload(l)))
         }
         ArgKind::Device(device) => Some(Packed::Of(TypeIndex::DEVICE, device.bits(body, operation)?)),
         ArgKind::Shape(sizes) => {

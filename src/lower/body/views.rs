@@ -3,10 +3,11 @@
 use super::args::{Origin, TensorVars, View};
 use super::builder::Body;
 use super::calls::{KnownOwned, new_owned};
+use super::descriptor::device_of;
+use super::dtype_device::{DTypeBits, DTypeValue, DeviceValue};
 use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::life::Life;
-use super::questions::{DTypeBits, DTypeValue, DeviceValue, device_of};
 use super::tensor::{Known, TensorRef};
 use crate::ir::{BinaryOp, IntCC, MemFlags, SlotData, Type, Value};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -298,6 +299,11 @@ pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option
     let (base, offset, device) = match known.vars.origin {
         Origin::Object(any) | Origin::Value(any) => return Some((None, any)),
         Origin::Argument => {
+            // a C function has no argument of TVM FFI, and for a tensor with an open type a `DLTensor*`
+            let passed = known.vars.descriptor.filter(|_| body.emit(|l| l.is_c));
+            if let Some(descriptor) = passed {
+                return Some((Some(TypeIndex::DL_TENSOR_PTR), descriptor));
+            }
             let found = body.emit(|l| Some(l.original(known.name)))?;
             return match found {
                 Ok(any) => Some((None, any)),
