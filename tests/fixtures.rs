@@ -336,7 +336,6 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
     let (kernel, mut rest) = match &words[..] {
         ["check"] => return flat(Kernel::check_only()),
         ["record"] => return flat(recorder::kernel(signature)?),
-        ["body", name] => return flat(kernels::body(name).ok_or_else(|| format!("no body is called `{name}`"))?),
         ["symbol", name, rest @ ..] => (Kernel::symbol(*name), rest),
         ["address", name, rest @ ..] => {
             let address = kernels::native(name).ok_or_else(|| format!("no native kernel is called `{name}`"))?;
@@ -344,7 +343,7 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
         }
         _ => {
             return Err(format!(
-                "`{text}` is no kernel: check, record, body NAME, symbol NAME, address NAME or a block of host text"
+                "`{text}` is no kernel: check, record, symbol NAME, address NAME or a block of host text"
             ));
         }
     };
