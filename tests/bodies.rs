@@ -132,7 +132,7 @@ fn strided_tensors() {
         b.for_range(0, b.dim("m"), |i| {
             b.for_range(0, b.dim("n"), |j| {
                 let same = x.load([i, j]).eq(b.load(ScalarType::Int16, x.element_ptr([i, j])));
-                b.ensure(same, "ValueError", "{} {}", &[i, j]);
+                b.ensure(same, "ValueError", "{} {}", [i, j]);
                 y.store([i, j], x.load([i, j]) * 2);
             });
         });
@@ -552,7 +552,7 @@ fn returning_out_of_nested_loops() {
         b.for_range(2, max, |i| {
             b.for_range(2, max, |j| {
                 b.if_((i * j).eq(product), || {
-                    b.if_(i.gt(j), || b.raise("ValueError", "{} > {}", &[i, j]));
+                    b.if_(i.gt(j), || b.raise("ValueError", "{} > {}", [i, j]));
                     b.ret(i * 100 + j);
                 });
             });
@@ -592,7 +592,7 @@ fn folds_with_several_values() {
             b.fold_n(b.arg("start"), b.arg("end"), [b.i64(0), b.i64(1), b.i64(0)], |i, [a, c, turns]| {
                 // swapped on purpose: every value of a turn is that of the previous turn
                 let odd = b.fold(0, i, b.i64(0), |k, n| n + (k % 2));
-                b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", &[odd, i / 2]);
+                b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", [odd, i / 2]);
                 [c, a + c, turns + 1]
             });
         b.ret(a * 1_000_000 + c * 1000 + turns);
@@ -881,7 +881,7 @@ fn while_loops() {
             [b.arg("n"), b.i64(0)],
             // a condition with several blocks, which may end the function
             |[n, turns]| {
-                b.ensure(turns.lt(b.arg("most")), "RuntimeError", "{} after {} turns", &[n, turns]);
+                b.ensure(turns.lt(b.arg("most")), "RuntimeError", "{} after {} turns", [n, turns]);
                 b.if_else_value(n.lt(0), || b.bool(false), || n.ne(1))
             },
             |[n, turns]| {
@@ -1074,7 +1074,7 @@ fn errors_print_many_values() {
             let message = format!("values: {}", vec!["{}"; count].join(" and "));
             let values = [b.arg("a"), b.arg("b").cast(ScalarType::Int64), b.arg("c").cast(ScalarType::Int64)];
             // test both ways to raise, with few values in the message and with many
-            b.if_(b.arg("c"), || b.raise("KeyError", &message, &[values[0]].repeat(count)));
+            b.if_(b.arg("c"), || b.raise("KeyError", &message, [values[0]].repeat(count)));
             b.ensure(b.arg("b").ne(7), "IndexError", "{} {}", &values[..2]);
             let values: Vec<_> = (0..count).map(|i| values[i % 3] + i).collect();
             b.ensure(b.arg("a").eq(0), "ValueError", &message, &values);

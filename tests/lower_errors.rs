@@ -98,7 +98,7 @@ fn errors_of_a_body_come_all_at_once() {
         x.stride(1);
         b.if_(a, || {});
         b.ret_none();
-        b.raise("", "{} {} {}", &[a]);
+        b.raise("", "{} {} {}", [a]);
         b.load(ScalarType::Int8, a);
         let _ = b.arg("p").cast(ScalarType::Float64);
         let _ = a.cast(ScalarType::Handle);
@@ -474,7 +474,7 @@ fn expressions_end_with_their_block() {
         kept.get().cast(ScalarType::Int32);
         b.if_else(c, || kept.set(b.arg("a") * 2), || x.store([kept.get()], 0));
         x.store([0], kept.get());
-        b.raise("ValueError", "{}", &[kept.get()]);
+        b.raise("ValueError", "{}", [kept.get()]);
         b.for_range(kept.get(), 3, |_| {});
         b.fold(0, 3, kept.get(), |_, sum| sum);
         b.while_(
@@ -547,8 +547,8 @@ fn errors_of_loops_messages_and_numbers() {
         b.for_range_step(0, 10, 1.5, |_| {});
         b.while_(|| a, || {});
         b.while_loop([a], |[a]| a.gt(0), |_| [b.f32(0.0)]);
-        b.raise("ValueError", &"{}".repeat(16), &[a; 16]);
-        b.ensure(a.gt(0), "ValueError", "{} {}", &[a]);
+        b.raise("ValueError", &"{}".repeat(16), [a; 16]);
+        b.ensure(a.gt(0), "ValueError", "{} {}", [a]);
         b.param(4).item(3).value();
         b.param(1).value();
         b.param(1).item(2).tensor();

@@ -129,7 +129,7 @@ fn questions_narrow_as_facts_do() {
             let x = b.tensor("x");
             let half = b.same_dtype(x, DLDataType::FLOAT16);
             let more = || {
-                x.assume(TensorFact::DType(DLDataType::FLOAT16));
+                let _ = x.assume(TensorFact::DType(DLDataType::FLOAT16));
                 b.dim("n").gt(0)
             };
             let both = b.if_else_value(half, more, || b.bool(false));

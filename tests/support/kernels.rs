@@ -71,12 +71,12 @@ pub const BODIES: &[NamedBody] = &[
     // (a: T) -> T
     ("echo", |b| b.ret(b.arg("a"))),
     // (a: int64)
-    ("raise", |b| b.raise("KeyError", "no {} here, nor {}", &[b.arg("a"), b.arg("a") + 1])),
+    ("raise", |b| b.raise("KeyError", "no {} here, nor {}", [b.arg("a"), b.arg("a") + 1])),
     // (s: EnvState("name")) -> handle
     ("state", |b| b.ret(b.arg("s"))),
     // (a: int64) -> int64
     ("ensure", |b| {
-        b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", &[b.arg("a")]);
+        b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", [b.arg("a")]);
         b.ret(b.arg("a") * 2);
     }),
 ];

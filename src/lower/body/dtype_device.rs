@@ -1,6 +1,5 @@
 //! Dtypes and devices as values of a body: stated ones, those of tensors, and those of parameters.
 
-use super::calls::CallResult;
 use super::descriptor::device_of;
 use super::expr::{Expr, Ops};
 use super::function::BodyLowerer;
@@ -62,12 +61,6 @@ macro_rules! values_from {
                     Some(ParamType::$kind) => $Value::Bits(param.value()),
                     _ => $Value::Of(param.tensor()),
                 }
-            }
-        }
-
-        impl<'b> From<CallResult<'b>> for $Value<'b> {
-            fn from(result: CallResult<'b>) -> Self {
-                (*result).into()
             }
         }
     )*};

@@ -49,6 +49,7 @@ impl<'b> TensorRef<'b> {
     /// Sizes, strides and the address that only the tensor's descriptor has are loaded here, so assume a fact outside
     /// of a loop. See [`Body::same_dtype`](super::Body::same_dtype) for an example. A fact that contradicts the
     /// tensor's type is an error in the body.
+    #[must_use = "the fact holds for the tensor that is returned"]
     pub fn assume(self, fact: TensorFact) -> TensorRef<'b> {
         const OPERATION: &str = "assume";
         let Some(Known { name, vars }) = self.alive(OPERATION) else { return TensorRef::missing(self.body) };

@@ -2,6 +2,7 @@
 
 use super::args::TensorVars;
 use super::builder::Body;
+use super::calls::CallResult;
 use super::dtype_device::{DTypeBits, DTypeValue, DeviceValue};
 use super::expr::{Expr, Ops};
 use super::tensor::{Known, TensorRef};
@@ -10,6 +11,18 @@ use crate::lower::abi::fields;
 use crate::lower::abi::tensor::NDIM;
 use crate::spec::{Device, DeviceId, Layout, ScalarType};
 use tvm_ffi_runtime::abi::DLDeviceType;
+
+impl<'b> From<CallResult<'b>> for DTypeValue<'b> {
+    fn from(result: CallResult<'b>) -> Self {
+        (*result).into()
+    }
+}
+
+impl<'b> From<CallResult<'b>> for DeviceValue<'b> {
+    fn from(result: CallResult<'b>) -> Self {
+        (*result).into()
+    }
+}
 
 impl Body<'_> {
     /// Whether two dtypes are the same.
