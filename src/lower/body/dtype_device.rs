@@ -19,7 +19,7 @@ pub enum DTypeValue<'b> {
     Stated(DLDataType),
     /// The dtype of a tensor.
     Of(TensorRef<'b>),
-    /// The bits of a dtype, as [`Body::arg`] returns them for a parameter of type `dtype`.
+    /// The bits of a dtype, as [`Body::arg`](super::Body::arg) returns them for a parameter of type `dtype`.
     Bits(Expr<'b>),
 }
 
@@ -31,7 +31,7 @@ pub enum DeviceValue<'b> {
     Stated(DLDevice),
     /// The device of a tensor.
     Of(TensorRef<'b>),
-    /// The bits of a device, as [`Body::arg`] returns them for a parameter of type `device`.
+    /// The bits of a device, as [`Body::arg`](super::Body::arg) returns them for a parameter of type `device`.
     Bits(Expr<'b>),
 }
 

@@ -56,7 +56,8 @@ impl<'b> Variable<'b> {
 impl Body<'_> {
     /// Returns from the function with a value that isn't a scalar. The wrapper checks it against the signature's return
     /// type. A value that the body owns is moved; any other value is copied, or its reference count is incremented.
-    /// For the return types `dtype` and `device`, the value must be a [`DTypeValue`] or a [`DeviceValue`].
+    /// For the return types `dtype` and `device`, the value must be a
+    /// [`DTypeValue`](super::DTypeValue) or a [`DeviceValue`](super::DeviceValue).
     ///
     /// Return a scalar with [`ret`](Self::ret). If the signature states the type of a returned tensor, write to
     /// [`result`](Self::result) instead.
