@@ -138,9 +138,10 @@ pub use host::HostTextError;
 pub use host_program::HostProgram;
 pub use lower::{
     ArgProblem, Body, BodyError, CStruct, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention,
-    ConventionProblem, Expr, GlobalProblem, ImageName, Kernel, KernelParam, KernelReturn, LaunchProblem, LaunchValue,
-    LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, PrototypeProblem, ReturnProblem,
-    TensorMapProblem, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,
+    ConventionProblem, DTypeValue, DeviceValue, Expr, GlobalProblem, ImageName, Kernel, KernelParam, KernelReturn,
+    LaunchProblem, LaunchValue, LowerError, Operand, Owned, ParamPart, ParamRef, ParamSource, PrototypeProblem,
+    ReturnProblem, TensorFact, TensorMapProblem, TensorRef, ValueKind, Variable, c_header, c_prototype, metadata,
+    type_schema,
 };
 pub use names::UnknownName;
 pub use parallel_for::register_parallel_for;

@@ -4,6 +4,7 @@ use tvm_ffi_codegen::{Body, DLDataType, Kernel, Operand, ScalarType};
 
 use crate::support::element::Show;
 use crate::support::exec::{Prepared, Program, Returned};
+use crate::support::half;
 use crate::support::kernels;
 use crate::support::sig;
 use crate::support::value::{Call, Data, Number, Strides, TensorSpec, Value};
@@ -131,7 +132,7 @@ fn strided_tensors() {
         b.for_range(0, b.dim("m"), |i| {
             b.for_range(0, b.dim("n"), |j| {
                 let same = x.load([i, j]).eq(b.load(ScalarType::Int16, x.element_ptr([i, j])));
-                b.ensure(same, "ValueError", "{} {}", &[i, j]);
+                b.ensure(same, "ValueError", "{} {}", [i, j]);
                 y.store([i, j], x.load([i, j]) * 2);
             });
         });
@@ -551,7 +552,7 @@ fn returning_out_of_nested_loops() {
         b.for_range(2, max, |i| {
             b.for_range(2, max, |j| {
                 b.if_((i * j).eq(product), || {
-                    b.if_(i.gt(j), || b.raise("ValueError", "{} > {}", &[i, j]));
+                    b.if_(i.gt(j), || b.raise("ValueError", "{} > {}", [i, j]));
                     b.ret(i * 100 + j);
                 });
             });
@@ -591,7 +592,7 @@ fn folds_with_several_values() {
             b.fold_n(b.arg("start"), b.arg("end"), [b.i64(0), b.i64(1), b.i64(0)], |i, [a, c, turns]| {
                 // swapped on purpose: every value of a turn is that of the previous turn
                 let odd = b.fold(0, i, b.i64(0), |k, n| n + (k % 2));
-                b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", &[odd, i / 2]);
+                b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", [odd, i / 2]);
                 [c, a + c, turns + 1]
             });
         b.ret(a * 1_000_000 + c * 1000 + turns);
@@ -880,7 +881,7 @@ fn while_loops() {
             [b.arg("n"), b.i64(0)],
             // a condition with several blocks, which may end the function
             |[n, turns]| {
-                b.ensure(turns.lt(b.arg("most")), "RuntimeError", "{} after {} turns", &[n, turns]);
+                b.ensure(turns.lt(b.arg("most")), "RuntimeError", "{} after {} turns", [n, turns]);
                 b.if_else_value(n.lt(0), || b.bool(false), || n.ne(1))
             },
             |[n, turns]| {
@@ -1073,7 +1074,7 @@ fn errors_print_many_values() {
             let message = format!("values: {}", vec!["{}"; count].join(" and "));
             let values = [b.arg("a"), b.arg("b").cast(ScalarType::Int64), b.arg("c").cast(ScalarType::Int64)];
             // test both ways to raise, with few values in the message and with many
-            b.if_(b.arg("c"), || b.raise("KeyError", &message, &[values[0]].repeat(count)));
+            b.if_(b.arg("c"), || b.raise("KeyError", &message, [values[0]].repeat(count)));
             b.ensure(b.arg("b").ne(7), "IndexError", "{} {}", &values[..2]);
             let values: Vec<_> = (0..count).map(|i| values[i % 3] + i).collect();
             b.ensure(b.arg("a").eq(0), "ValueError", &message, &values);
@@ -1126,5 +1127,45 @@ fn parameters_by_number() {
         assert_eq!((outcome.code, outcome.error), (Ok(0), None));
         let Returned::Plain(_, _, got) = outcome.result else { panic!("no result") };
         assert_eq!(got, want);
+    }
+}
+
+#[test]
+fn elements_of_half_types_are_those_of_the_model() {
+    for ty in [ScalarType::Float16, ScalarType::BFloat16] {
+        let signature = format!("wide(x: Tensor([n], {ty}), y: Tensor([n], float32))");
+        let wide = program(&signature, |b| {
+            let (x, y) = (b.tensor("x"), b.tensor("y"));
+            b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i])));
+        });
+        let tensor = |dtype: DLDataType, count: usize| TensorSpec::new(dtype, vec![count as i64]);
+        // a buffer of these tests has at most 64 KiB
+        const MOST: usize = 8192;
+        let mut prepared = Prepared::new(&wide).unwrap();
+        // all bit patterns; one NaN stands for the others
+        let values: Vec<f64> = (0..=u16::MAX).map(|bits| half::value(ty, bits)).collect();
+        for values in values.chunks(MOST) {
+            let x = tensor(dtype(ty), values.len()).with(values.iter().map(|value| Number::Float(*value)));
+            let got = prepared.elements(&Call::new([x.into(), tensor(F32, values.len()).into()]));
+            assert_eq!(got[1], show(&values.iter().map(|value| *value as f32).collect::<Vec<_>>()), "{ty}");
+        }
+
+        let narrow = program(&signature.replace("wide", "narrow"), |b| {
+            let (x, y) = (b.tensor("x"), b.tensor("y"));
+            b.for_range(0, b.dim("n"), |i| x.store([i], y.load([i])));
+        });
+        // each value, the middle between it and the next one, and its neighbours
+        let middles = (0..0x7f80u16).step_by(17).flat_map(|bits| {
+            let middle = (half::value(ty, bits) + half::value(ty, bits + 1)) as f32 / 2.0;
+            [middle, f32::from_bits(middle.to_bits() + 1), f32::from_bits(middle.to_bits().saturating_sub(1)), -middle]
+        });
+        let numbers: Vec<f32> = middles.filter(|middle| !middle.is_nan()).chain([f32::MAX, f32::INFINITY]).collect();
+        let mut prepared = Prepared::new(&narrow).unwrap();
+        for numbers in numbers.chunks(MOST) {
+            let y = tensor(F32, numbers.len()).with(floats(numbers));
+            let got = prepared.elements(&Call::new([tensor(dtype(ty), numbers.len()).into(), y.into()]));
+            let want = numbers.iter().map(|number| half::value(ty, half::nearest(ty, f64::from(*number))) as f32);
+            assert_eq!(got[0], show(&want.collect::<Vec<_>>()), "{ty}");
+        }
     }
 }

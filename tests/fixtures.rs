@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tvm_ffi_codegen::engine::SymbolResolver;
+use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{
     BIND_SYMBOL, Convention, LAUNCH_SYMBOLS, REPORT_SYMBOL, RuntimeHelpers, TAKE_RESULT_SYMBOL, lower,
 };
@@ -104,14 +105,17 @@ pub fn signatures() -> Vec<(String, Signature, Kernel)> {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
         let mut signature: Option<Signature> = None;
-        for line in text.lines().enumerate().filter_map(|(i, raw)| split_line(i + 1, raw)) {
+        let mut lines = text.lines().enumerate().map(|(i, raw)| (i + 1, raw)).peekable();
+        while let Some((number, raw)) = lines.next() {
+            let Some(line) = split_line(number, raw) else { continue };
             match (line.key, &signature) {
                 ("signature", _) => signature = line.value.parse().ok(),
                 ("places", Some(plain)) => signature = Some(with_locations(plain, line.value).unwrap()),
                 ("kernel", Some(signature)) => {
-                    let heading = format!("{name}: {signature} @ {}", line.value);
+                    let value = with_block(line.value, &mut lines, &mut |_| {});
+                    let heading = format!("{name}: {signature} @ {}", value.replace('\n', " "));
                     if seen.insert(heading.clone()) {
-                        found.push((heading, signature.clone(), kernel(line.value, signature)));
+                        found.push((heading, signature.clone(), kernel(&value, signature)));
                     }
                 }
                 _ => {}
@@ -119,6 +123,22 @@ pub fn signatures() -> Vec<(String, Signature, Kernel)> {
         }
     }
     found
+}
+
+/// The value of a `kernel:` line, with the block of a body that goes on below: lines that are indented, and the last
+/// one with its `}`.
+fn with_block<'t>(
+    value: &str,
+    lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'t str)>>,
+    taken: &mut dyn FnMut(&str),
+) -> String {
+    let mut block = value.to_owned();
+    while let Some((_, raw)) = lines.next_if(|(_, raw)| raw.starts_with([' ', '}'])) {
+        taken(raw);
+        block.push('\n');
+        block.push_str(raw);
+    }
+    block
 }
 
 fn kernel(text: &str, signature: &Signature) -> Kernel {
@@ -186,8 +206,9 @@ impl File<'_> {
                     signature = with_locations(plain, line.value).map_err(|e| self.problem(number, e)).ok();
                 }
                 "kernel" => {
+                    let value = with_block(line.value, &mut lines, &mut |raw| self.keep(raw));
                     let Some(signature) = signature.clone() else { continue };
-                    let made = parse_kernel(line.value, &signature)
+                    let made = parse_kernel(&value, &signature)
                         .and_then(|(kernel, convention)| Ok((Program::new(signature, kernel)?, convention)));
                     program = made.map_err(|e| self.problem(number, e)).ok();
                 }
@@ -300,6 +321,10 @@ fn with_locations(signature: &Signature, text: &str) -> Result<Signature, String
 
 /// Parses a kernel, and how it is called.
 pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
+    if text.starts_with('{') {
+        let kernel = Kernel::text(text, std::iter::empty::<(&str, Image)>()).map_err(|e| e.to_string())?;
+        return Ok((kernel, Convention::Flat));
+    }
     if let Some((kernel, args)) = text.split_once(" args=") {
         let args = args.strip_prefix('[').and_then(|args| args.strip_suffix(']')).ok_or("expected a list of args")?;
         let args = KernelArg::list(args).map_err(|e| e.to_string())?;
@@ -311,13 +336,16 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
     let (kernel, mut rest) = match &words[..] {
         ["check"] => return flat(Kernel::check_only()),
         ["record"] => return flat(recorder::kernel(signature)?),
-        ["body", name] => return flat(kernels::body(name).ok_or_else(|| format!("no body is called `{name}`"))?),
         ["symbol", name, rest @ ..] => (Kernel::symbol(*name), rest),
         ["address", name, rest @ ..] => {
             let address = kernels::native(name).ok_or_else(|| format!("no native kernel is called `{name}`"))?;
             (Kernel::address(address), rest)
         }
-        _ => return Err(format!("`{text}` is no kernel: check, record, body NAME, symbol NAME or address NAME")),
+        _ => {
+            return Err(format!(
+                "`{text}` is no kernel: check, record, symbol NAME, address NAME or a block of host text"
+            ));
+        }
     };
     let stated = rest.first().and_then(|word| word.parse().ok());
     if stated.is_some() {

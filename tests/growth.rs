@@ -301,7 +301,7 @@ fn blocks_that_take_values_have_few_jumps() {
     const COUNT: usize = 2000;
     let of: [(&str, Write); 4] = [
         ("calls", |b, count| (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run())),
-        ("checks", |b, count| (0..count).for_each(|_| b.ensure(b.arg("n").gt(0), "ValueError", "n", &[]))),
+        ("checks", |b, count| (0..count).for_each(|_| b.ensure(b.arg("n").gt(0), "ValueError", "n", ()))),
         ("calls beside a held value", |b, count| {
             b.call_global("growth.id", [b.arg("n")]).returns(ParamType::Any);
             (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run());

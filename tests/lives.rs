@@ -320,7 +320,7 @@ fn errors_have_the_line_that_was_stated_and_bring_no_others() {
         let sum = b.fold(0, y.size(0), b.arg("none"), |i, sum| sum + b.arg("a") * y.load([i]));
         b.set_location("model.py", 4, "forward");
         y.store([0], sum.sqrt());
-        b.ensure(sum.gt(1.0), "ValueError", "{}", &[b.arg("also_none")]);
+        b.ensure(sum.gt(1.0), "ValueError", "{}", [b.arg("also_none")]);
         b.launch_with(tvm_ffi_codegen::spec::Launch::new("k").grid([1]).block([1]), [], [("y", y)]);
         b.clear_location();
         b.ret(b.arg("x"));

@@ -26,7 +26,7 @@ fn inner() -> Signature {
 fn kernel() -> Kernel {
     Kernel::body(|b| {
         b.set_location("model.dsl", 4, "inner");
-        b.if_(b.arg("k").eq(7), || b.raise("mylang.Error", "seven", &[]));
+        b.if_(b.arg("k").eq(7), || b.raise("mylang.Error", "seven", ()));
     })
 }
 

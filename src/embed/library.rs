@@ -209,7 +209,7 @@ impl<T> Wrappers<T> {
     }
 
     /// Adds a [C function](Self::c_function) that raises an error. Each `{}` in the message stands for a parameter,
-    /// in order, as for [`Body::raise_with`](crate::Body::raise_with). The last line of the error's backtrace is the
+    /// in order, as for [`Body::raise`](crate::Body::raise). The last line of the error's backtrace is the
     /// signature's place, if it has one.
     pub fn c_raise(self, signature: &Signature, kind: impl Into<String>, message: impl Into<String>) -> Self
     where
@@ -293,7 +293,7 @@ impl<T> Wrappers<T> {
 /// The body of a C function that raises an error, whose message prints the parameters.
 pub(super) fn raise(kind: impl Into<String>, message: impl Into<String>) -> Kernel {
     let (kind, message) = (kind.into(), message.into());
-    Kernel::body(move |b: &Body<'_>| b.raise_with(&kind, &message, b.params().collect::<Vec<_>>()))
+    Kernel::body(move |b: &Body<'_>| b.raise(&kind, &message, b.params().collect::<Vec<_>>()))
 }
 
 /// The body of a C function that calls a global function with the parameters, and returns its result.

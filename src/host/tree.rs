@@ -238,6 +238,8 @@ pub(crate) enum ExprKind {
     /// Operators of one precedence, from left to right, each with its bytes in the text.
     Chain(Expr, Vec<(At<BinaryOp>, Expr)>),
     Compare(Expr, At<CompareOp>, Expr),
+    /// `v is str`
+    Is(Expr, At<String>),
     /// `int32(v)`
     Cast(ScalarType, Expr),
     Word(Word, Vec<Input>),

@@ -128,6 +128,7 @@ pub(crate) fn for_each_part<'t>(expr: &'t mut Expr, visit: &mut dyn FnMut(&'t mu
         | ExprKind::Unary(_, value)
         | ExprKind::Cast(_, value)
         | ExprKind::As(value, _)
+        | ExprKind::Is(value, _)
         | ExprKind::Chosen(value, ..) => visit(value),
         ExprKind::Chain(first, rest) => {
             visit(first);

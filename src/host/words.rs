@@ -65,6 +65,8 @@ words! {
     Alloc "alloc" 2..=2 ["like", "device", "strides"]; Scratch "scratch" 1..=1 ["align"];
     Load "load" 2..=2 []; Store "store" 2..=2 []; Offset "offset" 3..=3 []; Address "address" 1..=1 [];
     Slice "slice" 4..=4 []; Transpose "transpose" 2..=2 []; Reshape "reshape" 2..=2 [];
+    IsContiguous "is_contiguous" 1..=1 []; IsAligned "is_aligned" 2..=2 []; IsObject "is_object" 2..=2 [];
+    Assume "assume" 1..=1 ["dtype", "ndim", "contiguous", "align", "device"];
     EnvState "env_state" 1..=1 []; CheckSignalsEvery "check_signals_every" 1..=1 [];
     LimitRecursion "limit_recursion" 1..=1 [];
 }

@@ -63,6 +63,18 @@ pub(super) fn widen(b: &mut FunctionBuilder<'_>, ty: ScalarType, bits: Value) ->
     widened.unwrap_or_else(|| b.f64(0.0))
 }
 
+/// Rounds a `float` to nearest, ties to even; returns the bits, an `I16`.
+pub(super) fn of_float32(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) -> Value {
+    let wide = b.convert(ConvertOp::FPromote, Type::F64, value);
+    narrow(b, ty, wide)
+}
+
+/// Converts bits, an `I16`, to a `float`, which has all values of both formats.
+pub(super) fn to_float32(b: &mut FunctionBuilder<'_>, ty: ScalarType, bits: Value) -> Value {
+    let wide = widen(b, ty, bits);
+    b.convert(ConvertOp::FDemote, Type::F32, wide)
+}
+
 fn half_param() -> AbiParam {
     AbiParam { ext: Extension::Unsigned, ..AbiParam::new(Type::I16) }
 }

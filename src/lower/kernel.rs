@@ -599,9 +599,6 @@ impl Kernel {
         let boxed = || Box::new(ty.clone());
         match (&self.code, returns) {
             (KernelCode::CheckOnly, _) => Some(ReturnProblem::NoKernel { ty: boxed() }),
-            (KernelCode::Body(_), _) if ty.as_scalar().is_none() && returns_value(ty) => {
-                Some(ReturnProblem::OfBody { ty: boxed() })
-            }
             (_, Some(KernelReturn::Value | KernelReturn::Nothing))
                 if self.stated_convention() == Convention::Packed =>
             {

@@ -102,6 +102,11 @@ impl ScalarType {
         Self::named_as(dtype).filter(|ty| !ty.is_half() && *ty != ScalarType::Handle)
     }
 
+    /// The type of one element of `dtype`, also of a half type.
+    pub(crate) fn of_element(dtype: DLDataType) -> Option<ScalarType> {
+        Self::named_as(dtype).filter(|ty| *ty != ScalarType::Handle)
+    }
+
     /// The scalar type with the name of `dtype`.
     pub(super) fn named_as(dtype: DLDataType) -> Option<ScalarType> {
         Self::ALL.iter().copied().find(|ty| ty.dtype() == dtype)

@@ -29,12 +29,19 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The signature with additional parameters after its own, and without constraints. A result is kept only if it
-    /// consists of tensors. Nothing is checked: the values are known to have their types.
+    /// The signature with additional parameters after its own, and without constraints. A value with the name of a
+    /// parameter replaces it. A result is kept only if it consists of tensors. Nothing is checked: the values are known
+    /// to have their types.
     pub(crate) fn with_values(&self, values: impl IntoIterator<Item = (String, ParamType)>) -> Self {
-        let values = values.into_iter().map(|(name, ty)| Param { name, ty, default: None, origin: Origin::default() });
+        let mut params = self.params.clone();
+        for (name, ty) in values {
+            match params.iter_mut().find(|param| param.name == name) {
+                Some(param) => param.ty = ty,
+                None => params.push(Param { name, ty, default: None, origin: Origin::default() }),
+            }
+        }
         Signature {
-            params: self.params.iter().cloned().chain(values).collect(),
+            params,
             positional: None,
             ret: self.ret.clone().filter(|_| !self.returned_tensors().is_empty()),
             constraints: Vec::new(),

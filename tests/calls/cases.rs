@@ -529,7 +529,7 @@ fn flow() -> Vec<Case> {
             |b| {
                 b.call_global("calls.text", ()).returns(ParamType::Str);
                 b.call_global("calls.array", ()).returns(ParamType::Any);
-                b.raise("KernelError", "no {}", &[b.arg("n")]);
+                b.raise("KernelError", "no {}", [b.arg("n")]);
             },
         )
         .fails(),
@@ -584,7 +584,7 @@ fn flow() -> Vec<Case> {
                         b.call_global("calls.tensor", ()).returns(ParamType::Any);
                         b.call_global("calls.fail", ()).run();
                     },
-                    |error| error.raise_from("KernelError", "turn {}", &[b.arg("n")]),
+                    |error| error.raise_from("KernelError", "turn {}", [b.arg("n")]),
                 );
             },
         )

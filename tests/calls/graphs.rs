@@ -216,7 +216,7 @@ fn emit<'b>(b: &'b Body<'_>, graph: u64, actions: &[Action], scope: &mut Scope<'
                 b.try_(attempt, |error| handle(b, error, handling, scope));
             }
             Action::Return(value) => b.ret_value(scope.value(b, *value, true)),
-            Action::Raise => b.raise("GraphError", "at {}", &[b.arg("n")]),
+            Action::Raise => b.raise("GraphError", "at {}", [b.arg("n")]),
         }
     }
 }
@@ -227,7 +227,7 @@ fn handle<'b>(b: &'b Body<'_>, error: Caught<'b, '_>, handling: &Handling, scope
         Handling::Keep => scope.variable.set(error.error()),
         Handling::Pass => b.call_global("calls.echo", (error.error(),)).run(),
         Handling::RaiseAgain => b.if_(error.is_kind("KeyError"), || error.raise_again()),
-        Handling::RaiseFrom => error.raise_from("GraphError", "from {}", &[b.arg("n")]),
+        Handling::RaiseFrom => error.raise_from("GraphError", "from {}", [b.arg("n")]),
     }
 }
 

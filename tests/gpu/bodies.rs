@@ -187,3 +187,48 @@ fn errors_of_launches_are_the_bodys() {
         assert!(error.contains(expected), "{expected}\n{error}");
     }
 }
+
+/// A launch takes a tensor whose type is open where its dtype and its kind of device are known.
+#[test]
+fn launches_take_narrowed_tensors() {
+    let devices = Devices::cuda();
+    devices.install_allocator();
+    let signature =
+        sig("sum2(x: Tensor([...], any, strides=any, device=any), y: Tensor([n], float32, device=\"cuda\"))");
+    let text = "{
+        ensure x.device.kind == \"cuda\" and x.ndim == 1 and is_contiguous(x), ValueError(\"{} dimensions on {}\",
+            x.ndim, x.device);
+        if x.dtype == float32 {
+            let w = alloc([n], x.dtype, like=x);
+            launch add grid=ceil_div(x.shape[0], 128) block=128 args=[x, y, w, int64(n)];
+            launch add grid=ceil_div(n, 128) block=128 args=[w, w, y, int64(n)];
+            return;
+        }
+        raise TypeError(\"no elements of {}\", x.dtype);
+    }";
+    let kernel = Kernel::text(text, [("kernels", image("sm_80", 80))]).unwrap();
+    for engine in engines() {
+        devices.reset();
+        // SAFETY: the kernel has these parameters.
+        let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
+        let values: Vec<f32> = (0..200).map(|i| i as f32).collect();
+        let cuda = |shape: &[i64]| on(devices.device(1), values.clone(), shape);
+        let y = on(devices.device(1), vec![1.0_f32; 200], &[200]);
+        function.call((&cuda(&[200]), &y)).unwrap();
+        assert_eq!(elements::<f32>(&y), values.iter().map(|value| 2.0 * (value + 1.0)).collect::<Vec<_>>());
+        let ints = on(devices.device(1), vec![1_i32; 200], &[200]);
+        let here = Tensor::from_slice(&values, &[200]).unwrap();
+        for (x, message) in [
+            (ints, "no elements of int32".to_owned()),
+            (cuda(&[100, 2]), "2 dimensions on cuda:1".to_owned()),
+            (here, "1 dimensions on cpu:0".to_owned()),
+        ] {
+            assert_eq!(function.call((&x, &y)).unwrap_err().message(), message);
+        }
+    }
+    let open =
+        Kernel::text("{ launch add grid=1 block=128 args=[x, y, y, int64(n)]; }", [("k", image("sm_80", 80))]).unwrap();
+    // SAFETY: nothing is compiled.
+    let error = unsafe { Engine::new().unwrap().compile(&signature, &open) }.unwrap_err().to_string();
+    assert!(error.contains("has x among its args, which isn't a tensor or scalar parameter"), "{error}");
+}

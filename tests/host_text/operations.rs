@@ -6,7 +6,9 @@ use std::path::Path;
 
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::spec::Launch;
-use tvm_ffi_codegen::{Body, DLDataType, Kernel, ParamType, ScalarType, dim};
+use tvm_ffi_codegen::{
+    Body, DLDataType, DLDeviceType, DTypeValue, DeviceValue, Kernel, ParamType, ScalarType, TensorFact, ValueKind, dim,
+};
 
 use super::NO_IMAGES;
 use crate::support::library::reads_back;
@@ -118,6 +120,63 @@ fn texts_lower_to_the_code_of_bodies_in_rust() {
             let to = b.offset(p, ScalarType::Int32, 2);
             b.store(to, b.load(ScalarType::Int32, p));
             b.ret(b.scratch(8, 16).cast(ScalarType::Int64));
+        },
+    );
+}
+
+#[test]
+fn questions_narrow_as_facts_do() {
+    same(
+        "f(x: Tensor([n], any)) -> float64",
+        "{ if x.dtype == float16 and n > 0 { return float64(x[0]); } return 0; }",
+        |b| {
+            let x = b.tensor("x");
+            let half = b.same_dtype(x, DLDataType::FLOAT16);
+            let more = || {
+                let _ = x.assume(TensorFact::DType(DLDataType::FLOAT16));
+                b.dim("n").gt(0)
+            };
+            let both = b.if_else_value(half, more, || b.bool(false));
+            b.if_(both, || {
+                let x = x.assume(TensorFact::DType(DLDataType::FLOAT16));
+                b.ret(x.load([0]).cast(ScalarType::Float64));
+            });
+            b.ret(0);
+        },
+    );
+    same(
+        "f(x: Tensor([...], float32, strides=any, device=any)) -> int64",
+        "{ ensure x.ndim == 2, ValueError(\"{}\", x.device); let y = assume(assume(x, device=\"cpu\"), align=16);
+           if is_contiguous(y) { let z = reshape(y, [x.shape[0] * x.shape[1]]); return z.shape[0]; }
+           return y.strides[0] + y.device.id; }",
+        |b| {
+            let x = b.tensor("x");
+            b.ensure(x.ndim().eq(2), "ValueError", "{}", (DeviceValue::Of(x),));
+            let x = x.assume(TensorFact::Rank(2));
+            let y = x.assume(TensorFact::DeviceKind(DLDeviceType::CPU)).assume(TensorFact::Aligned(16));
+            b.if_(y.is_contiguous(), || {
+                let y = y.assume(TensorFact::Contiguous);
+                let z = y.reshape([x.size(0) * x.size(1)]);
+                b.ret(z.size(0));
+            });
+            b.ret(y.stride(0) + b.device_id(y));
+        },
+    );
+    same(
+        "f(v: Any, t: dtype, d: device, x: Tensor([n], any)) -> dtype",
+        "{ ensure v is str or is_object(v, \"a.B\"), TypeError(\"{}\", v);
+           let s = v as str; ensure d.kind == \"cuda\" and d == x.device, ValueError(\"{}\", s.size);
+           if t == x.dtype { return x.dtype; } return t; }",
+        |b| {
+            let (v, t, d, x) = (b.param(0), b.param(1), b.param(2), b.tensor("x"));
+            let known = b.if_else_value(v.is_kind(ValueKind::Str), || b.bool(true), || v.is_object("a.B"));
+            b.ensure(known, "TypeError", "{}", (v,));
+            let s = v.cast(ParamType::Str);
+            let cuda = b.is_device_kind(d, DLDeviceType::CUDA);
+            let same = b.if_else_value(cuda, || b.same_device(d, x), || b.bool(false));
+            b.ensure(same, "ValueError", "{}", (s.size(),));
+            b.if_(b.same_dtype(t, x), || b.ret_value(DTypeValue::Of(x)));
+            b.ret_value(t);
         },
     );
 }

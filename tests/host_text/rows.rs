@@ -157,11 +157,11 @@ fn control_and_errors() {
                 || b.call(b.param(1), ()).run(),
                 |error| {
                     b.if_(error.is_kind("KeyError"), || error.raise_again());
-                    b.if_(n.gt(1), || b.raise_with("a.Error", "{} {}", ("text", error.error())));
+                    b.if_(n.gt(1), || b.raise("a.Error", "{} {}", ("text", error.error())));
                     error.raise_from("OtherError", "from {}", &[n]);
                 },
             );
-            b.if_(n.eq(0), || b.raise("ZeroError", "none", &[]));
+            b.if_(n.eq(0), || b.raise("ZeroError", "none", ()));
             b.ret(b.if_else_value(n.gt(5), || low, || b.env_state("mylang.state").cast(ScalarType::Int64)));
         },
         "

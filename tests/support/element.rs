@@ -2,6 +2,7 @@
 
 use tvm_ffi_codegen::{DLDataType, ScalarType};
 
+use super::half;
 use super::value::Number;
 
 /// The form of a number in fixtures.
@@ -9,10 +10,25 @@ pub trait Show: Copy {
     fn show(self) -> String;
 }
 
+fn half_type(dtype: DLDataType) -> Option<ScalarType> {
+    match dtype {
+        DLDataType::FLOAT16 => Some(ScalarType::Float16),
+        DLDataType::BFLOAT16 => Some(ScalarType::BFloat16),
+        _ => None,
+    }
+}
+
 macro_rules! elements {
     ($($name:ident: $ty:ty;)*) => {
         /// The bytes of an element with this value.
         pub fn bytes(dtype: DLDataType, number: Number) -> Vec<u8> {
+            if let Some(ty) = half_type(dtype) {
+                let number = match number {
+                    Number::Int(v) => v as f64,
+                    Number::Float(v) => v,
+                };
+                return half::nearest(ty, number).to_le_bytes().to_vec();
+            }
             match ScalarType::of_dtype(dtype) {
                 $(Some(ScalarType::$name) => match number {
                     Number::Int(v) => (v as $ty).to_le_bytes().to_vec(),
@@ -27,6 +43,10 @@ macro_rules! elements {
 
         /// An element in printed form: a number, or its bytes if bodies have no type for it.
         pub fn show(dtype: DLDataType, bytes: &[u8]) -> String {
+            if let Some(ty) = half_type(dtype) {
+                // each value is one of `float`, with few digits
+                return (half::value(ty, u16::from_le_bytes(bytes.try_into().unwrap())) as f32).show();
+            }
             match ScalarType::of_dtype(dtype) {
                 $(Some(ScalarType::$name) => <$ty>::from_le_bytes(bytes.try_into().unwrap()).show(),)*
                 Some(ScalarType::Bool) => match bytes[0] {

@@ -225,8 +225,10 @@ impl Outcome {
             Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
             Some(Prediction::Accepted(accepted)) => {
                 // a mismatch of the result is the kernel's fault
-                let of_a_check =
-                    |text: &str| text.starts_with("Mismatched ") && !text.starts_with("Mismatched type of result ");
+                let of_a_check = |text: &str| {
+                    let of_argument = text.starts_with("Mismatched ") && text.contains(" when calling: ");
+                    of_argument && !text.starts_with("Mismatched type of result ")
+                };
                 let refused = self.error.as_ref().is_some_and(|(_, text)| of_a_check(text));
                 let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
                 let words =

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use tvm_ffi_codegen::runtime::Error;
 use tvm_ffi_codegen::runtime::error::set_raised;
-use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
+use tvm_ffi_codegen::{Body, DLDataType, Kernel};
 
 use super::{by_convention, written};
 
@@ -49,7 +49,7 @@ pub fn take_received() -> Vec<Noted> {
     RECEIVED.take()
 }
 
-/// A body for fixtures: its name, and the function that builds it. The comment of each one is its signature.
+/// A body for tests: its name, and the function that builds it. The comment of each one is its signature.
 pub type NamedBody = (&'static str, fn(&Body<'_>));
 
 pub const BODIES: &[NamedBody] = &[
@@ -58,28 +58,11 @@ pub const BODIES: &[NamedBody] = &[
         let (x, y) = (b.tensor("x"), b.tensor("y"));
         b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i]) + 1));
     }),
-    // (x: Tensor([n]), y: Tensor([n]))
-    ("copy", |b| {
-        let (x, y) = (b.tensor("x"), b.tensor("y"));
-        b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i])));
-    }),
-    // (x: Tensor([m, n]), y: Tensor([m, n]))
-    ("copy2", |b| {
-        let (x, y) = (b.tensor("x"), b.tensor("y"));
-        b.for_range(0, x.size(0), |i| b.for_range(0, x.size(1), |j| y.store([i, j], x.load([i, j]))));
-    }),
-    // (x: Tensor([]), y: Tensor([]))
-    ("copy0", |b| {
-        let none: [i64; 0] = [];
-        b.tensor("y").store(none, b.tensor("x").load(none));
-    }),
     // (a: float32, x: Tensor([n]), y: Tensor([n]))
     ("saxpy", |b| {
         let (a, x, y) = (b.arg("a"), b.tensor("x"), b.tensor("y"));
         b.for_range(0, b.dim("n"), |i| y.store([i], a * x.load([i]) + y.load([i])));
     }),
-    ("softmax", softmax),
-    ("matmul", matmul),
     // (x: Tensor([n], float64)) -> float64
     ("sum", |b| {
         let x = b.tensor("x");
@@ -87,125 +70,14 @@ pub const BODIES: &[NamedBody] = &[
     }),
     // (a: T) -> T
     ("echo", |b| b.ret(b.arg("a"))),
-    // (a: T, b: T) -> T
-    ("div", |b| b.ret(b.arg("a") / b.arg("b"))),
-    ("rem", |b| b.ret(b.arg("a") % b.arg("b"))),
-    ("floor_div", |b| b.ret(b.arg("a").floor_div(b.arg("b")))),
-    ("floor_rem", |b| b.ret(b.arg("a").floor_rem(b.arg("b")))),
-    ("ceil_div", |b| b.ret(b.arg("a").ceil_div(b.arg("b")))),
     // (a: int64)
-    ("raise", |b| b.raise("KeyError", "no {} here, nor {}", &[b.arg("a"), b.arg("a") + 1])),
-    // (a: int64) -> int64
+    ("raise", |b| b.raise("KeyError", "no {} here, nor {}", [b.arg("a"), b.arg("a") + 1])),
+    // (s: EnvState("name")) -> handle
     ("state", |b| b.ret(b.arg("s"))),
+    // (a: int64) -> int64
     ("ensure", |b| {
-        b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", &[b.arg("a")]);
+        b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", [b.arg("a")]);
         b.ret(b.arg("a") * 2);
-    }),
-    // (x: Tensor([n], int32), a: int32) -> int64: the first index of a, or -1
-    ("find", |b| {
-        let (x, a) = (b.tensor("x"), b.arg("a"));
-        b.for_range(0, b.dim("n"), |i| b.if_(x.load([i]).eq(a), || b.ret(i)));
-        b.ret(-1);
-    }),
-    // (x: Tensor([n], int32), y: Tensor([n], int32)) -> int64: doubles what is positive, up to the first 0, and returns
-    // how many elements aren't
-    ("double_positive", |b| {
-        let (x, y) = (b.tensor("x"), b.tensor("y"));
-        b.ret(b.fold(0, b.dim("n"), b.i64(0), |i, others| {
-            let element = x.load([i]);
-            b.if_(element.eq(0), || b.break_());
-            b.if_(element.lt(0), || b.continue_with([others + 1]));
-            y.store([i], element * 2);
-            others
-        }));
-    }),
-    // (x: Tensor([n], float32), mask: Optional[Tensor([n], bool)], cfg: Tuple[int32, float64, Tuple[bool, handle]],
-    // y: Tensor([n], float32)): x * cfg[1] + cfg[0] where the mask is true, negated if cfg[2][0]
-    ("masked", |b| {
-        let (x, y) = (b.tensor("x"), b.tensor("y"));
-        let (shift, factor) = (b.arg("cfg[0]").cast(ScalarType::Float32), b.arg("cfg[1]").cast(ScalarType::Float32));
-        let sign = b.arg("cfg[2][0]").select(b.f32(-1.0), b.f32(1.0));
-        b.for_range(0, b.dim("n"), |i| {
-            let value = sign * (x.load([i]) * factor + shift);
-            let masked = b.if_else_value(b.is_given("mask"), || b.tensor("mask").load([i]), || b.bool(true));
-            y.store([i], masked.select(value, b.f32(0.0)));
-        });
-    }),
-    // (k: Optional[int64], s: Optional[str], t: Optional[Tuple[int64, int64]]) -> int64: digits that show which
-    // arguments are not None
-    ("given", |b| {
-        let digit = |name: &str, value: i64| b.is_given(name).select(b.i64(value), b.i64(0));
-        b.ret(digit("k", 1) + digit("s", 10) + digit("t", 100) + b.arg("k") * 1000 + b.arg("t[1]") * 100_000);
-    }),
-    // (t: Tuple[Tensor([n], int64), Tuple[Tensor([n], int64), int64]]): the second tensor becomes the first times the
-    // number
-    ("nested", |b| {
-        let (x, y) = (b.tensor("t[0]"), b.tensor("t[1][0]"));
-        b.for_range(0, x.size(0), |i| y.store([i], x.load([i]) * b.arg("t[1][1]")));
-    }),
-    // (n: int64, step: float64) -> Tensor([2 * n, k], float64)
-    ("steps", |b| {
-        let (to, step) = (b.result(), b.arg("step"));
-        b.for_range(0, to.size(0), |i| {
-            b.ensure(i.lt(100), "ValueError", "{} steps are too many", &[to.size(0)]);
-            b.for_range(0, to.size(1), |j| to.store([i, j], (i * to.size(1) + j).cast(ScalarType::Float64) * step));
-        });
-    }),
-    // (x: Tensor([n], float32), k: int64) -> Tuple[Tensor([k], float32), Tensor([n - k, 2], int8)]: the first elements,
-    // and the indices of the others
-    ("split", |b| {
-        let (x, first, rest) = (b.tensor("x"), b.result_item(0), b.result_item(1));
-        b.ensure(x.size(0).lt(8), "ValueError", "{} elements are too many", &[x.size(0)]);
-        b.for_range(0, first.size(0), |i| first.store([i], x.load([i])));
-        b.for_range(0, rest.size(0), |i| {
-            b.for_range(0, 2, |j| rest.store([i, j], (i * 10 + j).cast(ScalarType::Int8)));
-        });
-    }),
-    // (x: Tensor([2 * n], int32), y: Tensor([n], int32)): sums of pairs
-    ("pairs", |b| {
-        let (x, y) = (b.tensor("x"), b.tensor("y"));
-        b.for_range(0, x.size(0) / 2, |i| y.store([i], x.load([i * 2]) + x.load([i * 2 + 1])));
-    }),
-    // (x: Tensor([h, w + 2 * p], int8, strides=[2 * s, 1]), p: int64) -> int64: combines all known sizes and strides
-    ("sizes", |b| {
-        let x = b.tensor("x");
-        let known = [x.size(0), x.size(1), x.stride(0), b.dim("w"), b.dim("s"), b.dim("p")];
-        b.ret(known.into_iter().fold(b.i64(0), |all, one| all * 100 + one));
-    }),
-    // (s: str, c: uint8) -> int64: how often the character occurs
-    ("count", |b| {
-        let (s, c) = (b.arg("s"), b.arg("c"));
-        b.ret(b.fold(0, b.arg("s.size"), b.i64(0), |i, n| {
-            let same = b.load(ScalarType::UInt8, b.offset(s, ScalarType::UInt8, i)).eq(c);
-            n + same.select(b.i64(1), b.i64(0))
-        }));
-    }),
-    // (s: Shape) -> int64
-    ("product", |b| {
-        let s = b.arg("s");
-        b.ret(b.fold(0, b.arg("s.size"), b.i64(1), |i, product| {
-            product * b.load(ScalarType::Int64, b.offset(s, ScalarType::Int64, i))
-        }));
-    }),
-    // (xs: Array[int64]) -> int64: the sum of the payloads, each at offset 8 of its value
-    ("total", |b| {
-        let xs = b.arg("xs");
-        b.ret(b.fold(0, b.arg("xs.size"), b.i64(0), |i, sum| {
-            sum + b.load(ScalarType::Int64, b.offset(xs, ScalarType::Int64, i * 2 + 1))
-        }));
-    }),
-    // (t: dtype, d: device) -> int64: the bits of the dtype, and the id of the device
-    ("bits", |b| {
-        let bits = (b.arg("t") >> 8) & 255;
-        b.ret(bits.cast(ScalarType::Int64) * 10 + (b.arg("d") >> 32).cast(ScalarType::Int64));
-    }),
-    // (x: Tensor([n], int32)): negates elements until the first negative one
-    ("negate_until", |b| {
-        let x = b.tensor("x");
-        b.for_range(0, b.dim("n"), |i| {
-            b.ensure(x.load([i]).ge(0), "ValueError", "x[{}] is {}", &[i, x.load([i])]);
-            x.store([i], -x.load([i]));
-        });
     }),
 ];
 

@@ -62,7 +62,7 @@ mod external {
 
     fn build() -> PathBuf {
         let echo = Kernel::body(|b| b.ret_value(b.param(0)));
-        let fail = Kernel::body(|b| b.raise("KeyError", "the import's own words", &[]));
+        let fail = Kernel::body(|b| b.raise("KeyError", "the import's own words", ()));
         let library = LibraryBuilder::new().function(&sig("echo(x: Any) -> Any"), &echo);
         let object = library.function(&sig("fail()"), &fail).emit().unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

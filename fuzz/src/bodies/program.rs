@@ -364,7 +364,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
         }
         match self.below(8) {
             0 => caught.raise_again(),
-            1 => caught.raise_from("OtherError", "from {}", &[self.number(1)]),
+            1 => caught.raise_from("OtherError", "from {}", [self.number(1)]),
             2 => {
                 let variable = b.variable();
                 variable.set(caught.error().by_move());
@@ -439,12 +439,12 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
     fn ways_out(&self, choice: usize) {
         let b = self.b;
         match choice {
-            25 => b.ensure(self.condition(1), "CheckError", "value {}", &[self.number(1)]),
+            25 => b.ensure(self.condition(1), "CheckError", "value {}", [self.number(1)]),
             26 => b.if_(self.condition(1), || match self.below(4) {
                 0 if self.any == 1 => b.ret(self.number(1)),
-                1 => b.raise("TypeError", "raised {}", &[self.number(1)]),
+                1 => b.raise("TypeError", "raised {}", [self.number(1)]),
                 2 => self.leave_turn(),
-                _ => b.raise_with("TypeError", "raised {} {}", [self.argument(), self.argument()]),
+                _ => b.raise("TypeError", "raised {} {}", [self.argument(), self.argument()]),
             }),
             _ => match self.below(3) {
                 0 => b.set_location("program.py", self.below(9) as u32 + 1, "f"),

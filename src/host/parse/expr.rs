@@ -133,7 +133,7 @@ impl HostParser<'_> {
             (Token::Compare(CompareOp::Gt), Token::Compare(CompareOp::Gt)) if is_adjacent() => {
                 Some((6, BinaryOp::Shr, 2))
             }
-            (Token::Compare(_), _) => one(COMPARISON, BinaryOp::And),
+            (Token::Compare(_) | Token::Name("is"), _) => one(COMPARISON, BinaryOp::And),
             (Token::Sign("|"), _) => one(3, BinaryOp::BitOr),
             (Token::Sign("^"), _) => one(4, BinaryOp::BitXor),
             (Token::Sign("&"), _) => one(5, BinaryOp::BitAnd),
@@ -149,6 +149,9 @@ impl HostParser<'_> {
 
     /// A comparison after its left side.
     fn comparison(&mut self, start: usize, left: Expr) -> Read<Expr> {
+        if self.word("is") {
+            return self.kind_of(start, left);
+        }
         let at = self.start();
         let Token::Compare(op) = self.peek() else { return Err(self.p.expected("a comparison").into()) };
         self.p.tokens.next();
@@ -162,6 +165,14 @@ impl HostParser<'_> {
         }
         let depth = left.depth.max(right.depth);
         self.node(start, depth, ExprKind::Compare(left, op, right))
+    }
+
+    /// The name of a kind, after `is`.
+    fn kind_of(&mut self, start: usize, value: Expr) -> Read<Expr> {
+        let at = self.start();
+        let kind = self.p.name("the kind of a value, such as `str`")?.to_owned();
+        let (kind, depth) = (At { span: self.since(at), value: kind }, value.depth);
+        self.node(start, depth, ExprKind::Is(value, kind))
     }
 
     fn unary(&mut self, lowest: usize) -> Read<Expr> {

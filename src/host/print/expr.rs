@@ -49,6 +49,10 @@ impl Printer<'_> {
                 self.put(&format!(" {} ", op.value));
                 self.expr(right, CLAIM + 1);
             }
+            ExprKind::Is(value, kind) => {
+                self.expr(value, CLAIM + 1);
+                self.put(&format!(" is {}", kind.value));
+            }
             ExprKind::Cast(ty, value) => {
                 self.put(ty.name());
                 self.put("(");

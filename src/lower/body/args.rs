@@ -14,14 +14,18 @@ pub(super) enum Arg {
 }
 
 /// The values of a tensor.
+#[derive(Clone)]
 pub(super) struct TensorVars {
     pub ty: TensorType,
-    /// Address of the first element, including `byte_offset`; on a device with opaque handles, the bare handle.
-    pub data: Value,
-    /// Sizes, `I64`.
+    /// Address of the first element, including `byte_offset`; on a device with opaque handles, the bare handle. `None`
+    /// if only the descriptor has it.
+    pub data: Option<Value>,
+    /// Sizes, `I64`; empty if the number of dimensions is open.
     pub shape: Vec<Value>,
-    /// Strides in elements, `I64`; `None` if the signature states none, since the tensor is then contiguous.
+    /// Strides in elements, `I64`; `None` if the tensor is contiguous, or if only the descriptor has them.
     pub strides: Option<Vec<Value>>,
+    /// The address of the tensor's `DLTensor`. A tensor whose type is open has one.
+    pub descriptor: Option<Value>,
     pub origin: Origin,
     /// How long the values are usable.
     pub life: Life,
@@ -34,8 +38,10 @@ pub(super) enum Origin {
     Argument,
     /// The tensor that the wrapper has allocated for the result. It can't be passed on.
     Result,
-    /// The object in the `TVMFFIAny` at this address in the frame.
+    /// The object in the `TVMFFIAny` at this address in the frame, which the body owns.
     Object(Value),
+    /// The tensor in the `TVMFFIAny` at this address, which the body doesn't own.
+    Value(Value),
     /// A view of another tensor.
     View(View),
 }
@@ -86,7 +92,7 @@ pub(super) struct Args {
     /// For each optional parameter, whether it is given, a `Bool`.
     pub given: HashMap<String, Value>,
     /// The tensors returned by the function, with their paths.
-    pub results: Vec<(String, Arg)>,
+    pub results: Vec<(String, TensorVars)>,
     /// The address of the value, if a call has returned it.
     pub any: Option<Value>,
 }
@@ -134,7 +140,12 @@ impl Args {
         find(&self.params, path)
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Arg> {
-        self.by_path.values_mut().chain(self.results.iter_mut().map(|(_, result)| result))
+    /// All tensors with their paths.
+    pub(super) fn tensors_mut(&mut self) -> impl Iterator<Item = (&str, &mut TensorVars)> {
+        let inputs = self.by_path.iter_mut().filter_map(|(path, arg)| match arg {
+            Arg::Tensor(vars) => Some((path.as_str(), &mut **vars)),
+            Arg::Scalar(..) => None,
+        });
+        inputs.chain(self.results.iter_mut().map(|(path, result)| (path.as_str(), result)))
     }
 }

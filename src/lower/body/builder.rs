@@ -265,18 +265,18 @@ impl<'a> Body<'a> {
     /// it by index.
     ///
     /// For strings, bytes, shapes and arrays you get a pointer to the characters, sizes or elements, and `name.size` is
-    /// their number. Objects and streams are pointers as well; a dtype or a device is its bits.
+    /// their number. Objects and streams are pointers as well; a dtype or a device is its bits. A tensor whose dtype,
+    /// device, number of dimensions or strides the signature leaves open is a pointer to its `DLTensor`.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
-            Some((_, Arg::Scalar(ty, value))) => {
-                let value = Expr::of_params(self, *value, *ty);
-                self.recorder().inspect(|recorder| recorder.own_value(value, name, self.args.type_at(name)));
-                value
-            }
-            Some((_, Arg::Tensor(_))) => {
-                self.error(format!("arg({name:?})"), "is a tensor; use `tensor`");
-                self.missing()
-            }
+            Some((_, Arg::Scalar(ty, value))) => self.own_value(name, *value, *ty),
+            Some((_, Arg::Tensor(vars))) => match vars.descriptor {
+                Some(descriptor) => self.own_value(name, descriptor, ScalarType::Handle),
+                None => {
+                    self.error(format!("arg({name:?})"), "is a tensor; use `tensor`");
+                    self.missing()
+                }
+            },
             None => {
                 self.error(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
                 self.missing()
@@ -325,16 +325,19 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// A value of a parameter, with its name for the recorder.
+    fn own_value(&self, name: &str, value: Value, ty: ScalarType) -> Expr<'_> {
+        let value = Expr::of_params(self, value, ty);
+        self.recorder().inspect(|recorder| recorder.own_value(value, name, self.args.type_at(name)));
+        value
+    }
+
     fn returned(&self, number: usize, call: &str) -> TensorRef<'_> {
         match self.args.results.get(number) {
-            Some((path, Arg::Tensor(vars))) => {
+            Some((path, vars)) => {
                 let is_tuple = matches!(self.signature.ret(), Some(ParamType::Tuple(_)));
                 self.recorder().inspect(|recorder| recorder.returned(is_tuple.then_some(number), vars));
                 TensorRef::new(self, path, vars)
-            }
-            Some((_, Arg::Scalar(..))) => {
-                self.error(call, "leaves its dtype or device open, which bodies can't hold");
-                TensorRef::missing(self)
             }
             None if number > 0 => {
                 self.error(call, format!("`{}` returns {} tensors", self.signature, self.args.results.len()));

@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use super::args::{Arg, Args};
 use super::builder::Body;
+use super::dtype_device::{DTypeValue, DeviceValue};
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::held::Held;
@@ -31,11 +32,8 @@ pub(super) enum ArgKind<'b> {
     Scalar(Operand<'b>),
     Str(String),
     Bytes(Vec<u8>),
-    DType(DLDataType),
-    Device(DLDevice),
-    /// The bits of a dtype or a device, in the form of a parameter of that type.
-    DTypeBits(Expr<'b>),
-    DeviceBits(Expr<'b>),
+    DType(DTypeValue<'b>),
+    Device(DeviceValue<'b>),
     Shape(Vec<Operand<'b>>),
     Array(Vec<CallArg<'b>>),
     Param(ParamRef<'b>),
@@ -74,8 +72,8 @@ impl<'b> CallArg<'b> {
             ArgKind::Scalar(Operand::Expr(expr)) => KnownArg::of(&ParamType::Scalar(expr.ty())),
             ArgKind::Str(_) => KnownArg::Str,
             ArgKind::Bytes(_) => KnownArg::Bytes,
-            ArgKind::DType(_) | ArgKind::DTypeBits(_) => KnownArg::DType,
-            ArgKind::Device(_) | ArgKind::DeviceBits(_) => KnownArg::Device,
+            ArgKind::DType(_) => KnownArg::DType,
+            ArgKind::Device(_) => KnownArg::Device,
             ArgKind::Shape(sizes) => KnownArg::Shape(sizes.len()),
             ArgKind::Array(values) => KnownArg::Array(values.len()),
             ArgKind::Param(param) => param.ty().map_or(KnownArg::Unknown, KnownArg::of),
@@ -128,12 +126,24 @@ impl From<&[u8]> for CallArg<'_> {
 
 impl From<DLDataType> for CallArg<'_> {
     fn from(value: DLDataType) -> Self {
-        CallArg(ArgKind::DType(value))
+        CallArg(ArgKind::DType(value.into()))
     }
 }
 
 impl From<DLDevice> for CallArg<'_> {
     fn from(value: DLDevice) -> Self {
+        CallArg(ArgKind::Device(value.into()))
+    }
+}
+
+impl<'b> From<DTypeValue<'b>> for CallArg<'b> {
+    fn from(value: DTypeValue<'b>) -> Self {
+        CallArg(ArgKind::DType(value))
+    }
+}
+
+impl<'b> From<DeviceValue<'b>> for CallArg<'b> {
+    fn from(value: DeviceValue<'b>) -> Self {
         CallArg(ArgKind::Device(value))
     }
 }
@@ -162,7 +172,8 @@ impl<'b> From<CallResult<'b>> for CallArg<'b> {
     }
 }
 
-/// The arguments of a call: a tuple of values that convert to [`CallArg`], or an array, slice or vector of `CallArg`s.
+/// The arguments of a call, or the values of a message: a tuple of values that convert to [`CallArg`], or an array,
+/// slice or vector of values of one such type. Without any, write `()`.
 pub trait CallArgs<'b> {
     /// The arguments, in order.
     fn into_args(self) -> Vec<CallArg<'b>>;
@@ -180,9 +191,21 @@ impl<'b, T: Into<CallArg<'b>>> CallArgs<'b> for Vec<T> {
     }
 }
 
-impl<'b> CallArgs<'b> for &[CallArg<'b>] {
+impl<'b, T: Clone + Into<CallArg<'b>>> CallArgs<'b> for &[T] {
     fn into_args(self) -> Vec<CallArg<'b>> {
-        self.to_vec()
+        self.iter().cloned().map(Into::into).collect()
+    }
+}
+
+impl<'b, T: Clone + Into<CallArg<'b>>, const N: usize> CallArgs<'b> for &[T; N] {
+    fn into_args(self) -> Vec<CallArg<'b>> {
+        self.as_slice().into_args()
+    }
+}
+
+impl<'b, T: Clone + Into<CallArg<'b>>> CallArgs<'b> for &Vec<T> {
+    fn into_args(self) -> Vec<CallArg<'b>> {
+        self.as_slice().into_args()
     }
 }
 

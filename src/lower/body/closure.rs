@@ -11,6 +11,7 @@ use super::held::Held;
 use super::life::Life;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
+use super::take::Taken;
 use crate::host::tree::Expr as Tree;
 use crate::ir::{Hint, Linkage, MemFlags, Type, Val, Value};
 use crate::lower::abi::fields::pair;
@@ -183,6 +184,6 @@ impl BodyLowerer<'_> {
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };
-        self.checked_values(expected, any, &path, ty, life)
+        self.checked_values(expected, Taken { any, life, is_owned: false }, &path, ty)
     }
 }

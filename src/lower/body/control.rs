@@ -1,15 +1,15 @@
-//! Control flow of a body: conditionals, returning and raising.
+//! Control flow of a body: conditionals and returning.
 
 use std::array;
 
 use super::builder::Body;
 use super::expr::{Expr, Operand};
-use super::function::{BodyLowerer, Failure};
+use super::function::BodyLowerer;
 use super::types::ir_type;
 use crate::host::tree::StatementKind;
-use crate::ir::{ConvertOp, Hint, Type, Value};
+use crate::ir::Hint;
+use crate::lower::convention::returns_value;
 use crate::lower::half;
-use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
@@ -101,8 +101,7 @@ impl Body<'_> {
         self.emit(|l| {
             let mut result = value.value;
             if ty.is_half() {
-                let wide = l.b.convert(ConvertOp::FPromote, Type::F64, result);
-                result = half::narrow(&mut l.b, ty, wide);
+                result = half::of_float32(&mut l.b, ty, result);
             }
             l.succeed_with(ty, result);
             unreachable(l);
@@ -111,7 +110,7 @@ impl Body<'_> {
 
     /// Returns from a function that returns nothing.
     pub fn ret_none(&self) {
-        if let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) {
+        if let Some(ty) = self.signature.ret().filter(|ret| returns_value(ret)) {
             self.error("ret_none", format!("the function returns {ty}"));
         }
         self.record(|_| StatementKind::Return(None));
@@ -125,77 +124,6 @@ impl Body<'_> {
             l.succeed();
             unreachable(l);
         });
-    }
-
-    /// The maximum number of values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.
-    pub const MAX_MESSAGE_VALUES: usize = MAX_FIELDS as usize;
-
-    /// Returns from the function with an error.
-    ///
-    /// Each `{}` of the message prints the next value, at most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) values
-    /// in all. The values are integers and `bool`s. A `uint64` above `i64::MAX` prints as a negative number.
-    pub fn raise<'b>(&'b self, kind: &str, message: &str, values: &[Expr<'b>]) {
-        self.record(|recorder| recorder.raise(kind, message, values));
-        let message = self.message("raise", kind, message, values);
-        self.emit(|l| {
-            let failure = message.failure(l);
-            l.raise(failure);
-            unreachable(l);
-        });
-    }
-
-    /// [Raises](Self::raise) unless `cond` holds.
-    pub fn ensure<'b>(&'b self, cond: Expr<'b>, kind: &str, message: &str, values: &[Expr<'b>]) {
-        let cond = self.coerce("ensure: the condition", ScalarType::Bool, cond.into());
-        self.record(|recorder| recorder.ensure(cond, kind, message, values));
-        let message = self.message("ensure", kind, message, values);
-        self.emit(|l| l.check(cond.value, |l| message.failure(l)));
-    }
-
-    fn message(&self, operation: &str, kind: &str, message: &str, values: &[Expr<'_>]) -> Message {
-        let pieces: Vec<&str> = message.split("{}").collect();
-        let (places, max) = (pieces.len() - 1, Self::MAX_MESSAGE_VALUES);
-        if places != values.len() {
-            self.error(operation, format!("the message prints {places} values, got {}", values.len()));
-        }
-        if places > max {
-            self.error(operation, format!("a message prints at most {max} values, this one {places}"));
-        }
-        if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
-            self.error(operation, "the kind is empty, or there is a NUL in the text");
-        }
-        let pieces = pieces.into_iter().take(max + 1).map(str::to_owned).collect();
-        let printable = |e: &&Expr<'_>| {
-            let printable = e.ty().is_int() || e.ty() == ScalarType::Bool;
-            if !printable {
-                self.error(operation, format!("can't print {}; cast it to an integer", e.ty()));
-            }
-            printable
-        };
-        let values = values.iter().take(max).filter(printable);
-        let values = values.map(|e| e.used(operation).converted(ScalarType::Int64).value).collect();
-        Message { kind: kind.to_owned(), pieces, values }
-    }
-}
-
-/// The message of an error, with the values that it prints.
-struct Message {
-    kind: String,
-    /// The literal pieces between values.
-    pieces: Vec<String>,
-    values: Vec<Value>,
-}
-
-impl Message {
-    fn failure(self, l: &mut BodyLowerer<'_>) -> Failure {
-        let mut parts = Vec::new();
-        for (i, piece) in (0..).zip(&self.pieces) {
-            parts.extend([Piece::Text(piece), Piece::Value(Directive::Number, i)]);
-        }
-        // no value follows the last piece
-        parts.pop();
-        let template = l.pool.constants.template(&self.kind, &parts);
-        Failure { template, values: self.values }
     }
 }
 

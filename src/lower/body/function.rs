@@ -8,9 +8,10 @@ use crate::ir::{
     PointerFacts, StackSlot, Type, Value,
 };
 use crate::lower::abi;
+use crate::lower::abi::fields;
 use crate::lower::arithmetic::{DimCode, extremum, lower_dim, total_division};
 use crate::lower::convention::params::func_sig;
-use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, writes_result};
+use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, returns_value, writes_result};
 use crate::lower::device_api::Drivers;
 use crate::lower::half;
 use crate::lower::launch_description::NotedLaunches;
@@ -20,6 +21,7 @@ use crate::lower::symbol_call::SymbolCall;
 use crate::lower::unit::{ModulePool, Unit};
 use crate::lower::value::ValueChecks;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, SourceLocation, TensorType};
+use tvm_ffi_runtime::abi::TypeIndex;
 
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
 use super::held::Exits;
@@ -135,9 +137,7 @@ fn declare(module: &mut Module, signature: &Signature, enclosing: Enclosing<'_>)
         }
     }
     facts.resize(sig.params.len(), PointerFacts::NONE);
-    if let Some(last) =
-        facts.last_mut().filter(|_| returns_scalar(signature) || signature.ret().is_some_and(writes_result))
-    {
+    if let Some(last) = facts.last_mut().filter(|_| has_result(signature)) {
         *last = abi::result_facts();
     }
     let func = module.declare(symbol(enclosing), sig, Linkage::Local);
@@ -145,9 +145,9 @@ fn declare(module: &mut Module, signature: &Signature, enclosing: Enclosing<'_>)
     func
 }
 
-/// Whether the body writes a scalar as its result.
-fn returns_scalar(signature: &Signature) -> bool {
-    signature.ret().is_some_and(|ret| ret.as_scalar().is_some())
+/// Whether the body writes a value as its result: anything but tensors that the wrapper has allocated.
+pub(super) fn has_result(signature: &Signature) -> bool {
+    signature.ret().is_some_and(|ret| returns_value(ret) || writes_result(ret))
 }
 
 /// Facts about a tensor's data pointer, guaranteed by the checks.
@@ -285,8 +285,7 @@ impl BodyLowerer<'_> {
             let value = params.next();
             self.dim_vars.insert(name.to_owned(), value);
         }
-        let writes = returns_scalar(signature) || signature.ret().is_some_and(writes_result);
-        self.result = writes.then(|| params.next());
+        self.result = has_result(signature).then(|| params.next());
         self.shapes(&mut args);
         args
     }
@@ -300,9 +299,7 @@ impl BodyLowerer<'_> {
             }
             ParamType::Scalar(ty) if ty.is_half() => {
                 let bits = params.next();
-                let value = half::widen(&mut self.b, *ty, bits);
-                // `float32` has all values of both half types
-                let value = self.b.convert(ConvertOp::FDemote, Type::F32, value);
+                let value = half::to_float32(&mut self.b, *ty, bits);
                 args.add(path.to_owned(), Arg::Scalar(ScalarType::Float32, value));
             }
             ParamType::Scalar(ty) => {
@@ -313,9 +310,9 @@ impl BodyLowerer<'_> {
                     self.dim_vars.insert(path.to_owned(), wide);
                 }
             }
-            ParamType::Tensor(tensor) if Convention::Flat.form(tensor) == TensorForm::Data => {
+            ParamType::Tensor(tensor) => {
                 let tensor = self.tensor(tensor, params, (Origin::Argument, args.life));
-                args.add(path.to_owned(), tensor);
+                args.add(path.to_owned(), Arg::Tensor(Box::new(tensor)));
             }
             ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Array(_) => {
                 args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next()));
@@ -324,8 +321,7 @@ impl BodyLowerer<'_> {
             ParamType::DType => args.add(path.to_owned(), Arg::Scalar(ScalarType::UInt32, params.next())),
             ParamType::Device => args.add(path.to_owned(), Arg::Scalar(ScalarType::UInt64, params.next())),
             ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
-            ParamType::Tensor(_)
-            | ParamType::Any
+            ParamType::Any
             | ParamType::Function
             | ParamType::Module
             | ParamType::Object(_)
@@ -353,19 +349,20 @@ impl BodyLowerer<'_> {
         }
     }
 
-    fn tensor(&mut self, ty: &TensorType, params: &mut FlatValues, (origin, life): (Origin, Life)) -> Arg {
-        match Convention::Flat.form(ty) {
+    fn tensor(&mut self, ty: &TensorType, params: &mut FlatValues, (origin, life): (Origin, Life)) -> TensorVars {
+        let (data, descriptor) = match Convention::Flat.form(ty) {
             TensorForm::Data => {
-                let data = params.next();
+                let data = Some(params.next());
                 if ty.is_opaque() {
                     // skip the offset, since no operation of a body uses it
                     params.next();
                 }
-                let (shape, strides) = (Vec::new(), None);
-                Arg::Tensor(Box::new(TensorVars { ty: ty.clone(), data, shape, strides, origin, life }))
+                (data, None)
             }
-            TensorForm::Descriptor | TensorForm::MemRef => Arg::Scalar(ScalarType::Handle, params.next()),
-        }
+            TensorForm::Descriptor | TensorForm::MemRef => (None, Some(params.next())),
+        };
+        let (shape, strides) = (Vec::new(), None);
+        TensorVars { ty: ty.clone(), data, shape, strides, descriptor, origin, life }
     }
 
     /// An integer as the value of a dimension variable, an `I64`.
@@ -379,8 +376,7 @@ impl BodyLowerer<'_> {
 
     /// Computes sizes and strides of all tensors. The dimension variables must be known.
     pub(super) fn shapes(&mut self, args: &mut Args) {
-        for arg in args.all_mut() {
-            let Arg::Tensor(vars) = arg else { continue };
+        for (_, vars) in args.tensors_mut() {
             vars.shape = self.dims(vars.ty.shape.dims().unwrap_or_default());
             vars.strides = vars.ty.strides().map(|strides| self.dims(strides));
         }
@@ -532,6 +528,23 @@ impl BodyLowerer<'_> {
                         if ty == ScalarType::Bool { self.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
                     self.b.store(value, result, 0, MemFlags::ALIGNED);
                 }
+            }
+        }
+        self.succeed();
+    }
+
+    /// Returns 0 after storing a dtype or a device, given as the payload of a `TVMFFIAny`.
+    pub(super) fn succeed_with_bits(&mut self, ty: &ParamType, payload: Value) {
+        let index = if *ty == ParamType::DType { TypeIndex::DATA_TYPE } else { TypeIndex::DEVICE };
+        if let Some(result) = self.result_pointer() {
+            match (self.is_c, ty) {
+                (false, _) => abi::store_any(&mut self.b, result, index, payload),
+                (true, ParamType::DType) => {
+                    let bits = fields::first(&mut self.b, payload);
+                    self.b.store(bits, result, 0, MemFlags::ALIGNED);
+                }
+                // a `DLDevice` is aligned to 4 bytes
+                (true, _) => self.b.store(payload, result, 0, MemFlags::UNALIGNED),
             }
         }
         self.succeed();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::builder::Body;
-use super::calls::{KnownOwned, Owned};
+use super::calls::{CallArg, CallArgs, KnownOwned, Owned};
 use super::control::unreachable;
 use super::expr::Expr;
 use super::held::Held;
@@ -129,16 +129,17 @@ impl<'b> Caught<'b, '_> {
     }
 
     /// Raises another error with this one as its cause. The kind, message and values are those of [`Body::raise`].
-    pub fn raise_from(self, kind: &str, message: &str, values: &[Expr<'b>]) {
+    pub fn raise_from(self, kind: &str, message: &str, values: impl CallArgs<'b>) {
         self.owned.used("raise_from");
-        self.body.record(|recorder| recorder.raise_from(kind, message, values, self.owned));
+        let values = values.into_args();
+        self.body.record(|recorder| recorder.raise_from(kind, message, &values, self.owned));
         match self.body.recorder() {
             Some(recorder) => recorder.pause(|| self.raise_with_cause(kind, message, values)),
             None => self.raise_with_cause(kind, message, values),
         }
     }
 
-    fn raise_with_cause(self, kind: &str, message: &str, values: &[Expr<'b>]) {
+    fn raise_with_cause(self, kind: &str, message: &str, values: Vec<CallArg<'b>>) {
         // raise the new error here and catch it again, to set its cause
         self.body.try_(
             || self.body.raise(kind, message, values),

@@ -11,6 +11,7 @@ use super::held::Held;
 use super::life::Ended;
 use super::pack::{Beside, Packed, address_of, evaluate, evaluate_each};
 use super::param::ParamRef;
+use super::take::Taken;
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_none};
 use crate::lower::once::Looked;
@@ -176,7 +177,8 @@ fn take_apart<'b>(owned: Owned<'b>, path: &str, relation: &str, ty: ParamType) -
         return placeholder(body, path, &ParamType::None, owned);
     }
     let life = body.life_of_part(owned.any);
-    let args = body.emit(|l| Some(l.checked_value((owned.any, life), path, relation, &ty)));
+    let value = Taken { any: owned.any, life, is_owned: true };
+    let args = body.emit(|l| Some(l.checked_value(value, path, relation, &ty)));
     match args {
         Some(Ok(args)) => {
             let args: &'b Args = body.arena().args(args);

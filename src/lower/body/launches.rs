@@ -2,10 +2,10 @@
 
 use super::args::TensorVars;
 use super::builder::Body;
+use super::descriptor::device_of;
 use super::expr::{Expr, Operand};
 use super::function::BodyLowerer;
 use super::tensor::TensorRef;
-use super::views::device_of;
 use crate::image::Image;
 use crate::ir::{ConvertOp, Type, Value};
 use crate::lower::args;
@@ -63,7 +63,8 @@ impl<'a> Body<'a> {
     }
 
     /// Like [`launch`](Self::launch), with named values of the body for the launch's expressions and parameters. A name
-    /// must not be one of the function's own. Without stated [`args`](Launch::args) the kernel receives the values
+    /// must not be one of the function's own, except that of a parameter whose type is open: there it is the
+    /// [narrowed](TensorRef::assume) tensor. Without stated [`args`](Launch::args) the kernel receives the values
     /// after the function's parameters, by convention `flat`.
     ///
     /// ```
@@ -101,8 +102,12 @@ impl<'a> Body<'a> {
         let mut missing = false;
         for (name, value) in values {
             let name = name.as_str();
+            // a narrowed tensor stands for the parameter that it is
+            let own = self.signature.params().iter().find(|param| param.name == name);
+            let narrowed = matches!((own, &value), (Some(param), LaunchValue::Tensor(tensor))
+                if param.ty.as_tensor().is_some_and(TensorType::is_open) && tensor.is_named(name));
             let taken = self.signature.names_in_dims().contains(&name)
-                || self.signature.params().iter().any(|param| param.name == name)
+                || own.is_some_and(|_| !narrowed)
                 || named.params.iter().any(|(known, _)| known == name);
             if taken || name.is_empty() {
                 self.error(&operation, format!("the name `{name}` of a value is empty or has another meaning"));
@@ -158,16 +163,27 @@ impl<'a> Body<'a> {
     fn name_tensor(&self, named: &mut Named, operation: &str, name: &str, tensor: TensorRef<'_>) {
         // the error of a missing tensor is recorded already
         let Some(known) = tensor.alive(operation) else { return };
-        let TensorVars { ty, shape, strides, .. } = known.vars;
+        if !(tensor.knows_rank(operation) && tensor.knows_dtype(operation) && tensor.knows_device(operation)) {
+            return;
+        }
+        let TensorVars { ty, shape, .. } = known.vars;
+        let strides = (ty.layout != Layout::Contiguous).then(|| self.emit(|l| l.strides_of(known.vars)));
         let data = self.coerce(operation, ScalarType::Handle, Operand::Expr(tensor.ptr())).value;
         let mut part = |part: &str, values: &[Value]| -> Vec<_> {
             let names: Vec<String> = (0..values.len()).map(|d| format!("{name}.{part}[{d}]")).collect();
             named.dim_vars.extend(names.iter().cloned().zip(values.iter().copied()));
             names.into_iter().map(dim).collect()
         };
-        let mut ty = TensorType { shape: part("shape", shape).into(), ..ty.clone() };
+        let mut ty = ty.clone();
+        // the dimensions of a parameter are the function's own
+        let own =
+            self.signature.params().iter().find(|param| param.name == name).and_then(|param| param.ty.as_tensor());
+        if own.is_none_or(|own| own.shape.rank().is_none()) {
+            ty.shape = part("shape", shape).into();
+        }
         ty.layout = match strides {
-            Some(strides) => Layout::Strides(part("strides", strides)),
+            Some(_) if own.is_some_and(|own| own.strides().is_some()) => ty.layout,
+            Some(strides) => Layout::Strides(part("strides", &strides)),
             None => Layout::Contiguous,
         };
         named.params.push((name.to_owned(), ParamType::Tensor(ty)));

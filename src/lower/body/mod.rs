@@ -11,7 +11,9 @@ mod builder;
 mod calls;
 mod closure;
 mod control;
+mod descriptor;
 mod division;
+mod dtype_device;
 mod exits;
 mod expr;
 mod frame;
@@ -19,14 +21,17 @@ mod function;
 mod handler;
 mod held;
 mod invoke;
+mod kinds;
 mod launches;
 mod life;
 mod lookup;
 mod loops;
 mod memory;
+mod narrow;
 mod ops;
 mod pack;
 mod param;
+mod questions;
 mod raise;
 mod record;
 mod scope;
@@ -40,17 +45,18 @@ mod views;
 
 pub use builder::Body;
 pub use calls::{Call, CallArg, CallArgs, CallResult, Callee, Owned};
+pub use dtype_device::{DTypeValue, DeviceValue};
 pub use expr::{Expr, Operand};
 pub use handler::Caught;
+pub use kinds::ValueKind;
 pub use launches::LaunchValue;
+pub use narrow::TensorFact;
 pub use param::ParamRef;
 pub use tensor::TensorRef;
 pub use variable::Variable;
-pub use views::OnDevice;
 
 use std::cell::RefCell;
 
-use super::convention::writes_result;
 use super::error::{BodyError, LowerError};
 use super::unit::Unit;
 use crate::host::tree::Block;
@@ -162,7 +168,7 @@ fn fill(
     build(&body);
     let BuildState { mut errors, closures, text, .. } = body.state.into_inner();
     if !l.b.is_terminated() {
-        match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
+        match signature.ret().filter(|_| function::has_result(signature)) {
             None => l.succeed(),
             Some(ty) if l.b.is_reachable() => errors.push(BodyError {
                 operation: if text.is_some() { "return" } else { "ret" }.to_owned(),

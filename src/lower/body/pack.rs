@@ -9,7 +9,7 @@ use super::life::Ended;
 use super::param::ParamRef;
 use super::views;
 use crate::ir::{DataRef, IntCC, MemFlags, Type, Value};
-use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
+use crate::lower::abi::fields::{before_zeros, pair};
 use crate::lower::abi::{
     ANY_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, byte_array, scalar_parts, store_any, store_index, store_result,
 };
@@ -192,20 +192,11 @@ pub(super) fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Op
         }
         ArgKind::Str(text) => emit(&mut |l| l.text(text)),
         ArgKind::Bytes(bytes) => emit(&mut |l| l.bytes(bytes)),
-        ArgKind::DType(dtype) => emit(&mut |l| {
-            let word = dtype_word(l.b.module().endianness, *dtype);
-            let word = l.b.iconst(Type::I32, i64::from(word as i32));
-            Packed::Of(TypeIndex::DATA_TYPE, before_zeros(&mut l.b, word))
-        }),
-        ArgKind::Device(device) => emit(&mut |l| {
-            let order = l.b.module().endianness;
-            Packed::Of(TypeIndex::DEVICE, l.b.i64(pair(order, device.device_type.0 as u32, device.device_id as u32)))
-        }),
-        ArgKind::DTypeBits(bits) => {
-            let bits = bits.used(operation).value;
-            emit(&mut |l| Packed::Of(TypeIndex::DATA_TYPE, before_zeros(&mut l.b, bits)))
+        ArgKind::DType(dtype) => {
+            let bits = dtype.bits(body, operation)?;
+            emit(&mut |l| Packed::Of(TypeIndex::DATA_TYPE, bits.payload(l)))
         }
-        ArgKind::DeviceBits(bits) => Some(Packed::Of(TypeIndex::DEVICE, bits.used(operation).value)),
+        ArgKind::Device(device) => Some(Packed::Of(TypeIndex::DEVICE, device.bits(body, operation)?)),
         ArgKind::Shape(sizes) => {
             let sizes: Vec<Packed> = sizes
                 .iter()
@@ -281,8 +272,8 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
     let node = param.node?;
     match &node.ty {
         ParamType::Scalar(ty) => return Some(Packed::Scalar(*ty, param.value().used(operation).value)),
-        ParamType::DType => return evaluate(body, operation, &CallArg(ArgKind::DTypeBits(param.value()))),
-        ParamType::Device => return evaluate(body, operation, &CallArg(ArgKind::DeviceBits(param.value()))),
+        ParamType::DType => return evaluate(body, operation, &CallArg(ArgKind::DType(param.into()))),
+        ParamType::Device => return evaluate(body, operation, &CallArg(ArgKind::Device(param.into()))),
         ParamType::EnvStream | ParamType::EnvState(_) => {
             return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().used(operation).value));
         }
@@ -305,6 +296,7 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
 fn c_argument(l: &mut BodyLowerer<'_>, args: &Args, path: &str, ty: &ParamType) -> Option<Value> {
     let value = |path: &str| match args.find(path) {
         Some((_, Arg::Scalar(_, value))) if args.any.is_none() => Some(*value),
+        Some((_, Arg::Tensor(vars))) if args.any.is_none() => vars.descriptor,
         _ => None,
     };
     if !l.is_c {

@@ -7,6 +7,7 @@ use super::builder::Body;
 use super::expr::{Expr, Ops};
 use super::life::Ended;
 use super::tensor::TensorRef;
+use crate::ir::Value;
 use crate::spec::{ParamType, ScalarType};
 
 /// A parameter of a body or a tuple item: what a path names, accessed by index.
@@ -76,15 +77,20 @@ impl<'b> ParamRef<'b> {
         ParamRef { node: item, ..self }
     }
 
+    fn recorded_value(self, value: Value, ty: ScalarType) -> Expr<'b> {
+        let value = Expr::known_in(self.body, value, ty, self.args.life);
+        self.body.recorder().inspect(|recorder| recorder.param_value(self, value));
+        value
+    }
+
     /// The value, as [`Body::arg`] returns it.
     pub fn value(self) -> Expr<'b> {
         match self.alive("value").found() {
-            Some(Arg::Scalar(ty, value)) => {
-                let value = Expr::known_in(self.body, *value, *ty, self.args.life);
-                self.body.recorder().inspect(|recorder| recorder.param_value(self, value));
-                value
-            }
-            Some(Arg::Tensor(_)) => self.missing("value", "is a tensor; use `tensor`"),
+            Some(Arg::Scalar(ty, value)) => self.recorded_value(*value, *ty),
+            Some(Arg::Tensor(vars)) => match vars.descriptor {
+                Some(descriptor) => self.recorded_value(descriptor, ScalarType::Handle),
+                None => self.missing("value", "is a tensor; use `tensor`"),
+            },
             None if self.ended().is_some() => self.body.missing(),
             None => self.missing("value", "has no value of its own"),
         }

@@ -1,15 +1,15 @@
-//! Errors whose messages print values of any type.
+//! Raising errors, whose messages print values of any type.
 
 use super::builder::Body;
 use super::calls::{ArgKind, CallArg, CallArgs};
 use super::control::unreachable;
-use super::expr::{Operand, Ops};
+use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::held::Held;
 use super::pack;
 use crate::ir::{Hint, Type, Value};
 use crate::lower::abi::{CELL_DATA, PAYLOAD, TYPE_INDEX};
-use crate::lower::protocol::{Directive, Piece};
+use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::lower::symbol_call::KnownArg;
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -22,42 +22,95 @@ enum Shown {
     Value(Directive, Value),
 }
 
+/// The message of an error.
+struct Message<'b> {
+    operation: &'static str,
+    kind: String,
+    /// The literal pieces, one more than there are values.
+    pieces: Vec<String>,
+    values: Vec<CallArg<'b>>,
+}
+
 impl Body<'_> {
-    /// Returns from the function with an error, like [`raise`](Self::raise), with values of any type in its message.
-    /// Integers and truth values print as numbers, strings print as they are, and all other values print like Python's
-    /// `repr` (with the global function `ffi.ReprPrint`). At most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES)
-    /// values may be computed at run time.
+    /// The maximum number of values computed at run time that a message of [`raise`](Self::raise) or
+    /// [`ensure`](Self::ensure) prints.
+    pub const MAX_MESSAGE_VALUES: usize = MAX_FIELDS as usize;
+
+    /// Returns from the function with an error. Each `{}` of the message prints the next value. Integers and truth
+    /// values print as numbers, strings print as they are, and all other values print like Python's `repr` (with the
+    /// global function `ffi.ReprPrint`). A `uint64` above `i64::MAX` prints as a negative number.
     ///
     #[cfg_attr(feature = "_engine", doc = "```")]
     #[cfg_attr(not(feature = "_engine"), doc = "```text")]
     /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
     ///
     /// let signature: Signature = "refuse(name: str, rate: float64)".parse()?;
-    /// let kernel = Kernel::body(|b| b.raise_with("mylang.RateError", "{} at {}", (b.param(0), b.arg("rate"))));
+    /// let kernel = Kernel::body(|b| b.raise("mylang.RateError", "{} at {}", (b.param(0), b.arg("rate"))));
     /// // SAFETY: the body reads no memory.
     /// let refuse = unsafe { Engine::new()?.compile(&signature, &kernel)? };
     /// let error = refuse.call(("dropout", 1.5)).unwrap_err();
     /// assert_eq!((error.kind(), error.message()), ("mylang.RateError", "dropout at 1.5"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn raise_with<'b>(&'b self, kind: &str, message: &str, values: impl CallArgs<'b>) {
-        const OPERATION: &str = "raise_with";
+    pub fn raise<'b>(&'b self, kind: &str, message: &str, values: impl CallArgs<'b>) {
         let values = values.into_args();
-        let pieces: Vec<&str> = message.split("{}").collect();
-        if pieces.len() - 1 != values.len() {
-            let problem = format!("the message prints {} values, got {}", pieces.len() - 1, values.len());
-            self.error(OPERATION, problem);
-            return self.end();
+        self.record(|recorder| recorder.raise(kind, message, &values));
+        let message = self.message("raise", kind, message, values);
+        match message.is_some_and(|message| self.raise_message(message)) {
+            true => self.emit(unreachable),
+            false => self.end(),
         }
-        if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
-            self.error(OPERATION, "the kind is empty, or there is a NUL in the text");
-            return self.end();
+    }
+
+    /// [Raises](Self::raise) unless `cond` holds. The values are printed only then, so none can be moved.
+    pub fn ensure<'b>(&'b self, cond: Expr<'b>, kind: &str, message: &str, values: impl CallArgs<'b>) {
+        const OPERATION: &str = "ensure";
+        let cond = self.coerce("ensure: the condition", ScalarType::Bool, cond.into());
+        let values = values.into_args();
+        self.record(|recorder| recorder.ensure(cond, kind, message, &values));
+        let Some(message) = self.message(OPERATION, kind, message, values) else { return };
+        if message.values.iter().any(|value| matches!(value.0, ArgKind::Moved(_))) {
+            return self.error(OPERATION, "a value in the message is moved, and only an error would take it");
         }
-        self.record(|recorder| recorder.raise_with(kind, message, &values));
+        let ok = self.emit(|l| {
+            let (ok, bad) = (l.b.block(), l.b.cold_block());
+            l.b.branch(cond.value, ok, bad, Hint::Likely);
+            l.b.switch_to(bad);
+            Some(ok)
+        });
+        if !self.raise_message(message) {
+            // the error of the message is recorded
+            self.emit(|l| l.succeed());
+        }
+        self.emit(|l| ok.into_iter().for_each(|ok| l.b.switch_to(ok)));
+    }
+
+    fn message<'b>(
+        &self,
+        operation: &'static str,
+        kind: &str,
+        message: &str,
+        values: Vec<CallArg<'b>>,
+    ) -> Option<Message<'b>> {
+        let pieces: Vec<String> = message.split("{}").map(str::to_owned).collect();
+        let (places, given) = (pieces.len() - 1, values.len());
+        if places != given {
+            self.error(operation, format!("the message prints {places} values, got {given}"));
+        }
+        let is_text = !kind.is_empty() && !kind.contains('\0') && !message.contains('\0');
+        if !is_text {
+            self.error(operation, "the kind is empty, or there is a NUL in the text");
+        }
+        (places == given && is_text).then(|| Message { operation, kind: kind.to_owned(), pieces, values })
+    }
+
+    /// Ends the current path with an error. Returns `false` if a value can't be printed, without ending the path.
+    fn raise_message<'b>(&'b self, message: Message<'b>) -> bool {
+        let Message { operation, kind, pieces, values } = message;
         let depth = self.emit(|l| l.exits.depth());
-        let shown: Option<Vec<Shown>> = values.iter().map(|value| show(self, OPERATION, value)).collect();
-        let Some(shown) = shown else { return self.end() };
-        let (mut parts, mut fields) = (vec![Piece::Text(pieces[0])], Vec::new());
+        let shown: Option<Vec<Shown>> = values.iter().map(|value| show(self, operation, value)).collect();
+        let Some(shown) = shown else { return false };
+        let (mut parts, mut fields) = (vec![Piece::Text(&pieces[0])], Vec::new());
         for (shown, text) in shown.iter().zip(&pieces[1..]) {
             parts.push(match shown {
                 Shown::Text(text) => Piece::Text(text),
@@ -70,15 +123,15 @@ impl Body<'_> {
         }
         if fields.len() > Self::MAX_MESSAGE_VALUES {
             let max = Self::MAX_MESSAGE_VALUES;
-            self.error(OPERATION, format!("a message prints at most {max} values, this one {}", fields.len()));
-            return self.end();
+            self.error(operation, format!("a message prints at most {max} values, this one {}", fields.len()));
+            return false;
         }
         self.emit(|l| {
-            let template = l.pool.constants.template(kind, &parts);
+            let template = l.pool.constants.template(&kind, &parts);
             l.raise(Failure { template, values: fields });
-            unreachable(l);
-            l.let_go(depth);
+            l.exits.cut(depth);
         });
+        true
     }
 }
 

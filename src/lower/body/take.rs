@@ -8,12 +8,23 @@ use crate::lower::encode::{Subject, shown};
 use crate::lower::value::{self, Expected, Known};
 use crate::spec::ParamType;
 
+/// A value that a body takes from elsewhere.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    /// The address of its `TVMFFIAny`.
+    pub any: Value,
+    /// How long its parts are usable.
+    pub life: Life,
+    /// Whether the body owns it.
+    pub is_owned: bool,
+}
+
 impl BodyLowerer<'_> {
-    /// Checks an owned value against a type and returns its parts. In messages, `relation` stands between the path and
-    /// the function.
+    /// Checks a value against a type and returns its parts. In messages, `relation` stands between the path and the
+    /// function.
     pub(super) fn checked_value(
         &mut self,
-        (any, life): (Value, Life),
+        value: Taken,
         path: &str,
         relation: &str,
         ty: &ParamType,
@@ -24,7 +35,7 @@ impl BodyLowerer<'_> {
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };
-        self.checked_values(expected, any, path, ty, life)
+        self.checked_values(expected, value, path, ty)
     }
 
     /// Checks the value at an address against a type and returns its parts. The function's own variables are known to
@@ -32,15 +43,15 @@ impl BodyLowerer<'_> {
     pub(super) fn checked_values(
         &mut self,
         expected: Expected<'static>,
-        any: Value,
+        value: Taken,
         path: &str,
         ty: &ParamType,
-        life: Life,
     ) -> Result<Args, String> {
-        let mut args = Args::of_value(path, ty, life);
+        let any = value.any;
+        let mut args = Args::of_value(path, ty, value.life);
         args.any = Some(any);
         if *ty == ParamType::Any {
-            self.bind_value(path, ty, vec![any], Vec::new(), &mut args);
+            self.bind_value((path, value), ty, vec![any], Vec::new(), &mut args);
             return Ok(args);
         }
         let known = self.known_vars(ty);
@@ -57,14 +68,14 @@ impl BodyLowerer<'_> {
             self.b.switch_to(here);
         }
         let bound = checked.vars.into_iter().map(|bound| (bound.name, bound.value)).collect();
-        self.bind_value(path, ty, checked.values.concat(), bound, &mut args);
+        self.bind_value((path, value), ty, checked.values.concat(), bound, &mut args);
         Ok(args)
     }
 
     /// Adds a checked value like a parameter, with the variables that it has bound.
-    pub(super) fn bind_value(
+    fn bind_value(
         &mut self,
-        path: &str,
+        (path, value): (&str, Taken),
         ty: &ParamType,
         values: Vec<Value>,
         bound: Vec<(String, Value)>,
@@ -80,8 +91,13 @@ impl BodyLowerer<'_> {
         for (name, value) in before {
             self.set_var(&name, value);
         }
-        if let Some(any) = args.any {
-            args.whole_tensor_is(Origin::Object(any));
+        for (place, vars) in args.tensors_mut() {
+            vars.origin = match place.strip_prefix(path).filter(|items| !items.is_empty()) {
+                None if value.is_owned => Origin::Object(value.any),
+                None => Origin::Value(value.any),
+                // an item of an optional tuple has no address, so using it as an argument is an error
+                Some(items) => self.item(value.any, items, ty).map_or(Origin::Argument, Origin::Value),
+            };
         }
     }
 

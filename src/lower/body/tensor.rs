@@ -5,10 +5,11 @@ use std::fmt;
 use super::args::TensorVars;
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
-use super::life::Ended;
+use super::life::{Ended, Life};
 use super::types::memory_type;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
-use crate::spec::ScalarType;
+use crate::lower::half;
+use crate::spec::{Layout, ScalarType};
 
 /// A tensor in a body: a parameter, a result, or a tensor that the body has created.
 ///
@@ -37,12 +38,17 @@ impl<'b> TensorRef<'b> {
 
     /// The type of an element; `None` after an error. A dtype that bodies don't support is recorded as an error.
     fn element_type(self, operation: &str) -> Option<ScalarType> {
-        let t = self.known?;
-        let ty = t.vars.ty.exact_dtype().and_then(ScalarType::of_dtype);
+        let t = self.known.filter(|_| self.knows_dtype(operation))?;
+        let ty = t.vars.ty.exact_dtype().and_then(ScalarType::of_element);
         if ty.is_none() {
             self.body.note(operation, format!("{} has dtype {}, which bodies can't hold", t.name, t.vars.ty.dtype));
         }
         ty
+    }
+
+    /// Whether the tensor has that name, the path of a parameter.
+    pub(super) fn is_named(self, name: &str) -> bool {
+        self.known.is_some_and(|known| known.name == name)
     }
 
     /// The tensor's type and values, if it is usable here; otherwise records an error.
@@ -61,40 +67,62 @@ impl<'b> TensorRef<'b> {
 
     /// Size of dimension `d`, an `int64`.
     pub fn size(self, d: usize) -> Expr<'b> {
-        self.part("size", d, |vars| Some(&vars.shape))
+        let Some(t) = self.dimension("size", d) else { return self.body.zero(ScalarType::Int64) };
+        self.known_part("shape", t, d, t.vars.shape[d])
     }
 
-    /// Stride of dimension `d` in elements, an `int64`, if the signature states strides.
+    /// A size or a stride that is known, with its text for the recorder.
+    fn known_part(self, part: &str, t: Known<'b>, d: usize, value: Value) -> Expr<'b> {
+        let value = Expr::known_in(self.body, value, ScalarType::Int64, t.vars.life);
+        self.body.recorder().inspect(|recorder| recorder.tensor_part(self, part, d, value));
+        value
+    }
+
+    /// Stride of dimension `d` in elements, an `int64`.
     pub fn stride(self, d: usize) -> Expr<'b> {
-        self.part("stride", d, |vars| vars.strides.as_ref())
+        let Some(t) = self.dimension("stride", d) else { return self.body.zero(ScalarType::Int64) };
+        if let Some(value) = t.vars.strides.as_ref().and_then(|strides| strides.get(d)) {
+            return self.known_part("strides", t, d, *value);
+        }
+        // `dimension` has checked that there is a stride with this number
+        let value = self.body.value(|l| l.strides_of(t.vars).swap_remove(d));
+        Expr::new(self.body, value, ScalarType::Int64).recorded(|recorder| recorder.stride(self, d))
     }
 
-    fn part(self, operation: &str, d: usize, values: impl FnOnce(&TensorVars) -> Option<&Vec<Value>>) -> Expr<'b> {
-        let Some(t) = self.alive(operation) else { return self.body.zero(ScalarType::Int64) };
-        if let Some(value) = values(t.vars).and_then(|values| values.get(d)) {
-            let value = Expr::known_in(self.body, *value, ScalarType::Int64, t.vars.life);
-            let name = if operation == "size" { "shape" } else { "strides" };
-            self.body.recorder().inspect(|recorder| recorder.tensor_part(self, name, d, value));
-            return value;
+    /// The tensor, if it has a dimension with that number; otherwise records an error.
+    fn dimension(self, operation: &str, d: usize) -> Option<Known<'b>> {
+        let t = self.alive(operation).filter(|_| self.knows_rank(operation))?;
+        if d < t.vars.shape.len() {
+            return Some(t);
         }
         self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
-        self.body.zero(ScalarType::Int64)
+        None
     }
 
     /// The address of the first element, including `byte_offset`.
     pub fn ptr(self) -> Expr<'b> {
         let data = self.data("ptr").unwrap_or_else(|| self.body.zero(ScalarType::Handle));
+        if self.known.is_some_and(|t| t.vars.data.is_none()) {
+            return data.recorded(|recorder| recorder.loaded_data(self));
+        }
         self.body.recorder().inspect(|recorder| recorder.tensor_data(self, data));
         data
     }
 
     /// The address of the first element, `None` after an error.
-    fn data(self, operation: &str) -> Option<Expr<'b>> {
-        let t = self.alive(operation)?;
+    pub(super) fn data(self, operation: &str) -> Option<Expr<'b>> {
+        let t = self.alive(operation).filter(|_| self.knows_device(operation))?;
         if t.vars.ty.is_opaque() {
             self.body.note(operation, format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
         }
-        Some(Expr::known_in(self.body, t.vars.data, ScalarType::Handle, t.vars.life))
+        Some(match t.vars.data {
+            Some(data) => Expr::known_in(self.body, data, ScalarType::Handle, t.vars.life),
+            None => {
+                let data = self.body.value(|l| l.data_of(t.vars));
+                let life = Life { part_of: t.vars.life.part_of, ..self.body.life() };
+                Expr::known_in(self.body, data, ScalarType::Handle, life)
+            }
+        })
     }
 
     /// The address of an element; pass one index per dimension.
@@ -107,7 +135,7 @@ impl<'b> TensorRef<'b> {
 
     /// The address and the type of an element, `None` after an error.
     fn element(self, operation: &str, index: &[Operand<'b>]) -> Option<(Expr<'b>, ScalarType)> {
-        let (t, base) = (self.known?, self.data(operation)?);
+        let (t, base) = (self.known.filter(|_| self.knows_rank(operation))?, self.data(operation)?);
         let ty = self.element_type(operation)?;
         let element = memory_type(ty);
         let index = index.iter().map(|i| self.body.coerce("index", ScalarType::Int64, *i).value);
@@ -118,9 +146,12 @@ impl<'b> TensorRef<'b> {
             return None;
         }
         let address = self.body.value(|l| {
-            let linear = match &t.vars.strides {
-                Some(strides) => sum_of_products(l, &index, strides),
-                None => row_major(l, &index, &t.vars.shape),
+            let linear = match t.vars.ty.layout {
+                Layout::Contiguous => row_major(l, &index, &t.vars.shape),
+                _ => {
+                    let strides = l.strides_of(t.vars);
+                    sum_of_products(l, &index, &strides)
+                }
             };
             match linear {
                 Some(linear) => l.b.element(base.value, linear, element),
@@ -157,8 +188,8 @@ impl<'b> TensorRef<'b> {
 
     /// Placeholder for an element after an error; it has the element's type if the tensor's type is known.
     fn missing_element(self) -> Expr<'b> {
-        let ty = self.known.and_then(|t| t.vars.ty.exact_dtype()).and_then(ScalarType::of_dtype);
-        ty.map_or_else(|| self.body.missing(), |ty| self.body.zero(ty))
+        let ty = self.known.and_then(|t| t.vars.ty.exact_dtype()).and_then(ScalarType::of_element);
+        ty.map_or_else(|| self.body.missing(), |ty| self.body.zero(value_type(ty)))
     }
 }
 
@@ -171,18 +202,31 @@ impl fmt::Debug for TensorRef<'_> {
     }
 }
 
+/// The type in a body of elements of a type: `float32` has all values of both half types.
+fn value_type(element: ScalarType) -> ScalarType {
+    if element.is_half() { ScalarType::Float32 } else { element }
+}
+
 pub(super) fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlags) -> Expr<'b> {
     let value = body.value(|l| {
         let value = l.b.load(memory_type(ty), address.value, 0, flags);
-        if ty == ScalarType::Bool { l.b.icmp_imm(IntCC::Ne, value, 0) } else { value }
+        match ty {
+            ScalarType::Bool => l.b.icmp_imm(IntCC::Ne, value, 0),
+            ty if ty.is_half() => half::to_float32(&mut l.b, ty, value),
+            _ => value,
+        }
     });
-    Expr::new(body, value, ty)
+    Expr::new(body, value, value_type(ty))
 }
 
 pub(super) fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operand<'b>, flags: MemFlags) {
-    let value = body.coerce("store", ty, value).value;
+    let value = body.coerce("store", value_type(ty), value).value;
     body.run(&mut |l| {
-        let value = if ty == ScalarType::Bool { l.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
+        let value = match ty {
+            ScalarType::Bool => l.b.convert(ConvertOp::ZExt, Type::I8, value),
+            ty if ty.is_half() => half::of_float32(&mut l.b, ty, value),
+            _ => value,
+        };
         l.b.store(value, address.value, 0, flags);
     });
 }

@@ -1,7 +1,7 @@
 //! The names of operations as the text of host functions has them.
 
 /// The operations whose methods are called otherwise than in the text.
-const NAMES: [(&str, &str); 31] = [
+const NAMES: [(&str, &str); 36] = [
     ("add", "+"),
     ("sub", "-"),
     ("mul", "*"),
@@ -27,12 +27,17 @@ const NAMES: [(&str, &str); 31] = [
     ("continue_with", "continue"),
     ("fold: the next value", "continue"),
     ("while: the next value", "continue"),
-    ("raise_with", "raise"),
     ("raise_again", "raise"),
     ("raise_from", "raise"),
     ("alloc_tensor", "alloc"),
     ("alloc_strided", "alloc"),
     ("set", "="),
+    ("same_dtype", "=="),
+    ("same_device", "=="),
+    ("is_device_kind", "kind"),
+    ("device_id", "id"),
+    ("is_kind", "is"),
+    ("cast_any", "as"),
 ];
 
 /// The name of an operation in the text.

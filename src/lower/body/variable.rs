@@ -2,8 +2,11 @@
 
 use super::builder::Body;
 use super::calls::{Call, CallArg, CallResult, KnownOwned, Owned, new_owned};
+use super::control::unreachable;
 use super::invoke;
+use super::pack::{Packed, evaluate};
 use crate::lower::convention::writes_result;
+use crate::lower::symbol_call::KnownArg;
 use crate::spec::ParamType;
 
 impl<'b> Call<'b> {
@@ -67,18 +70,40 @@ impl<'b> Variable<'b> {
 impl Body<'_> {
     /// Returns from the function with a value that isn't a scalar. The wrapper checks it against the signature's return
     /// type. A value that the body owns is moved; any other value is copied, or its reference count is incremented.
+    /// For the return types `dtype` and `device`, the value must be a
+    /// [`DTypeValue`](super::DTypeValue) or a [`DeviceValue`](super::DeviceValue).
     ///
     /// Return a scalar with [`ret`](Self::ret). If the signature states the type of a returned tensor, write to
     /// [`result`](Self::result) instead.
     pub fn ret_value<'b>(&'b self, value: impl Into<CallArg<'b>>) {
-        if !self.signature.ret().is_some_and(writes_result) {
-            self.error("ret_value", format!("`{}` returns no value that the body makes", self.signature));
-            return self.end();
-        }
-        let value = value.into();
+        const OPERATION: &str = "ret_value";
+        let (ret, value) = (self.signature.ret(), value.into());
         self.record(|recorder| recorder.return_arg(&value));
-        if !invoke::return_value(self, value) {
+        let returned = match ret {
+            Some(ty @ (ParamType::DType | ParamType::Device)) => self.return_bits(ty, &value),
+            Some(ty) if writes_result(ty) => invoke::return_value(self, value),
+            _ => {
+                self.error(OPERATION, format!("`{}` returns no value that the body makes", self.signature));
+                false
+            }
+        };
+        if !returned {
             self.end();
         }
+    }
+
+    /// Returns a dtype or a device; `false` after an error.
+    fn return_bits(&self, ty: &ParamType, value: &CallArg<'_>) -> bool {
+        const OPERATION: &str = "ret_value";
+        if value.known() != KnownArg::of(ty) {
+            self.error(OPERATION, format!("expected a value of type `{ty}`"));
+            return false;
+        }
+        let Some(Packed::Of(_, payload)) = evaluate(self, OPERATION, value) else { return false };
+        self.emit(|l| {
+            l.succeed_with_bits(ty, payload);
+            unreachable(l);
+        });
+        true
     }
 }

@@ -1,44 +1,23 @@
 //! Tensors that a body creates (views and tensors of the environment's allocator), and scratch memory in the frame.
 
-use super::args::{Arg, Origin, TensorVars, View};
+use super::args::{Origin, TensorVars, View};
 use super::builder::Body;
 use super::calls::{KnownOwned, new_owned};
+use super::descriptor::device_of;
+use super::dtype_device::{DTypeBits, DTypeValue, DeviceValue};
 use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::life::Life;
 use super::tensor::{Known, TensorRef};
 use crate::ir::{BinaryOp, IntCC, MemFlags, SlotData, Type, Value};
-use crate::lower::abi::fields::{dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
-use crate::lower::abi::{HEADER, PAYLOAD, store_any};
+use crate::lower::abi::{HEADER, store_any};
 use crate::lower::capi;
 use crate::lower::encode::{Subject, shown};
 use crate::lower::protocol::{Directive, Piece};
 use crate::lower::symbol_call::{KnownArg, KnownTensor};
-use crate::spec::{Device, Dim, Layout, ScalarType, TensorType, dim};
-use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLTensor, TypeIndex};
-
-/// The device on which a body allocates a tensor.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum OnDevice<'b> {
-    /// A stated device.
-    Stated(DLDevice),
-    /// The device of another tensor.
-    Of(TensorRef<'b>),
-}
-
-impl From<DLDevice> for OnDevice<'_> {
-    fn from(device: DLDevice) -> Self {
-        OnDevice::Stated(device)
-    }
-}
-
-impl<'b> From<TensorRef<'b>> for OnDevice<'b> {
-    fn from(tensor: TensorRef<'b>) -> Self {
-        OnDevice::Of(tensor)
-    }
-}
+use crate::spec::{Dim, Layout, ScalarType, TensorType, dim};
+use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
 
 /// The maximum total bytes of [`Body::scratch`] in one body.
 const MOST_SCRATCH: u64 = 64 << 10;
@@ -51,11 +30,12 @@ impl Body<'_> {
     pub fn alloc_tensor<'b, O: Into<Operand<'b>>>(
         &'b self,
         shape: impl IntoIterator<Item = O>,
-        dtype: DLDataType,
-        device: impl Into<OnDevice<'b>>,
+        dtype: impl Into<DTypeValue<'b>>,
+        device: impl Into<DeviceValue<'b>>,
     ) -> TensorRef<'b> {
         let sizes: Vec<Operand<'b>> = shape.into_iter().map(Into::into).collect();
         let (shape, device) = (self.sizes("alloc_tensor", &sizes), device.into());
+        let dtype = dtype.into();
         let tensor = self.allocate(shape, None, dtype, device);
         self.recorder().inspect(|r| r.made_tensor(tensor, r.alloc(&sizes, None, dtype, device)));
         tensor
@@ -67,8 +47,8 @@ impl Body<'_> {
         &'b self,
         shape: impl IntoIterator<Item = O>,
         strides: impl IntoIterator<Item = S>,
-        dtype: DLDataType,
-        device: impl Into<OnDevice<'b>>,
+        dtype: impl Into<DTypeValue<'b>>,
+        device: impl Into<DeviceValue<'b>>,
     ) -> TensorRef<'b> {
         let sizes: Vec<Operand<'b>> = shape.into_iter().map(Into::into).collect();
         let steps: Vec<Operand<'b>> = strides.into_iter().map(Into::into).collect();
@@ -78,7 +58,7 @@ impl Body<'_> {
             self.error("alloc_strided", problem);
             return TensorRef::missing(self);
         }
-        let device = device.into();
+        let (dtype, device) = (dtype.into(), device.into());
         let tensor = self.allocate(shape, Some(strides), dtype, device);
         self.recorder().inspect(|r| r.made_tensor(tensor, r.alloc(&sizes, Some(&steps), dtype, device)));
         tensor
@@ -116,8 +96,8 @@ impl Body<'_> {
         &'b self,
         shape: Vec<Value>,
         strides: Option<Vec<Value>>,
-        dtype: DLDataType,
-        device: OnDevice<'b>,
+        dtype: DTypeValue<'b>,
+        device: DeviceValue<'b>,
     ) -> TensorRef<'b> {
         const OPERATION: &str = "alloc_tensor";
         if shape.len() > MOST_DIMENSIONS {
@@ -125,39 +105,28 @@ impl Body<'_> {
             self.error(OPERATION, problem);
             return TensorRef::missing(self);
         }
-        let order = self.emit(|l| Some(l.b.module().endianness));
-        let (on, kind) = match device {
-            OnDevice::Stated(device) => {
-                let bits = pair(
-                    order.unwrap_or(crate::ir::HOST_ENDIANNESS),
-                    device.device_type.0 as u32,
-                    device.device_id as u32,
-                );
-                (self.value(|l| l.b.i64(bits)), Device::numbered(device.device_type, device.device_id))
-            }
-            OnDevice::Of(tensor) => match (device_of(tensor, OPERATION), tensor.known) {
-                (Some(bits), Some(known)) => (bits, known.vars.ty.device.clone()),
-                _ => return TensorRef::missing(self),
-            },
-        };
+        let ops: &'b dyn Ops = self;
+        let Some(on) = device.bits(ops, OPERATION) else { return TensorRef::missing(self) };
+        let Some(bits) = dtype.bits(ops, OPERATION) else { return TensorRef::missing(self) };
         let owned = new_owned(self, KnownOwned::Nothing);
         let names: Vec<Dim> = (0..shape.len()).map(|d| dim(format!("d{d}"))).collect();
-        let mut ty = TensorType::new(names.clone(), dtype).with_device(kind);
+        let mut ty = TensorType::new(names.clone(), dtype.stated()).with_device(device.stated());
         if strides.is_some() {
             ty.layout = Layout::Strides(names);
         }
-        let data = self.value(|l| {
+        let address = self.emit(|l| {
             l.check_sizes(&shape, strides.as_deref());
-            l.check_memory(&shape, strides.as_deref(), dtype);
-            let object = l.allocated(&shape, strides.as_deref(), dtype, on, owned.any);
+            l.check_memory(&shape, strides.as_deref(), bits);
+            let object = l.allocated(&shape, strides.as_deref(), bits, on, owned.any);
             let descriptor = l.b.ptr_add_imm(object, i64::from(HEADER));
             let data = l.b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
             let offset = l.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
-            l.b.ptr_add(data, offset)
+            Some((l.b.ptr_add(data, offset), descriptor))
         });
-        let ops: &'b dyn Ops = self;
+        let Some((data, descriptor)) = address else { return TensorRef::missing(self) };
         let (life, origin) = (ops.life_of_part(owned.any), Origin::Object(owned.any));
-        let vars = self.arena.tensor(TensorVars { ty, data, shape, strides, origin, life });
+        let (data, descriptor) = (Some(data), Some(descriptor));
+        let vars = self.arena.tensor(TensorVars { ty, data, shape, strides, descriptor, origin, life });
         TensorRef::new(self, "an allocated tensor", vars)
     }
 }
@@ -183,9 +152,8 @@ impl BodyLowerer<'_> {
     }
 
     /// Raises an error if a tensor's byte count doesn't fit in 63 bits. A tensor without elements needs no bytes.
-    fn check_memory(&mut self, shape: &[Value], strides: Option<&[Value]>, dtype: DLDataType) {
-        let bytes = (i64::from(dtype.bits) * i64::from(dtype.lanes) + 7) / 8;
-        let mut all = Product { value: self.b.i64(bytes), fits: self.b.bconst(true) };
+    fn check_memory(&mut self, shape: &[Value], strides: Option<&[Value]>, dtype: DTypeBits) {
+        let mut all = Product { value: dtype.bytes(self), fits: self.b.bconst(true) };
         let mut empty = self.b.bconst(false);
         match strides {
             None => shape.iter().for_each(|size| all = self.times(all, *size)),
@@ -230,7 +198,7 @@ impl BodyLowerer<'_> {
         &mut self,
         shape: &[Value],
         strides: Option<&[Value]>,
-        dtype: DLDataType,
+        dtype: DTypeBits,
         device: Value,
         any: Value,
     ) -> Value {
@@ -288,7 +256,7 @@ impl BodyLowerer<'_> {
         byte_offset: Option<Value>,
         shape: &[Value],
         strides: Option<&[Value]>,
-        dtype: DLDataType,
+        dtype: DTypeBits,
         device: Value,
     ) -> Value {
         let sizes = self.numbers(shape);
@@ -299,8 +267,7 @@ impl BodyLowerer<'_> {
         let slot = self.b.slot(size_of::<DLTensor>() as u32, 8);
         let tensor = self.b.stack_addr(slot);
         let ndim = self.b.iconst(Type::I32, shape.len() as i64);
-        let word = dtype_word(self.b.module().endianness, dtype);
-        let dtype = self.b.iconst(Type::I32, i64::from(word as i32));
+        let dtype = dtype.word(self);
         let byte_offset = byte_offset.unwrap_or_else(|| self.b.i64(0));
         for (offset, value) in [
             (DATA, data),
@@ -317,28 +284,13 @@ impl BodyLowerer<'_> {
     }
 
     /// Stores integers consecutively in the frame.
-    fn numbers(&mut self, values: &[Value]) -> Value {
+    pub(super) fn numbers(&mut self, values: &[Value]) -> Value {
         let slot = self.b.slot(8 * values.len().max(1) as u32, 8);
         let array = self.b.stack_addr(slot);
         for (i, value) in (0i32..).zip(values) {
             self.b.store(*value, array, 8 * i, MemFlags::ALIGNED);
         }
         array
-    }
-
-    /// The strides of a tensor, in elements.
-    fn strides_of(&mut self, vars: &TensorVars) -> Vec<Value> {
-        if let Some(strides) = &vars.strides {
-            return strides.clone();
-        }
-        let mut strides = Vec::with_capacity(vars.shape.len());
-        let mut step = self.b.i64(1);
-        for size in vars.shape.iter().rev() {
-            strides.push(step);
-            step = self.b.binary(BinaryOp::Mul, step, *size);
-        }
-        strides.reverse();
-        strides
     }
 }
 
@@ -349,50 +301,17 @@ struct Product {
     fits: Value,
 }
 
-/// The device of a tensor, an `I64` as loaded from a `DLDevice`. Records an error if the device isn't known.
-pub(super) fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value> {
-    let (body, known) = (tensor.body, tensor.alive(operation)?);
-    let found =
-        body.emit(|l| {
-            Some(match known.vars.origin {
-                Origin::View(view) => Ok(view.device),
-                Origin::Object(any) => {
-                    let object = l.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-                    Ok(l.b.load(Type::I64, object, HEADER + DEVICE, MemFlags::ALIGNED))
-                }
-                Origin::Argument => l.original(known.name).map(|any| {
-                    let descriptor = l.descriptor_of(any);
-                    l.b.load(Type::I64, descriptor, DEVICE, MemFlags::ALIGNED)
-                }),
-                Origin::Result => match known.vars.ty.device {
-                    Device::Kind(kind, id)
-                        if kind == tvm_ffi_runtime::abi::DLDeviceType::CPU
-                            || matches!(id, crate::spec::DeviceId::Fixed(_)) =>
-                    {
-                        let number = if let crate::spec::DeviceId::Fixed(id) = id { id } else { 0 };
-                        let order = l.b.module().endianness;
-                        Ok(l.b.i64(pair(order, kind.0 as u32, number as u32)))
-                    }
-                    _ => Err("the number of the result's device isn't known to the body; state it in the signature"
-                        .to_owned()),
-                },
-            })
-        })?;
-    match found {
-        Ok(device) => Some(device),
-        Err(problem) => {
-            body.note(operation, problem);
-            None
-        }
-    }
-}
-
 /// The argument for passing a tensor on: a type index with its payload, or the address of a `TVMFFIAny`.
 pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option<TypeIndex>, Value)> {
     let (body, known) = (tensor.body, tensor.alive(operation)?);
     let (base, offset, device) = match known.vars.origin {
-        Origin::Object(any) => return Some((None, any)),
+        Origin::Object(any) | Origin::Value(any) => return Some((None, any)),
         Origin::Argument => {
+            // a C function has no argument of TVM FFI, and for a tensor with an open type a `DLTensor*`
+            let passed = known.vars.descriptor.filter(|_| body.emit(|l| l.is_c));
+            if let Some(descriptor) = passed {
+                return Some((Some(TypeIndex::DL_TENSOR_PTR), descriptor));
+            }
             let found = body.emit(|l| Some(l.original(known.name)))?;
             return match found {
                 Ok(any) => Some((None, any)),
@@ -403,12 +322,17 @@ pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option
             };
         }
         Origin::View(View { base, byte_offset, device }) => (base, Some(byte_offset), device),
-        Origin::Result => (known.vars.data, None, device_of(tensor, operation)?),
+        Origin::Result => {
+            if let Some(descriptor) = known.vars.descriptor {
+                return Some((Some(TypeIndex::DL_TENSOR_PTR), descriptor));
+            }
+            (body.value(|l| l.data_of(known.vars)), None, device_of(tensor, operation)?)
+        }
     };
-    let Some(dtype) = known.vars.ty.exact_dtype() else {
-        body.note(operation, format!("{} leaves its dtype open", known.name));
+    if !tensor.knows_dtype(operation) {
         return None;
-    };
+    }
+    let dtype = DTypeBits::Stated(known.vars.ty.exact_dtype()?);
     let descriptor = body.value(|l| {
         let vars = known.vars;
         l.dl_tensor(base, offset, &vars.shape, vars.strides.as_deref(), dtype, device)
@@ -432,7 +356,7 @@ impl<'b> TensorRef<'b> {
     /// own data pointer. A view is valid until the function returns, and only as long as its tensor is.
     pub fn slice(self, d: usize, start: impl Into<Operand<'b>>, len: impl Into<Operand<'b>>) -> TensorRef<'b> {
         const OPERATION: &str = "slice";
-        let Some(Known { name, vars }) = self.known else { return self };
+        let Some(Known { name, vars }) = self.ranked(OPERATION) else { return TensorRef::missing(self.body) };
         let given = [start.into(), len.into()];
         let [start, len] = given.map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size).value);
         let Some(&size) = vars.shape.get(d) else {
@@ -467,7 +391,7 @@ impl<'b> TensorRef<'b> {
             let mut shape = vars.shape.clone();
             shape[d] = len;
             // slicing the outermost dimension keeps a contiguous tensor contiguous
-            let strides = (d > 0 || vars.strides.is_some()).then(|| strides.to_vec());
+            let strides = (d > 0 || vars.ty.layout != Layout::Contiguous).then(|| strides.to_vec());
             (offset, shape, strides)
         });
         self.body.recorder().inspect(|recorder| recorder.made_tensor(view, recorder.slice(self, d, given)));
@@ -477,7 +401,7 @@ impl<'b> TensorRef<'b> {
     /// A view with permuted dimensions: dimension `i` of the view is dimension `order[i]` of the tensor.
     pub fn transpose(self, order: impl IntoIterator<Item = usize>) -> TensorRef<'b> {
         const OPERATION: &str = "transpose";
-        let Some(Known { name, vars }) = self.known else { return self };
+        let Some(Known { name, vars }) = self.ranked(OPERATION) else { return TensorRef::missing(self.body) };
         let order: Vec<usize> = order.into_iter().collect();
         let mut sorted = order.clone();
         sorted.sort_unstable();
@@ -499,8 +423,8 @@ impl<'b> TensorRef<'b> {
     /// error in the body. If the number of elements differs, the function raises a `ValueError`.
     pub fn reshape<O: Into<Operand<'b>>>(self, shape: impl IntoIterator<Item = O>) -> TensorRef<'b> {
         const OPERATION: &str = "reshape";
-        let Some(Known { name, vars }) = self.known else { return self };
-        if vars.strides.is_some() {
+        let Some(Known { name, vars }) = self.ranked(OPERATION) else { return TensorRef::missing(self.body) };
+        if vars.ty.layout != Layout::Contiguous {
             self.body.note(OPERATION, format!("{name} isn't compact: {}", vars.ty));
             return TensorRef::missing(self.body);
         }
@@ -559,6 +483,11 @@ impl<'b> TensorRef<'b> {
         super::calls::Owned { body: self.body, any, scope: life.scope, known: KnownOwned::Nothing, loops }
     }
 
+    /// The tensor, if its number of dimensions is known; otherwise records an error.
+    fn ranked(self, operation: &str) -> Option<Known<'b>> {
+        self.known.filter(|_| self.knows_rank(operation))
+    }
+
     /// Creates a view. `change` takes the strides and returns the distance of the first element in elements, the shape,
     /// and the strides (`None` if contiguous).
     fn view(
@@ -567,10 +496,8 @@ impl<'b> TensorRef<'b> {
         change: impl FnOnce(&mut BodyLowerer<'_>, &[Value]) -> (Value, Vec<Value>, Option<Vec<Value>>),
     ) -> TensorRef<'b> {
         let (body, Some(Known { name, vars })) = (self.body, self.known) else { return self };
-        let Some(dtype) = vars.ty.exact_dtype() else {
-            body.note(operation, format!("{name} leaves its dtype open"));
-            return TensorRef::missing(body);
-        };
+        let known = self.knows_dtype(operation) && self.knows_device(operation);
+        let Some(dtype) = vars.ty.exact_dtype().filter(|_| known) else { return TensorRef::missing(body) };
         let bits = i64::from(dtype.bits) * i64::from(dtype.lanes);
         if bits % 8 != 0 {
             body.note(operation, format!("elements of {dtype} aren't whole bytes"));
@@ -587,7 +514,7 @@ impl<'b> TensorRef<'b> {
             let further = l.b.binary_imm(BinaryOp::Mul, elements, bits / 8);
             let (base, byte_offset) = match vars.origin {
                 Origin::View(view) => (view.base, l.b.binary(BinaryOp::Add, view.byte_offset, further)),
-                _ => (vars.data, further),
+                _ => (l.data_of(vars), further),
             };
             let data = l.b.ptr_add(base, byte_offset);
             Some((data, shape, strides, View { base, byte_offset, device }))
@@ -600,21 +527,14 @@ impl<'b> TensorRef<'b> {
         }
         // a slice can begin at any element, so no alignment is known
         ty.align = None;
-        let (arena, origin) = (body.arena(), Origin::View(view));
+        let (arena, origin, data) = (body.arena(), Origin::View(view), Some(data));
         // the view is part of the same owner, and is computed here
         let life = Life { part_of: vars.life.part_of, ..body.life() };
         let name = arena.name(format!("a view of {name}"));
-        TensorRef::new(body, name, arena.tensor(TensorVars { ty, data, shape, strides, origin, life }))
-    }
-}
-
-impl super::args::Args {
-    /// Sets the origin of the value itself, if it is a tensor: an object that the body owns.
-    pub(super) fn whole_tensor_is(&mut self, origin: Origin) {
-        for arg in self.all_mut() {
-            if let Arg::Tensor(vars) = arg {
-                vars.origin = origin;
-            }
-        }
+        TensorRef::new(
+            body,
+            name,
+            arena.tensor(TensorVars { ty, data, shape, strides, descriptor: None, origin, life }),
+        )
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Driver<'b, 'a, 's> {
     names: RefCell<Vec<String>>,
     /// Their values. All visible names differ.
     values: RefCell<HashMap<String, Val<'b, 'a>>>,
+    /// What is known about tensors here in addition to their types, by name.
+    narrowed: RefCell<Vec<(String, TensorRef<'b>)>>,
     /// The names of blocks that have ended, with the ends of the blocks.
     ended: RefCell<Vec<(String, usize)>>,
     /// The signature's parameters, by name.
@@ -36,6 +38,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             body,
             names: RefCell::default(),
             values: RefCell::default(),
+            narrowed: RefCell::default(),
             ended: RefCell::default(),
             params: body.signature().params().iter().map(|param| param.name.as_str()).zip(0..).collect(),
             dims: body.signature().names_in_dims().into_iter().collect(),
@@ -73,7 +76,9 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
     /// Writes the inside of a block: its names and its location end with it.
     pub(super) fn inside<R>(&self, end: usize, write: impl FnOnce() -> R) -> R {
         let (known, location) = (self.names.borrow().len(), self.location.borrow().clone());
+        let narrowed = self.narrowed.borrow().len();
         let result = write();
+        self.narrowed.borrow_mut().truncate(narrowed);
         let gone = self.names.borrow_mut().split_off(known);
         gone.iter().for_each(|name| drop(self.values.borrow_mut().remove(name)));
         self.ended.borrow_mut().extend(gone.into_iter().map(|name| (name, end)));
@@ -109,6 +114,29 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
 
     /// The value of a name.
     pub(super) fn named(&self, span: &Span, name: &str) -> Val<'b, 'a> {
+        match self.narrowed(name) {
+            Some(tensor) => Val::Tensor(tensor),
+            None => self.declared(span, name),
+        }
+    }
+
+    /// The tensor with that name, if more is known about it here than its type.
+    pub(super) fn narrowed(&self, name: &str) -> Option<TensorRef<'b>> {
+        self.narrowed.borrow().iter().rev().find(|(known, _)| known == name).map(|(_, tensor)| *tensor)
+    }
+
+    /// Whether a value has that name.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        self.param(name).is_some() || self.dims.contains(name) || self.local(name).is_some()
+    }
+
+    /// Gives a name that more is known about the narrowed tensor, up to the end of the block.
+    pub(super) fn narrow(&self, name: &str, tensor: TensorRef<'b>) {
+        self.narrowed.borrow_mut().push((name.to_owned(), tensor));
+    }
+
+    /// The value of a name, with its type as it was declared.
+    pub(super) fn declared(&self, span: &Span, name: &str) -> Val<'b, 'a> {
         self.at(span);
         if let Some(param) = self.param(name) {
             return Val::Param(param);
@@ -161,6 +189,8 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             Val::Owned(_) => "a function",
             Val::Variable(_) => "a variable; state its type by `as`",
             Val::Caught(_) => "an error",
+            Val::DType(_) => "a dtype",
+            Val::Device(_) => "a device",
             Val::Arg(_) => "a value that can only be passed on",
         };
         self.error(span, "value", format!("expected a number, got {what}"));
@@ -210,6 +240,8 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             Val::Owned(owned) => owned.into(),
             Val::Variable(variable) => variable.get().into(),
             Val::Caught(caught) => caught.error().into(),
+            Val::DType(dtype) => dtype.into(),
+            Val::Device(device) => device.into(),
             Val::Arg(arg) => arg,
             Val::Missing => self.body.missing().into(),
         }

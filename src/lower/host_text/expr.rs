@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::driver::Driver;
+use super::questions::{Fact, facts, facts_of_chain};
 use super::value::Val;
 use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr as Tree, ExprKind, Input, Scoped, Span, UnaryOp};
 use crate::lower::body::{self, CallArg, Expr, Operand, Owned, TensorRef};
 use crate::spec::{CompareOp, ParamType, did_you_mean};
 
 /// The parts that values have.
-const PARTS: [&str; 6] = ["shape", "strides", "data", "size", "given", "kind"];
+const PARTS: [&str; 10] = ["shape", "strides", "data", "size", "given", "kind", "dtype", "ndim", "device", "id"];
 
 impl<'b, 'a> Driver<'b, 'a, '_> {
     pub(super) fn operand(&self, tree: &Tree) -> Operand<'b> {
@@ -29,7 +30,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     pub(super) fn tensor(&self, tree: &Tree) -> TensorRef<'b> {
         if matches!(&*tree.kind, ExprKind::Name(name) if name == "result") {
             self.at(&tree.span);
-            return self.body.result();
+            return self.narrowed("result").unwrap_or_else(|| self.body.result());
         }
         let value = self.value(tree);
         self.as_tensor(&tree.span, value)
@@ -64,10 +65,13 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             ExprKind::Compare(left, op, right) => Val::Expr(self.compare(left, op, right)),
             ExprKind::Cast(ty, value) => Val::Expr(self.converted(span, *ty, value)),
             ExprKind::Word(word, inputs) => self.word(span, *word, inputs),
+            ExprKind::Is(value, kind) => Val::Expr(self.is_kind(value, kind)),
             ExprKind::Chosen(condition, then, otherwise) => {
+                let facts = facts(condition);
                 let condition = self.condition(condition);
                 self.at(span);
-                Val::Expr(self.body.if_else_value(condition, || self.scoped(then), || self.scoped(otherwise)))
+                let then = || self.knowing(&facts, then.value.span.end, || self.scoped(then));
+                Val::Expr(self.body.if_else_value(condition, then, || self.scoped(otherwise)))
             }
             ExprKind::Call(call) => self.call(span, call),
             ExprKind::As(value, ty) => self.taken_as(span, value, ty),
@@ -146,7 +150,11 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     }
 
     fn part(&self, value: &Tree, part: &At<String>) -> Val<'b, 'a> {
-        let param = |driver: &Self| match driver.value(value) {
+        let declared = |driver: &Self| match &*value.kind {
+            ExprKind::Name(name) if name != "result" => driver.declared(&value.span, name),
+            _ => driver.value(value),
+        };
+        let param = |driver: &Self| match declared(driver) {
             Val::Param(param) | Val::Whole(param) => Some(param),
             Val::Result(result) => Some(*result),
             Val::Missing => None,
@@ -161,6 +169,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 self.at(&part.span);
                 Val::Expr(tensor.ptr())
             }
+            "dtype" | "device" | "ndim" | "id" => self.asked(value, part),
             "size" | "given" => {
                 let Some(param) = param(self) else { return Val::Missing };
                 self.at(&part.span);
@@ -171,7 +180,8 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 Val::Missing
             }
             "kind" => {
-                self.error(&part.span, "kind", "it is compared with a text: `e.kind == \"KeyError\"`");
+                let problem = "it is compared with a text: `e.kind == \"KeyError\"`, `x.device.kind == \"cuda\"`";
+                self.error(&part.span, "kind", problem);
                 Val::Missing
             }
             name => {
@@ -208,7 +218,11 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         for (op, right) in rest {
             let span = left.0.start..right.span.end;
             let value = match op.value {
-                BinaryOp::And | BinaryOp::Or => self.short_circuit(left, op, right),
+                BinaryOp::And => {
+                    let known = facts_of_chain(first, rest, right);
+                    self.short_circuit(left, op, right, &known)
+                }
+                BinaryOp::Or => self.short_circuit(left, op, right, &[]),
                 _ => {
                     let right = self.operand(right);
                     self.operation(left, op, right)
@@ -219,9 +233,16 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         left.1
     }
 
-    fn short_circuit(&self, (span, left): (Span, Val<'b, 'a>), op: &At<BinaryOp>, right: &Tree) -> Expr<'b> {
+    /// `known` holds if the left side is true.
+    fn short_circuit(
+        &self,
+        (span, left): (Span, Val<'b, 'a>),
+        op: &At<BinaryOp>,
+        right: &Tree,
+        known: &[Fact],
+    ) -> Expr<'b> {
         let left = self.as_expr(&span, left);
-        let right = || self.inside(right.span.end, || self.expr(right));
+        let right = || self.knowing(known, right.span.end, || self.expr(right));
         self.at(&op.span);
         match op.value {
             BinaryOp::And => self.body.if_else_value(left, right, || self.body.bool(false)),
@@ -266,10 +287,18 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     }
 
     fn compare(&self, left: &Tree, op: &At<CompareOp>, right: &Tree) -> Expr<'b> {
-        if let ExprKind::Text(text) = &*right.kind {
-            return self.compare_kind(left, op, text, &right.span);
+        if let (ExprKind::Text(text), ExprKind::Part(value, part)) = (&*right.kind, &*left.kind)
+            && part.value == "kind"
+        {
+            return self.compare_kind(value, op, text, &right.span);
         }
         let value = self.value(left);
+        if let Some(same) = self.compare_dtypes((&left.span, &value), op, right) {
+            return same;
+        }
+        if let ExprKind::Text(_) = &*right.kind {
+            return self.no_text(op, &right.span);
+        }
         let right = self.operand(right);
         let left = self.left((left.span.clone(), value), op, op.value.sign(), right);
         self.at(&op.span);
@@ -283,32 +312,28 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         }
     }
 
-    /// `e.kind == "KeyError"`
-    fn compare_kind(&self, left: &Tree, op: &At<CompareOp>, text: &[u8], span: &Span) -> Expr<'b> {
-        let caught = match &*left.kind {
-            ExprKind::Part(error, part) if part.value == "kind" => match self.value(error) {
-                Val::Caught(caught) => Some(caught),
-                Val::Missing => return self.body.missing(),
-                _ => None,
-            },
-            _ => None,
-        };
-        let kind = std::str::from_utf8(text).ok();
-        match (caught, kind, op.value) {
-            (Some(caught), Some(kind), CompareOp::Eq | CompareOp::Ne) => {
+    /// `e.kind == "KeyError"`, `x.device.kind == "cuda"`
+    fn compare_kind(&self, value: &Tree, op: &At<CompareOp>, text: &[u8], span: &Span) -> Expr<'b> {
+        let kind = std::str::from_utf8(text).ok().filter(|_| matches!(op.value, CompareOp::Eq | CompareOp::Ne));
+        let value = self.value(value);
+        let same = match (&value, self.as_device(&value), kind) {
+            (Val::Missing, ..) => return self.body.missing(),
+            (Val::Caught(caught), _, Some(kind)) => {
                 self.at(&op.span);
-                let same = caught.is_kind(kind);
-                if op.value == CompareOp::Eq { same } else { !same }
+                caught.is_kind(kind)
             }
-            _ => {
-                self.error(
-                    span,
-                    op.value.sign(),
-                    "only the kind of a caught error is compared with a text, by `==` or `!=`",
-                );
-                self.body.missing()
-            }
-        }
+            (_, Some(device), Some(kind)) => self.is_device_kind(device, kind, (&op.span, span)),
+            _ => return self.no_text(op, span),
+        };
+        if op.value == CompareOp::Eq { same } else { !same }
+    }
+
+    /// The error for a value that isn't compared with a text.
+    fn no_text(&self, op: &At<CompareOp>, span: &Span) -> Expr<'b> {
+        let problem =
+            "only a device, its kind and the kind of a caught error are compared with a text, by `==` or `!=`";
+        self.error(span, op.value.sign(), problem);
+        self.body.missing()
     }
 
     /// `int32(v)`: a constant that must fit, or a conversion.
@@ -327,9 +352,17 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 self.at(span);
                 Val::Result(variable.cast(ty.clone()))
             }
+            Val::Param(param) => {
+                self.at(span);
+                Val::Param(param.cast(ty.clone()))
+            }
+            Val::Result(result) => {
+                self.at(span);
+                Val::Param(result.cast(ty.clone()))
+            }
             Val::Missing => Val::Missing,
             _ => {
-                self.error(span, "as", "only the value of a variable is taken as a type");
+                self.error(span, "as", "only a variable and values of type `Any` are taken as a type");
                 Val::Missing
             }
         }

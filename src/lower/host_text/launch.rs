@@ -17,7 +17,7 @@ impl<'b> Driver<'b, '_, '_> {
         }
         for name in names(stated) {
             let known = named.iter().any(|(known, _)| *known == name);
-            let local = self.local(&name).filter(|_| !known);
+            let local = self.narrowed(&name).map(Val::Tensor).or_else(|| self.local(&name)).filter(|_| !known);
             named.extend(local.and_then(|value| self.launch_value(span, value)).map(|value| (name, value)));
         }
         self.at(span);

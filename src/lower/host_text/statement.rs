@@ -1,11 +1,12 @@
 //! Lowers statements.
 
 use super::driver::Driver;
+use super::questions::facts;
 use super::value::Val;
 use crate::host::tree::{
     At, Block, Error, Expr as Tree, ExprKind, For, If, Location, Span, Statement, StatementKind, Try, While,
 };
-use crate::lower::body::{Caught, Expr};
+use crate::lower::body::{CallArg, Caught, Expr};
 use crate::spec::{ParamType, SourceLocation};
 
 impl<'b, 'a> Driver<'b, 'a, '_> {
@@ -61,10 +62,12 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 }
             }
             StatementKind::Ensure(condition, error) => {
+                let facts = facts(condition);
                 let condition = self.condition(condition);
-                let values: Vec<Expr<'b>> = error.values.iter().map(|value| self.expr(value)).collect();
+                let values: Vec<CallArg<'b>> = error.values.iter().map(|value| self.arg(value)).collect();
                 self.at(span);
-                self.body.ensure(condition, &error.kind, &error.message, &values);
+                self.body.ensure(condition, &error.kind, &error.message, values);
+                self.learn(&facts);
             }
             StatementKind::Launch(launch) => self.launch(span, launch),
             StatementKind::Location(location) => self.set_location(span, location),
@@ -135,11 +138,13 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         let Some(((condition, then), rest)) = branches.split_first() else {
             return whole.otherwise.iter().for_each(|block| self.block(block));
         };
+        let facts = facts(condition);
         let condition = self.condition(condition);
+        let then_block = || self.knowing(&facts, then.span.end, || self.block(then));
         if rest.is_empty() && whole.otherwise.is_none() {
-            return self.body.if_(condition, || self.block(then));
+            return self.body.if_(condition, then_block);
         }
-        self.body.if_else(condition, || self.block(then), || self.inside(then.span.end, || self.if_(rest, whole)));
+        self.body.if_else(condition, then_block, || self.inside(then.span.end, || self.if_(rest, whole)));
     }
 
     fn while_(&self, span: &Span, while_: &While) {
@@ -249,13 +254,13 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             None => {
                 let values: Vec<_> = values.iter().map(|value| self.arg(value)).collect();
                 self.at(span);
-                self.body.raise_with(kind, message, values);
+                self.body.raise(kind, message, values);
             }
             Some(name) => {
-                let values: Vec<Expr<'b>> = values.iter().map(|value| self.expr(value)).collect();
+                let values: Vec<CallArg<'b>> = values.iter().map(|value| self.arg(value)).collect();
                 let Some(caught) = self.caught(name) else { return };
                 self.at(span);
-                caught.raise_from(kind, message, &values);
+                caught.raise_from(kind, message, values);
             }
         }
     }

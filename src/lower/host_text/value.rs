@@ -1,6 +1,8 @@
 //! The values of names and expressions.
 
-use crate::lower::body::{CallArg, CallResult, Caught, Expr, Operand, Owned, ParamRef, TensorRef, Variable};
+use crate::lower::body::{
+    CallArg, CallResult, Caught, DTypeValue, DeviceValue, Expr, Operand, Owned, ParamRef, TensorRef, Variable,
+};
 
 /// The value of a name or an expression.
 #[derive(Clone)]
@@ -17,6 +19,8 @@ pub(super) enum Val<'b, 'a> {
     Owned(Owned<'b>),
     Variable(Variable<'b>),
     Caught(Caught<'b, 'a>),
+    DType(DTypeValue<'b>),
+    Device(DeviceValue<'b>),
     /// A value that can only be passed on.
     Arg(CallArg<'b>),
     /// After an error.

@@ -6,7 +6,7 @@ use super::driver::Driver;
 use super::value::Val;
 use crate::host::tree::{Expr as Tree, ExprKind, Input, Span};
 use crate::host::{Word, WordKind};
-use crate::lower::body::{CallArg, Expr, OnDevice, Operand, TensorRef};
+use crate::lower::body::{CallArg, DeviceValue, Expr, Operand, TensorRef};
 use crate::spec::{Device, DeviceId, ScalarType};
 
 /// The operation of one value.
@@ -115,9 +115,11 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             Word::Bitcast => self.bitcast(span, all[0], all[1]),
             Word::Param | Word::Dim | Word::Captured => self.of_signature(span, word, all[0]),
             Word::Move => self.moved(span, all[0]),
-            Word::Bytes | Word::Shape | Word::Array | Word::DType | Word::Device => {
-                self.made_arg(span, word, all).map_or(Val::Missing, Val::Arg)
-            }
+            Word::Bytes | Word::Shape | Word::Array => self.made_arg(span, word, all).map_or(Val::Missing, Val::Arg),
+            Word::DType => self.dtype(all[0]).map_or(Val::Missing, |dtype| Val::DType(dtype.into())),
+            Word::Device => self.device(all[0]).map_or(Val::Missing, |device| Val::Device(device.into())),
+            Word::IsContiguous | Word::IsAligned | Word::IsObject => Val::Expr(self.question(span, word, all)),
+            Word::Assume => Val::Tensor(self.assume(span, all[0], inputs)),
             Word::Alloc => Val::Tensor(self.alloc(span, all, inputs)),
             Word::Slice | Word::Transpose | Word::Reshape => Val::Tensor(self.view(span, word, all)),
             _ => self.memory(span, word, all, inputs),
@@ -258,8 +260,6 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 }
             },
             (Word::Shape, [sizes]) => CallArg::shape(self.operands(self.list(sizes)?)),
-            (Word::DType, [name]) => self.dtype(name)?.into(),
-            (Word::Device, [name]) => self.device(name)?.into(),
             (Word::Array, all) => {
                 let items: Vec<CallArg<'b>> = all.iter().map(|item| self.arg(item)).collect();
                 CallArg::array(items)
@@ -273,7 +273,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
 
     fn alloc(&self, span: &Span, all: &[&Tree], inputs: &[Input]) -> TensorRef<'b> {
         let missing = || TensorRef::missing_in(self.body);
-        let (Some(sizes), Some(dtype)) = (self.list(all[0]), self.dtype(all[1])) else { return missing() };
+        let (Some(sizes), Some(dtype)) = (self.list(all[0]), self.dtype_value(all[1])) else { return missing() };
         let sizes = self.operands(sizes);
         let strides = match keyword(inputs, "strides").map(|strides| self.list(strides)) {
             Some(Some(strides)) => Some(self.operands(strides)),
@@ -281,9 +281,9 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             None => None,
         };
         let on = match (keyword(inputs, "like"), keyword(inputs, "device")) {
-            (Some(like), None) => OnDevice::Of(self.tensor(like)),
-            (None, Some(device)) => match self.device(device) {
-                Some(device) => OnDevice::Stated(device),
+            (Some(like), None) => DeviceValue::Of(self.tensor(like)),
+            (None, Some(device)) => match self.device_value(device) {
+                Some(device) => device,
                 None => return missing(),
             },
             _ => {
@@ -333,7 +333,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     }
 
     /// A number that the text states.
-    fn small(&self, tree: &Tree) -> u32 {
+    pub(super) fn small(&self, tree: &Tree) -> u32 {
         let number = match &*tree.kind {
             ExprKind::Int(value) => u32::try_from(*value).ok(),
             _ => None,
@@ -344,7 +344,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         })
     }
 
-    fn text(&self, tree: &Tree) -> String {
+    pub(super) fn text(&self, tree: &Tree) -> String {
         let text = match &*tree.kind {
             ExprKind::Text(bytes) => String::from_utf8(bytes.clone()).ok(),
             _ => None,
@@ -366,7 +366,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         })
     }
 
-    fn dtype(&self, tree: &Tree) -> Option<DLDataType> {
+    pub(super) fn dtype(&self, tree: &Tree) -> Option<DLDataType> {
         let dtype = match &*tree.kind {
             ExprKind::Name(name) => crate::spec::named_dtype(name).ok(),
             _ => None,
@@ -377,7 +377,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         dtype
     }
 
-    fn device(&self, tree: &Tree) -> Option<DLDevice> {
+    pub(super) fn device(&self, tree: &Tree) -> Option<DLDevice> {
         let device = match &*tree.kind {
             ExprKind::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse::<Device>().ok()),
             _ => None,

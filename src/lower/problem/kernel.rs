@@ -59,12 +59,6 @@ pub enum ReturnProblem {
         /// The signature's result.
         ty: Box<ParamType>,
     },
-    /// The kernel is a body, and bodies don't return this type.
-    #[error("is a body, and bodies don't return {ty}")]
-    OfBody {
-        /// The signature's result.
-        ty: Box<ParamType>,
-    },
     /// The kernel returns neither the value nor a status.
     #[error("has to return {ty}, as the signature does, or a status and write it")]
     NoValue {

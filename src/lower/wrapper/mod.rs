@@ -15,7 +15,7 @@ mod status;
 use super::args;
 use super::body::{self, Closure, Code, Enclosing, Extra};
 use super::convention::params::beside_status;
-use super::convention::{Convention, KernelReturn, writes_result};
+use super::convention::{Convention, KernelReturn, returns_value, writes_result};
 use super::encode::{self, Encoded, Options, Scratch};
 use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
@@ -327,7 +327,7 @@ fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, failure: Option
     result::written(c, pool, cx.plan.signature, owned);
 }
 
-/// Calls a body and returns its status. The body writes a scalar result itself; any other result that it writes is
+/// Calls a body and returns its status. The body writes a scalar, a dtype or a device itself; any other result that it writes is
 /// checked.
 fn call_body(
     cx: &mut Context<'_, '_, '_>,
@@ -342,7 +342,7 @@ fn call_body(
     let written = written.map(|ret| (ret, result::owned_slot(c)));
     match written {
         Some((_, slot)) => args.push(slot),
-        None if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) => args.push(c.b.param(3)),
+        None if signature.ret().is_some_and(returns_value) => args.push(c.b.param(3)),
         None => {}
     }
     let extras = match &body {

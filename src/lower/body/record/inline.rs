@@ -220,7 +220,7 @@ fn for_each_block(statement: &mut Statement, visit: &mut dyn FnMut(&mut Block, O
 fn places_of<'t>(kind: &'t mut StatementKind, places: &mut Vec<&'t mut Expr>) {
     match kind {
         StatementKind::Let(_, value) | StatementKind::Do(value) => match &mut *value.kind {
-            ExprKind::As(..) | ExprKind::Word(Word::Param | Word::Captured, _) => {}
+            ExprKind::As(..) | ExprKind::Is(..) | ExprKind::Word(Word::Param | Word::Captured, _) => {}
             _ => for_each_part(value, &mut |part| places_in(part, places)),
         },
         StatementKind::Set(target, value) => {
@@ -260,7 +260,7 @@ fn places_in<'t>(expr: &'t mut Expr, places: &mut Vec<&'t mut Expr>) {
         ExprKind::Name(_) => places.push(expr),
         ExprKind::Cast(_, value) if is_literal(value) => places.push(expr),
         ExprKind::Word(Word::Bitcast, _) => places.push(expr),
-        ExprKind::Word(Word::Param, _) | ExprKind::As(..) => {}
+        ExprKind::Word(Word::Param, _) | ExprKind::As(..) | ExprKind::Is(..) => {}
         _ => for_each_part(expr, &mut |part| places_in(part, places)),
     }
 }

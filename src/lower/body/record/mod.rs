@@ -6,6 +6,7 @@
 
 mod inline;
 mod operation;
+mod questions;
 mod trees;
 mod values;
 

@@ -12,13 +12,12 @@ use crate::host::tree::{
 use crate::image::Image;
 use crate::lower::body::args::TensorVars;
 use crate::lower::body::calls::{CallArg, CallResult, Owned};
+use crate::lower::body::dtype_device::{DTypeValue, DeviceValue};
 use crate::lower::body::expr::{Expr, Operand};
 use crate::lower::body::launches::LaunchValue;
 use crate::lower::body::param::ParamRef;
 use crate::lower::body::tensor::TensorRef;
-use crate::lower::body::views::OnDevice;
 use crate::spec::{CompareOp, HostItems, Launch, LaunchLocal, ParamType, ScalarType, Signature, SourceLocation};
-use tvm_ffi_runtime::abi::DLDataType;
 
 /// The inputs of a loop, which are known before its block.
 pub(in crate::lower::body) struct LoopHeader {
@@ -204,17 +203,18 @@ impl Recorder {
         &self,
         sizes: &[Operand<'_>],
         strides: Option<&[Operand<'_>]>,
-        dtype: DLDataType,
-        device: OnDevice<'_>,
+        dtype: DTypeValue<'_>,
+        device: DeviceValue<'_>,
     ) -> ExprKind {
         let list = |operands: &[Operand<'_>]| tree(ExprKind::List(self.operands(operands)));
-        let ExprKind::Word(name, mut inputs) = word(Word::Alloc, [list(sizes), type_name(dtype)]) else {
+        let ExprKind::Word(name, mut inputs) = word(Word::Alloc, [list(sizes), self.dtype(dtype)]) else {
             return ExprKind::None;
         };
         inputs.extend(strides.map(|strides| input("strides", list(strides))));
         inputs.push(match device {
-            OnDevice::Stated(device) => input("device", text(&device.to_string())),
-            OnDevice::Of(tensor) => input("like", self.tensor(tensor)),
+            DeviceValue::Stated(device) => input("device", text(&device.to_string())),
+            DeviceValue::Of(tensor) => input("like", self.tensor(tensor)),
+            DeviceValue::Bits(bits) => input("device", self.expr(bits)),
         });
         ExprKind::Word(name, inputs)
     }
@@ -243,7 +243,7 @@ fn is_of_params(tensor: TensorRef<'_>) -> bool {
     use crate::lower::body::args::Origin;
     tensor.known.is_some_and(|known| match known.vars.origin {
         Origin::Argument | Origin::Result => known.vars.life.part_of.is_none(),
-        Origin::Object(_) | Origin::View(_) => false,
+        Origin::Object(_) | Origin::Value(_) | Origin::View(_) => false,
     })
 }
 
@@ -383,16 +383,7 @@ impl Recorder {
         Error { kind: kind.to_owned(), message: message.to_owned(), values }
     }
 
-    pub(in crate::lower::body) fn raise(&self, kind: &str, message: &str, values: &[Expr<'_>]) -> StatementKind {
-        StatementKind::Raise(self.error(kind, message, self.exprs(values)), None)
-    }
-
-    pub(in crate::lower::body) fn raise_with(
-        &self,
-        kind: &str,
-        message: &str,
-        values: &[CallArg<'_>],
-    ) -> StatementKind {
+    pub(in crate::lower::body) fn raise(&self, kind: &str, message: &str, values: &[CallArg<'_>]) -> StatementKind {
         StatementKind::Raise(self.error(kind, message, self.args(values)), None)
     }
 
@@ -400,11 +391,11 @@ impl Recorder {
         &self,
         kind: &str,
         message: &str,
-        values: &[Expr<'_>],
+        values: &[CallArg<'_>],
         error: Owned<'_>,
     ) -> StatementKind {
         let from = self.local_name(self.owned(error));
-        StatementKind::Raise(self.error(kind, message, self.exprs(values)), Some(at(from)))
+        StatementKind::Raise(self.error(kind, message, self.args(values)), Some(at(from)))
     }
 
     pub(in crate::lower::body) fn raise_again(&self, error: Owned<'_>) -> StatementKind {
@@ -416,9 +407,9 @@ impl Recorder {
         cond: Expr<'_>,
         kind: &str,
         message: &str,
-        values: &[Expr<'_>],
+        values: &[CallArg<'_>],
     ) -> StatementKind {
-        StatementKind::Ensure(self.expr(cond), self.error(kind, message, self.exprs(values)))
+        StatementKind::Ensure(self.expr(cond), self.error(kind, message, self.args(values)))
     }
 
     pub(in crate::lower::body) fn return_operand(&self, value: Operand<'_>) -> StatementKind {

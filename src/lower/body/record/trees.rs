@@ -166,7 +166,7 @@ impl Recorder {
     }
 
     /// A parameter, a result, or an item of one.
-    pub(super) fn param(&self, param: ParamRef<'_>) -> Tree {
+    pub(in crate::lower::body) fn param(&self, param: ParamRef<'_>) -> Tree {
         let result = self.state.borrow().results.get(&std::ptr::from_ref(param.args)).cloned();
         match result {
             None => at_path(param.path()),
@@ -185,7 +185,7 @@ impl Recorder {
         known.unwrap_or_else(|| tree(self.unknown()))
     }
 
-    pub(super) fn owned(&self, owned: Owned<'_>) -> Tree {
+    pub(in crate::lower::body) fn owned(&self, owned: Owned<'_>) -> Tree {
         self.owned_at(owned.any)
     }
 
@@ -208,10 +208,8 @@ impl Recorder {
             ArgKind::Scalar(operand) => return self.operand(*operand),
             ArgKind::Str(text) => ExprKind::Text(text.as_bytes().to_vec()),
             ArgKind::Bytes(bytes) => word(Word::Bytes, [tree(ExprKind::Text(bytes.clone()))]),
-            ArgKind::DType(dtype) => word(Word::DType, [type_name(dtype)]),
-            ArgKind::Device(device) => word(Word::Device, [text(&device.to_string())]),
-            // made while arguments are evaluated, behind the operation that is recorded
-            ArgKind::DTypeBits(bits) | ArgKind::DeviceBits(bits) => return self.expr(*bits),
+            ArgKind::DType(dtype) => return self.dtype_arg(*dtype),
+            ArgKind::Device(device) => return self.device_arg(*device),
             ArgKind::Shape(sizes) => word(Word::Shape, [tree(ExprKind::List(self.operands(sizes)))]),
             ArgKind::Array(items) => word(Word::Array, self.args(items)),
             ArgKind::Param(param) => {

@@ -13,7 +13,7 @@ fn compile() -> Result<Function> {
     let signature: Signature = "divide(x: Tensor([n], float64), by: int64) -> int64".parse()?;
     let kernel = Kernel::body(|b| {
         let (x, by) = (b.tensor("x"), b.arg("by"));
-        b.if_(by.eq(0), || b.raise("ValueError", "by is {}", &[by]));
+        b.if_(by.eq(0), || b.raise("ValueError", "by is {}", [by]));
         b.for_range(0, b.dim("n"), |i| x.store([i], x.load([i]) / by.cast(tvm_ffi_codegen::ScalarType::Float64)));
         b.ret(b.dim("n"));
     });
