@@ -186,7 +186,13 @@ fn read<T: TryFromAny>(view: AnyView<'_>) {
 
 #[test]
 fn null_is_no_value_of_any_type_of_objects() {
-    for view in crate::hostile::views() {
+    // Miri takes minutes for all views: it reads the NULLs of built-in objects, and every eighth of the other views.
+    let step = if cfg!(miri) { 8 } else { 1 };
+    let is_built_in = |index: TypeIndex| index.is_object() && TypeIndex::STATIC_KEYS.iter().any(|key| key.0 == index);
+    for (number, view) in crate::hostile::views().into_iter().enumerate() {
+        if number % step != 0 && !is_built_in(view.type_index()) {
+            continue;
+        }
         let (is_object, has_bytes) = (view.type_index().is_object(), view.str_bytes().or(view.as_bytes()).is_some());
         assert!(!is_object || !has_bytes, "{}", view.type_key());
         assert!(view.as_dl_tensor().is_none() && (view.as_str().is_none() || has_bytes));
