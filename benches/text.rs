@@ -22,7 +22,7 @@ fn write(b: &Body<'_>) {
     b.check_signals_every(1);
     for part in 0..12 {
         let scale = b.call_global("bench.scale", (b.arg("n"), part)).returns(tvm_ffi_codegen::ScalarType::Float64);
-        b.ensure(scale.value().gt(0.0), "ValueError", "scale {}", &[b.arg("n")]);
+        b.ensure(scale.value().gt(0.0), "ValueError", "scale {}", [b.arg("n")]);
         b.for_range(0, b.dim("m"), |i| {
             let value = x.load([i]) * part + y.load([i]);
             b.if_(value.lt(0), || b.continue_());

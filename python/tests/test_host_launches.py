@@ -168,7 +168,6 @@ def by_dtype() -> str:
     return str(program)
 
 
-@pytest.mark.xfail(strict=True, raises=tfc.KernelError, reason="the language has no questions yet")
 def test_a_branch_on_the_dtype_chooses_the_launches(image, allocator, driver):
     softmax = tfc.program(by_dtype(), images={"softmax": image}).compile()["softmax"]
     x, seen = np.random.default_rng(3).random((3, 20)), []

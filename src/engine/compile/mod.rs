@@ -199,8 +199,9 @@ impl Engine {
     /// There isn't enough memory for the code, or to start the compilation. The process aborts if memory runs out
     /// during the compilation.
     pub unsafe fn compile(&self, signature: &Signature, kernel: &Kernel) -> Result<Function, EngineError> {
+        let mut function = None;
         // SAFETY: the caller guarantees the same.
-        let function = unsafe { self.compile_functions([(signature, kernel)]) }?.pop();
+        unsafe { self.compile_each([(signature, kernel)].into_iter(), |compiled| function = Some(compiled)) }?;
         function.ok_or_else(|| undefined(&signature.symbol()))
     }
 
@@ -231,23 +232,43 @@ impl Engine {
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Vec<Function>, EngineError> {
         let all: Vec<_> = wrappers.into_iter().collect();
-        let signatures = all.iter().map(|(signature, _)| *signature);
-        let wrappers = self.wrappers(all.iter().copied())?;
-        let safe_calls = signatures.clone().map(|signature| self.safe_call(&wrappers.code, signature));
-        let safe_calls = safe_calls.collect::<Result<Vec<_>, EngineError>>()?;
+        let mut functions = Vec::with_capacity(all.len());
+        // SAFETY: the caller guarantees the same.
+        unsafe { self.compile_each(all.iter().copied(), |function| functions.push(function)) }?;
+        Ok(functions)
+    }
+
+    /// Compiles wrappers, and hands over their functions in order. It allocates nothing of its own, so that an error can
+    /// be given without memory.
+    ///
+    /// # Safety
+    /// The same as for [`compile`](Self::compile), for each kernel.
+    unsafe fn compile_each<'a>(
+        &self,
+        all: impl Iterator<Item = (&'a Signature, &'a Kernel)> + Clone,
+        mut take: impl FnMut(Function),
+    ) -> Result<(), EngineError> {
+        let signatures = all.clone().map(|(signature, _)| signature);
+        let wrappers = self.wrappers(all)?;
+        for signature in signatures.clone() {
+            self.safe_call(&wrappers.code, signature)?;
+        }
         #[cfg(not(feature = "external-runtime"))]
         if wrappers.needs_module {
             let module = self.module_of(wrappers, signatures.clone())?;
-            let function = |signature: &Signature| {
+            for signature in signatures {
                 let function = module.get_function(signature.name());
-                function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()))
-            };
-            return signatures.map(function).collect();
+                take(function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()))?);
+            }
+            return Ok(());
         }
-        self.keep(&wrappers, None, signatures);
-        // SAFETY: each function owns the code, so the address is valid as long as it can be called.
-        let function = |safe_call| unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) };
-        Ok(safe_calls.into_iter().map(function).collect())
+        self.keep(&wrappers, None, signatures.clone());
+        for signature in signatures {
+            let safe_call = self.safe_call(&wrappers.code, signature)?;
+            // SAFETY: each function owns the code, so the address is valid as long as it can be called.
+            take(unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) });
+        }
+        Ok(())
     }
 
     /// Compiles wrappers into one module of kind `jit`, which imports what the engine's modules
