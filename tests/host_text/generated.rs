@@ -40,5 +40,6 @@ fn programs_are_read_back_to_the_same_objects_and_run_alike() {
         Ok(())
     });
     println!("{} programs of {} lines", programs.get(), statements.get());
-    assert!(statements.get() > 500, "{} lines", statements.get());
+    // `PROPTEST_CASES` may ask for few programs, so the least number of lines follows from the number of programs.
+    assert!(2 * statements.get() > 5 * programs.get() as usize, "{} lines", statements.get());
 }
