@@ -151,14 +151,14 @@ fn control_and_errors() {
                 sum + i
             });
             let half = || n.gt(2) & sum.lt(n);
-            b.while_(half, || b.ensure(n.gt(0), "ValueError", "{} of {}", &[n, sum]));
+            b.while_(half, || b.ensure(n.gt(0), "ValueError", "{} of {}", [n, sum]));
             let [low, _] = b.while_loop([n, sum], |[low, high]| low.lt(high), |[low, high]| [low + 1, high]);
             b.try_(
                 || b.call(b.param(1), ()).run(),
                 |error| {
                     b.if_(error.is_kind("KeyError"), || error.raise_again());
                     b.if_(n.gt(1), || b.raise("a.Error", "{} {}", ("text", error.error())));
-                    error.raise_from("OtherError", "from {}", &[n]);
+                    error.raise_from("OtherError", "from {}", [n]);
                 },
             );
             b.if_(n.eq(0), || b.raise("ZeroError", "none", ()));
