@@ -33,6 +33,14 @@ fn check_memory() -> Result<(), EngineError> {
     memory.try_reserve_exact(COMPILATION).map_err(no_memory)
 }
 
+/// Lists the wrappers of a compilation, after the check of the memory, since a list needs memory too.
+fn list<'a>(
+    wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
+) -> Result<Vec<(&'a Signature, &'a Kernel)>, EngineError> {
+    check_memory()?;
+    Ok(wrappers.into_iter().collect())
+}
+
 /// Compiles wrappers into this process. Clones are cheap, and any number of threads can compile with one `&Engine`.
 ///
 /// A [`Function`] keeps its code alive; dropping the last one of a module frees the memory. Errors, strings and tensors
@@ -230,9 +238,9 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Vec<Function>, EngineError> {
-        let all: Vec<_> = wrappers.into_iter().collect();
+        let all = list(wrappers)?;
         let signatures = all.iter().map(|(signature, _)| *signature);
-        let wrappers = self.wrappers(all.iter().copied())?;
+        let wrappers = self.wrappers(&all)?;
         let safe_calls = signatures.clone().map(|signature| self.safe_call(&wrappers.code, signature));
         let safe_calls = safe_calls.collect::<Result<Vec<_>, EngineError>>()?;
         #[cfg(not(feature = "external-runtime"))]
@@ -279,8 +287,8 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<runtime::Module, EngineError> {
-        let all: Vec<_> = wrappers.into_iter().collect();
-        let wrappers = self.wrappers(all.iter().copied())?;
+        let all = list(wrappers)?;
+        let wrappers = self.wrappers(&all)?;
         self.module_of(wrappers, all.iter().map(|(signature, _)| *signature))
     }
 
@@ -324,21 +332,17 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Arc<Code>, EngineError> {
-        let wrappers: Vec<_> = wrappers.into_iter().collect();
-        let signatures: Vec<&Signature> = wrappers.iter().map(|(signature, _)| *signature).collect();
-        let wrappers = self.wrappers(wrappers)?;
-        self.keep(&wrappers, None, signatures);
+        let all = list(wrappers)?;
+        let wrappers = self.wrappers(&all)?;
+        self.keep(&wrappers, None, all.iter().map(|(signature, _)| *signature));
         Ok(wrappers.code)
     }
 
-    fn wrappers<'a>(
-        &self,
-        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
-    ) -> Result<Wrappers, EngineError> {
-        check_memory()?;
+    /// Compiles the wrappers of a [`list`].
+    fn wrappers(&self, wrappers: &[(&Signature, &Kernel)]) -> Result<Wrappers, EngineError> {
         let mut recipe = Recipe { purpose: Purpose::Process, helpers: RuntimeHelpers::Import, ..Recipe::default() };
         let mut natives = Natives::default();
-        for (signature, kernel) in wrappers {
+        for &(signature, kernel) in wrappers {
             recipe = recipe.function(signature, kernel);
             natives.add(kernel);
         }
