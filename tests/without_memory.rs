@@ -70,5 +70,8 @@ fn process() {
     let (compiled, _) = with_allocations(0, compile);
     assert!(matches!(compiled, Err(EngineError::Memory { .. })));
     drop(compiled);
+    let (compiled, _) = with_allocations(0, || engine.compile_code([(&signature, &kernel)]));
+    assert!(matches!(compiled, Err(EngineError::Memory { .. })));
+    drop(compiled);
     assert!(compile().is_ok());
 }

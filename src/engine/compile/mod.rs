@@ -33,6 +33,14 @@ fn check_memory() -> Result<(), EngineError> {
     memory.try_reserve_exact(COMPILATION).map_err(no_memory)
 }
 
+/// Lists the wrappers of a compilation, after the check of the memory, since a list needs memory too.
+fn list<'a>(
+    wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
+) -> Result<Vec<(&'a Signature, &'a Kernel)>, EngineError> {
+    check_memory()?;
+    Ok(wrappers.into_iter().collect())
+}
+
 /// Compiles wrappers into this process. Clones are cheap, and any number of threads can compile with one `&Engine`.
 ///
 /// A [`Function`] keeps its code alive; dropping the last one of a module frees the memory. Errors, strings and tensors
@@ -199,9 +207,8 @@ impl Engine {
     /// There isn't enough memory for the code, or to start the compilation. The process aborts if memory runs out
     /// during the compilation.
     pub unsafe fn compile(&self, signature: &Signature, kernel: &Kernel) -> Result<Function, EngineError> {
-        let mut function = None;
         // SAFETY: the caller guarantees the same.
-        unsafe { self.compile_each([(signature, kernel)].into_iter(), |compiled| function = Some(compiled)) }?;
+        let function = unsafe { self.compile_functions([(signature, kernel)]) }?.pop();
         function.ok_or_else(|| undefined(&signature.symbol()))
     }
 
@@ -231,44 +238,24 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Vec<Function>, EngineError> {
-        let all: Vec<_> = wrappers.into_iter().collect();
-        let mut functions = Vec::with_capacity(all.len());
-        // SAFETY: the caller guarantees the same.
-        unsafe { self.compile_each(all.iter().copied(), |function| functions.push(function)) }?;
-        Ok(functions)
-    }
-
-    /// Compiles wrappers, and hands over their functions in order. It allocates nothing of its own, so that an error can
-    /// be given without memory.
-    ///
-    /// # Safety
-    /// The same as for [`compile`](Self::compile), for each kernel.
-    unsafe fn compile_each<'a>(
-        &self,
-        all: impl Iterator<Item = (&'a Signature, &'a Kernel)> + Clone,
-        mut take: impl FnMut(Function),
-    ) -> Result<(), EngineError> {
-        let signatures = all.clone().map(|(signature, _)| signature);
-        let wrappers = self.wrappers(all)?;
-        for signature in signatures.clone() {
-            self.safe_call(&wrappers.code, signature)?;
-        }
+        let all = list(wrappers)?;
+        let signatures = all.iter().map(|(signature, _)| *signature);
+        let wrappers = self.wrappers(&all)?;
+        let safe_calls = signatures.clone().map(|signature| self.safe_call(&wrappers.code, signature));
+        let safe_calls = safe_calls.collect::<Result<Vec<_>, EngineError>>()?;
         #[cfg(not(feature = "external-runtime"))]
         if wrappers.needs_module {
             let module = self.module_of(wrappers, signatures.clone())?;
-            for signature in signatures {
+            let function = |signature: &Signature| {
                 let function = module.get_function(signature.name());
-                take(function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()))?);
-            }
-            return Ok(());
+                function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()))
+            };
+            return signatures.map(function).collect();
         }
-        self.keep(&wrappers, None, signatures.clone());
-        for signature in signatures {
-            let safe_call = self.safe_call(&wrappers.code, signature)?;
-            // SAFETY: each function owns the code, so the address is valid as long as it can be called.
-            take(unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) });
-        }
-        Ok(())
+        self.keep(&wrappers, None, signatures);
+        // SAFETY: each function owns the code, so the address is valid as long as it can be called.
+        let function = |safe_call| unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) };
+        Ok(safe_calls.into_iter().map(function).collect())
     }
 
     /// Compiles wrappers into one module of kind `jit`, which imports what the engine's modules
@@ -300,8 +287,8 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<runtime::Module, EngineError> {
-        let all: Vec<_> = wrappers.into_iter().collect();
-        let wrappers = self.wrappers(all.iter().copied())?;
+        let all = list(wrappers)?;
+        let wrappers = self.wrappers(&all)?;
         self.module_of(wrappers, all.iter().map(|(signature, _)| *signature))
     }
 
@@ -345,21 +332,17 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Arc<Code>, EngineError> {
-        let wrappers: Vec<_> = wrappers.into_iter().collect();
-        let signatures: Vec<&Signature> = wrappers.iter().map(|(signature, _)| *signature).collect();
-        let wrappers = self.wrappers(wrappers)?;
-        self.keep(&wrappers, None, signatures);
+        let all = list(wrappers)?;
+        let wrappers = self.wrappers(&all)?;
+        self.keep(&wrappers, None, all.iter().map(|(signature, _)| *signature));
         Ok(wrappers.code)
     }
 
-    fn wrappers<'a>(
-        &self,
-        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
-    ) -> Result<Wrappers, EngineError> {
-        check_memory()?;
+    /// Compiles the wrappers of a [`list`].
+    fn wrappers(&self, wrappers: &[(&Signature, &Kernel)]) -> Result<Wrappers, EngineError> {
         let mut recipe = Recipe { purpose: Purpose::Process, helpers: RuntimeHelpers::Import, ..Recipe::default() };
         let mut natives = Natives::default();
-        for (signature, kernel) in wrappers {
+        for &(signature, kernel) in wrappers {
             recipe = recipe.function(signature, kernel);
             natives.add(kernel);
         }
