@@ -230,9 +230,12 @@ fn bodies_grow_with_what_is_in_them() {
 #[test]
 fn texts_grow_with_their_lines() {
     let block = |lines: &dyn Fn(usize) -> String, count: usize| {
-        format!("f(n: int64) -> int64 {{\n{}return n;\n}}", (0..count).map(lines).collect::<String>())
+        format!(
+            "f(n: int64, x: Tensor([...], any)) -> int64 {{\n{}return n;\n}}",
+            (0..count).map(lines).collect::<String>()
+        )
     };
-    let of: [(&str, &dyn Fn(usize) -> String); 6] = [
+    let of: [(&str, &dyn Fn(usize) -> String); 7] = [
         ("values", &|i| format!("let a{i} = n + {i} * (n // 2);\n")),
         ("values that are used later", &|i| match i {
             0 => "let a0 = n;\n".to_owned(),
@@ -240,6 +243,7 @@ fn texts_grow_with_their_lines() {
         }),
         ("blocks with names", &|i| format!("if n > {i} {{ let a = n; var b; b = a; }}\n")),
         ("comments", &|i| format!("# {i}\nensure n > {i}, ValueError(\"{{}}\", n); # {i}\n")),
+        ("questions", &|i| format!("ensure x.ndim == 2 and x.dtype == float32 and n > {i}, ValueError(\"\");\n")),
         ("unknown names", &|i| format!("let a{i} = n; ensure b{i} > 1, ValueError(\"\");\n")),
         ("functions", &|i| format!("return n;\n}}\n## Doc.\nf{i}(n: int64) -> int64 {{\n")),
     ];

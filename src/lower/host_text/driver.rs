@@ -18,7 +18,9 @@ pub(super) struct Driver<'b, 'a, 's> {
     /// Their values. All visible names differ.
     values: RefCell<HashMap<String, Val<'b, 'a>>>,
     /// What is known about tensors here in addition to their types, by name.
-    narrowed: RefCell<Vec<(String, TensorRef<'b>)>>,
+    narrowed: RefCell<HashMap<String, Vec<TensorRef<'b>>>>,
+    /// The names of `narrowed`, in the order in which they were added.
+    narrowings: RefCell<Vec<String>>,
     /// The names of blocks that have ended, with the ends of the blocks.
     ended: RefCell<Vec<(String, usize)>>,
     /// The signature's parameters, by name.
@@ -39,6 +41,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
             names: RefCell::default(),
             values: RefCell::default(),
             narrowed: RefCell::default(),
+            narrowings: RefCell::default(),
             ended: RefCell::default(),
             params: body.signature().params().iter().map(|param| param.name.as_str()).zip(0..).collect(),
             dims: body.signature().names_in_dims().into_iter().collect(),
@@ -76,9 +79,11 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
     /// Writes the inside of a block: its names and its location end with it.
     pub(super) fn inside<R>(&self, end: usize, write: impl FnOnce() -> R) -> R {
         let (known, location) = (self.names.borrow().len(), self.location.borrow().clone());
-        let narrowed = self.narrowed.borrow().len();
+        let narrowings = self.narrowings.borrow().len();
         let result = write();
-        self.narrowed.borrow_mut().truncate(narrowed);
+        for name in self.narrowings.borrow_mut().drain(narrowings..) {
+            self.narrowed.borrow_mut().get_mut(&name).and_then(Vec::pop);
+        }
         let gone = self.names.borrow_mut().split_off(known);
         gone.iter().for_each(|name| drop(self.values.borrow_mut().remove(name)));
         self.ended.borrow_mut().extend(gone.into_iter().map(|name| (name, end)));
@@ -122,7 +127,7 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
 
     /// The tensor with that name, if more is known about it here than its type.
     pub(super) fn narrowed(&self, name: &str) -> Option<TensorRef<'b>> {
-        self.narrowed.borrow().iter().rev().find(|(known, _)| known == name).map(|(_, tensor)| *tensor)
+        self.narrowed.borrow().get(name)?.last().copied()
     }
 
     /// Whether a value has that name.
@@ -132,7 +137,8 @@ impl<'b, 'a, 's> Driver<'b, 'a, 's> {
 
     /// Gives a name that more is known about the narrowed tensor, up to the end of the block.
     pub(super) fn narrow(&self, name: &str, tensor: TensorRef<'b>) {
-        self.narrowed.borrow_mut().push((name.to_owned(), tensor));
+        self.narrowed.borrow_mut().entry(name.to_owned()).or_default().push(tensor);
+        self.narrowings.borrow_mut().push(name.to_owned());
     }
 
     /// The value of a name, with its type as it was declared.
