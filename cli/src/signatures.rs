@@ -27,7 +27,11 @@ pub struct Functions {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
     /// A file of host text: functions with bodies, launches and kernels, as docs/host-text.md defines. `-` is stdin
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "signatures", "kernel", "convention", "returns", "doc"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["signature", "signatures", "kernel", "convention", "returns", "doc"]
+    )]
     host: Option<PathBuf>,
     /// The symbol of the C function to call after the checks. Without it the wrapper only checks its arguments
     #[arg(long, value_name = "SYMBOL")]

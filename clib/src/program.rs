@@ -32,13 +32,16 @@ fn tfc_program_text(program: &Obj<ProgramObject>) -> String {
     program.program.to_string()
 }
 
-/// The parts of a program as JSON. `functions` and `c_functions` are lists of `text`, the signature, `doc`, which may be
-/// null, and `locations`, as `tfc_signature` takes them. `globals` are the functions that a library registers, as pairs
-/// of the function and its global name.
+/// The parts of a program as JSON. `functions` and `c_functions` are lists of `text` (the signature), `doc` (which may
+/// be null) and `locations`, as `tfc_signature` takes them. `globals` are the functions that a library registers, as
+/// pairs of the function and its global name.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_program_json(program: &Obj<ProgramObject>) -> String {
     let program = &program.program;
-    let function = |(signature, _): (&Signature, &Kernel)| json!({ "text": signature.to_string(), "doc": signature.doc(), "locations": locations(signature) });
+    let function = |(signature, _): (&Signature, &Kernel)| {
+        let text = signature.to_string();
+        json!({ "text": text, "doc": signature.doc(), "locations": locations(signature) })
+    };
     let json = json!({
         "functions": program.functions().map(function).collect::<Vec<_>>(),
         "c_functions": program.c_functions().map(function).collect::<Vec<_>>(),
@@ -48,8 +51,9 @@ fn tfc_program_json(program: &Obj<ProgramObject>) -> String {
 }
 
 /// Compiles the functions of a program together in this process, and returns them in order. The symbols of kernels and
-/// callees are looked up in the program, then in `objects` (objects and archives for this machine), then in the process.
-/// `backend` and `opt_level` are names, or None. C functions aren't compiled, and no global function is registered.
+/// callees are looked up in the program, then in `objects` (objects and archives for this machine), then in the
+/// process. `backend` and `opt_level` are names, or None. C functions aren't compiled, and no global function is
+/// registered.
 ///
 /// The caller guarantees that the kernels are sound, as for `tfc_compile`.
 #[tvm_ffi::export(crate = tvm_ffi)]

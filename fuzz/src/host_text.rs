@@ -4,7 +4,7 @@ use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::{HostProgram, Kernel};
 
-/// The largest input in bytes, so that each text is checked fast.
+/// The maximum size of an input in bytes. It keeps the check of each text fast.
 const LONGEST: usize = 4096;
 
 /// Reads an input as a file of functions, and as a block.

@@ -13,7 +13,7 @@ _FLAGS = ("cooperative", "programmatic_dependent_launch", "non_portable_cluster"
 
 
 def launch_text(entry: str, items: Mapping[str, Any]) -> str:
-    """A launch. ``entry`` is in quotes if it isn't a name. An item that is None, or a flag that isn't set, is left out."""
+    """A launch. ``entry`` is in quotes if it isn't a name. Items that are None, and flags not set, are left out."""
     words = ["launch", entry]
     for name, value in items.items():
         if name in _FLAGS:

@@ -26,12 +26,12 @@ pub(crate) struct Comment {
     pub text: String,
     /// The byte after the token before it on the same line.
     pub behind: Option<usize>,
-    /// Whether an empty line follows.
+    /// True if an empty line follows.
     pub is_apart: bool,
 }
 
 impl Comment {
-    /// Whether it is a line of the next function's documentation.
+    /// True for a line of the next function's documentation.
     pub(crate) fn is_doc(&self) -> bool {
         self.behind.is_none() && self.text.starts_with("##")
     }

@@ -1,8 +1,8 @@
 //! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are expressed.
 //!
-//! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`] or read
-//! from text with `FromStr`, printed by `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature
-//! `interpreter`).
+//! It knows neither the TVM FFI ABI nor any backend. You build a [`Module`] with [`FunctionBuilder`], or read
+//! it from text with `FromStr`. `Display` prints it and [`verify`] checks it. A backend compiles it, or the interpreter
+//! runs it (`interp`, with feature `interpreter`).
 //!
 //! For backends and experts, and [outside of semver](crate#stability). Functions, values and other entities are indices
 //! into maps of the crate `cranelift-entity`, which is small and doesn't depend on Cranelift's code generator. This

@@ -99,7 +99,7 @@ pub(crate) struct CommentLine<'a> {
     pub text: &'a str,
     /// The byte after the token before it on the same line.
     pub behind: Option<usize>,
-    /// Whether an empty line follows.
+    /// True if an empty line follows.
     pub is_apart: bool,
 }
 

@@ -38,7 +38,7 @@ struct Outcome {
     calls: Vec<String>,
 }
 
-/// Whether an input's program keeps the rules.
+/// True if an input's program obeys the rules.
 pub fn keeps_rules(input: &[u8]) -> bool {
     input.first().is_none_or(|first| first % 4 != 0)
 }

@@ -212,15 +212,15 @@ impl Engine {
         function.ok_or_else(|| undefined(&signature.symbol()))
     }
 
-    /// Compiles wrappers that may call each other by their symbols. Returns their functions in order. Each of them keeps
-    /// the code of all alive.
+    /// Compiles wrappers that may call each other by their symbols. Returns their functions in order. Each function
+    /// keeps the code of all alive.
     ///
     /// ```
     /// use tvm_ffi_codegen::{Engine, HostProgram};
     ///
     /// let program = HostProgram::parse(
-    ///     "even(n: int64) -> bool { if n == 0 { return True; } let odd = call symbol odd(n - 1) -> bool; return odd; }
-    ///      odd(n: int64) -> bool { if n == 0 { return False; } let even = call symbol even(n - 1) -> bool; return even; }",
+    ///     "even(n: int64) -> bool { if n == 0 { return True; } let b = call symbol odd(n - 1) -> bool; return b; }
+    ///      odd(n: int64) -> bool { if n == 0 { return False; } let b = call symbol even(n - 1) -> bool; return b; }",
     /// )?;
     /// // SAFETY: the bodies read no memory.
     /// let functions = unsafe { Engine::new()?.compile_functions(program.functions())? };

@@ -39,7 +39,7 @@ type Read<T> = Result<T, Box<SyntaxError>>;
 struct HostParser<'a> {
     p: Parser<'a>,
     lines: Vec<CommentLine<'a>>,
-    /// The same for the tree.
+    /// All comments, for the tree.
     comments: Arc<[Comment]>,
     images: Option<&'a [&'a str]>,
     errors: Vec<SyntaxError>,

@@ -106,7 +106,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether an item takes one line.
+/// True if an item is printed on one line.
 fn is_short(item: &Item) -> bool {
     match &item.kind {
         ItemKind::Register(..) => true,

@@ -36,7 +36,7 @@ struct Printer<'t> {
     out: String,
     /// How many blocks are open.
     depth: usize,
-    /// Those that aren't printed yet.
+    /// The comments that aren't printed yet.
     comments: &'t [Comment],
 }
 
@@ -76,7 +76,7 @@ impl<'t> Printer<'t> {
         self.put(if comment.is_apart && self.depth == 0 { "\n\n" } else { "\n" });
     }
 
-    /// Ends the line of something that ends at a byte of the text: a comment may stand on it.
+    /// Ends the line, after the comments that the text has behind `span` on the same line.
     fn end_line(&mut self, span: &Span) {
         while let Some(comment) = self.next_comment(|comment| comment.behind == Some(span.end)) {
             self.put("  ");

@@ -39,12 +39,12 @@ pub(super) fn place_of(expr: &Expr) -> u8 {
     }
 }
 
-/// Whether the first word of an expression is `if`.
+/// True if an expression begins with `if`.
 pub(super) fn begins_with_if(expr: &Expr) -> bool {
     matches!(*expr.kind, ExprKind::Chosen(..))
 }
 
-/// Whether a block and its value take one line.
+/// True if a block and its value fit on one line.
 pub(super) fn is_short(scoped: &Scoped) -> bool {
     let is_chosen = matches!(*scoped.value.kind, ExprKind::Chosen(..));
     scoped.block.statements.is_empty() && !is_chosen

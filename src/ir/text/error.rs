@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The first mistake in the text of a module.
+/// The first error in the text of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ParseError {
@@ -10,9 +10,9 @@ pub struct ParseError {
     pub line: u32,
     /// The column in characters, counted from 1.
     pub column: u32,
-    /// What could stand at this place.
+    /// What the grammar allows here.
     pub expected: String,
-    /// What stands there.
+    /// What the text has instead.
     pub found: String,
 }
 

@@ -232,7 +232,7 @@ fn word_or_sign(rest: &str) -> Option<(Token<'_>, usize)> {
     Some((Token::Word(&rest[..len]), len))
 }
 
-/// Whether a character belongs to words. Symbols of these characters need no quotes.
+/// True if a word may contain the character. A symbol of such characters needs no quotes.
 pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$')
 }

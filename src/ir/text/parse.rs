@@ -34,7 +34,7 @@ impl FromStr for Module {
     }
 }
 
-/// What refers to functions, and so is read once all functions are declared.
+/// The parts that refer to functions. The reader handles them after it has declared all functions.
 enum Later {
     /// Code, from after its `{` on.
     Body(FuncRef),

@@ -1,4 +1,4 @@
-//! What the code of a text refers to: functions, data and locations of the module.
+//! The functions, data and locations of the module, which the text's code refers to by name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

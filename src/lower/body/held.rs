@@ -50,8 +50,8 @@ pub(super) struct Detour {
     pub gather: Block,
 }
 
-/// The maximum number of jumps to a shared block that takes values. Cranelift's register allocator gives a parameter and
-/// all that is passed for it one register if it can, in time that grows with the square of the number of jumps.
+/// The maximum number of jumps to a shared block that takes values. Cranelift's register allocator tries to give a
+/// parameter and all values passed for it one register. Its time grows with the square of the number of jumps.
 const MAX_JUMPS: usize = 256;
 
 /// A loop whose body is being written.

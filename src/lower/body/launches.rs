@@ -102,7 +102,7 @@ impl<'a> Body<'a> {
         let mut missing = false;
         for (name, value) in values {
             let name = name.as_str();
-            // a narrowed tensor stands for the parameter that it is
+            // a narrowed tensor may have its parameter's name
             let own = self.signature.params().iter().find(|param| param.name == name);
             let narrowed = matches!((own, &value), (Some(param), LaunchValue::Tensor(tensor))
                 if param.ty.as_tensor().is_some_and(TensorType::is_open) && tensor.is_named(name));

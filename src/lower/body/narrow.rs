@@ -42,9 +42,9 @@ impl fmt::Display for TensorFact {
 const MOST_DIMENSIONS: usize = 64;
 
 impl<'b> TensorRef<'b> {
-    /// The same tensor, of which you state that a fact holds: you have asked for it before, and this is the branch
-    /// where the answer was yes. Nothing is checked. Elements of a tensor with a dtype can be loaded, stored and
-    /// viewed; a tensor with a number of dimensions has sizes.
+    /// The same tensor, with a fact that you state. Call this in the branch where the question had the answer yes;
+    /// nothing is checked here. You can load, store and view elements of a tensor with a dtype. A tensor with a number
+    /// of dimensions has sizes.
     ///
     /// Sizes, strides and the address that only the tensor's descriptor has are loaded here, so assume a fact outside
     /// of a loop. See [`Body::same_dtype`](super::Body::same_dtype) for an example. A fact that contradicts the

@@ -327,8 +327,8 @@ fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, failure: Option
     result::written(c, pool, cx.plan.signature, owned);
 }
 
-/// Calls a body and returns its status. The body writes a scalar, a dtype or a device itself; any other result that it writes is
-/// checked.
+/// Calls a body and returns its status. The body writes a scalar, a dtype or a device itself. Any other result that it
+/// writes is checked.
 fn call_body(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut ModulePool,

@@ -1,5 +1,5 @@
-//! The examples `graph_compiler` and `graph_compiler_py`: a model that calls the host, run in the compiler's process and
-//! in Python.
+//! The examples `graph_compiler` and `graph_compiler_py`: a model that calls the host. It runs in the compiler's
+//! process and in Python.
 
 use super::*;
 
