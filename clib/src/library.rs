@@ -266,8 +266,41 @@ impl From<io::Error> for Failed {
     }
 }
 
+/// The key that a caller states, in place of one that is computed from a library's contents.
+fn stated_key(parts: &Array<String>) -> CacheKey {
+    parts.iter().fold(CacheKey::builder(), |key, part| key.part("stated", part)).finish()
+}
+
+/// The key of everything that decides a library's bytes.
+fn contents_key(
+    library: &LibraryBuilder,
+    objects: &Array<Bytes>,
+    inputs: &LinkOptions,
+    link_options: &str,
+) -> Result<CacheKey> {
+    let mut key = CacheKey::builder().library(library).map_err(failure)?.part("link", link_options);
+    for bytes in objects.iter() {
+        key = key.part("object", &*bytes);
+    }
+    for file in &inputs.files {
+        let bytes = std::fs::read(file).map_err(|error| other(format!("{file}: {error}")))?;
+        key = key.part("file", bytes);
+    }
+    Ok(key.finish())
+}
+
+/// The path of the library that [`tfc_cached_library`] stored in a cache under a stated key, or None.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_cache_find(cache: &Obj<CacheObject>, key: Array<String>) -> Result<Option<String>> {
+    // a cache that can't be read is without the library, as in `tfc_cached_library`
+    let Ok(Some(path)) = cache.cache.get(&stated_key(&key), ".so") else { return Ok(None) };
+    Ok(path.to_str().map(str::to_owned))
+}
+
 /// Returns the path of a linked library of functions in a cache, and None. On a miss, builds the library. Functions and
 /// options are those of `tfc_object` and `tfc_link`.
+///
+/// With a `stated_key`, the strings in it decide which library is found. Without one, the contents do.
 ///
 /// If the cache can't store the library, the second value is the reason instead of None. The library is then alone in a
 /// temporary directory, which the caller removes.
@@ -278,24 +311,21 @@ fn tfc_cached_library(
     options: &str,
     objects: Array<Bytes>,
     link_options: &str,
+    stated_key: Option<Array<String>>,
 ) -> Result<Array> {
     let library = library_of(&functions, options)?;
     let inputs: LinkOptions = self::options(link_options)?;
-    let mut key = CacheKey::builder().library(&library).map_err(failure)?.part("link", link_options);
-    for bytes in objects.iter() {
-        key = key.part("object", &*bytes);
-    }
-    for file in &inputs.files {
-        let bytes = std::fs::read(file).map_err(|error| other(format!("{file}: {error}")))?;
-        key = key.part("file", bytes);
-    }
+    let key = match stated_key {
+        Some(parts) => self::stated_key(&parts),
+        None => contents_key(&library, &objects, &inputs, link_options)?,
+    };
     let make = |path: &Path| {
         let link = Link::of(&inputs).map_err(Failed::Making)?;
         let object = library.emit().map_err(|error| Failed::Making(failure(error)))?;
         let link = objects.iter().fold(link.object(object.into_bytes()), |link, bytes| link.object(&*bytes));
         link.link(path).map_err(Failed::Making)
     };
-    let artifact = cache.cache.get_or_make(&key.finish(), ".so", make).map_err(|failed| match failed {
+    let artifact = cache.cache.get_or_make(&key, ".so", make).map_err(|failed| match failed {
         Failed::Making(error) => error,
         Failed::Folder(error) => other(format!("the temporary folder: {error}")),
     })?;

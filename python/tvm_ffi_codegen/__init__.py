@@ -10,6 +10,7 @@ import them only where you use it.
 from . import host, triton
 from .callables import python_callable, stubs
 from .compiled import CompiledFunction
+from .dispatch import Dispatch, specialize
 from .errors import (
     CodegenError,
     KernelError,
@@ -23,6 +24,7 @@ from .errors import (
 )
 from .functions import FunctionInfo, functions
 from .kernel import Kernel
+from .key import Key
 from .library import Cache, Library, compile
 from .look import Explanation, build_info, explain, inspect, install_cpu_allocator, llvm_version
 from .program import Program, program
@@ -36,9 +38,11 @@ __all__ = [
     "Cache",
     "CodegenError",
     "CompiledFunction",
+    "Dispatch",
     "Explanation",
     "FunctionInfo",
     "Kernel",
+    "Key",
     "KernelError",
     "Library",
     "LinkError",
@@ -63,6 +67,7 @@ __all__ = [
     "llvm_version",
     "program",
     "python_callable",
+    "specialize",
     "stubs",
     "triton",
 ]

@@ -25,6 +25,7 @@ _llvm_ir = function("llvm_ir")
 _link = function("link")
 _archive = function("archive")
 _cache = function("cache")
+_cache_find = function("cache_find")
 _cached_library = function("cached_library")
 
 
@@ -48,6 +49,11 @@ class Cache:
 
     def __repr__(self) -> str:
         return f"Cache({self._folder!r}, max_bytes={self._max_bytes})"
+
+    def _find(self, key: list[str]) -> str | None:
+        """The path of the library that was stored under a key of its own, or None."""
+        path = _cache_find(self._native, key)
+        return None if path is None else str(path)
 
     def _warn(self, problem: str) -> None:
         if not self._has_warned:
@@ -165,6 +171,10 @@ class Library:
     def _add_program(self, program: object, names: list[str], objects: list[bytes]) -> Library:
         """Adds a program of host text as the native library has it. Links and loads of the library get its objects."""
         self._programs.append((program, names))
+        return self._add_objects(objects)
+
+    def _add_objects(self, objects: list[bytes]) -> Library:
+        """Adds objects for links and loads of the library."""
         self._objects += objects
         return self
 
@@ -237,11 +247,18 @@ class Library:
         return encode({"target": self._target, **checked})
 
     def _load_cached(
-        self, cache: Cache, objects: list[bytes], keep_module_alive: bool, options: dict[str, Any]
+        self,
+        cache: Cache,
+        objects: list[bytes],
+        keep_module_alive: bool,
+        options: dict[str, Any],
+        key: list[str] | None = None,
     ) -> tvm_ffi.Module:
+        """Loads the library from a cache, by a key of its own or by that of its contents."""
+        link = self._link_options(**options)
         tries = 10
         while True:
-            path, problem = _cached_library(cache._native, *self._stated(), objects, self._link_options(**options))
+            path, problem = _cached_library(cache._native, *self._stated(), objects, link, key)
             path = str(path)
             if problem is not None:
                 try:

@@ -1,4 +1,4 @@
-"""Triton kernels: converts a compiled kernel's own metadata into a launch.
+"""Compiled kernels of Triton: converts a kernel's own metadata into a launch.
 
 This module doesn't import Triton: a compiled kernel is an object with ``metadata``, ``asm`` and ``src``, as
 ``triton.compile`` returns it.
@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
-from . import _check
-from .errors import KernelError
-from ._check import Extents
-from .kernel import Kernel
-from .signature import Signature, as_signature
+from .. import _check
+from .._check import Extents
+from ..errors import KernelError
+from ..kernel import Kernel
+from ..signature import Signature, as_signature
 
 #: The value for a Triton parameter: a tensor's name, an expression of symbols and parameters, or a number.
 Binding = Union[str, int, float]
@@ -41,7 +41,7 @@ _INTEGERS = {
 _BOOLS = ("i1", "u1")
 _FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64"}
 #: The dtypes of elements, by Triton's names for the elements that a pointer points to.
-_ELEMENTS = {
+ELEMENTS = {
     **_INTEGERS, **_FLOATS, "i1": "bool", "u1": "bool", "fp8e5": "float8_e5m2", "fp8e4nv": "float8_e4m3fn",
     "fp8e5b16": "float8_e5m2fnuz", "fp8e4b8": "float8_e4m3fnuz",
 }  # fmt: skip
@@ -155,7 +155,7 @@ class _Arguments:
             tensor = self.tensor(name, value)
             # `*k` is a pointer that the kernel only reads through
             self.elements(name, kind.removeprefix("*").removeprefix("k"), tensor)
-            if is_multiple and _align(self.tensors[tensor]) % 16 != 0:
+            if is_multiple and align_of(self.tensors[tensor]) % 16 != 0:
                 raise KernelError(
                     f"`{name}` was compiled for addresses that are multiples of 16: state `align=16` for `{tensor}` in "
                     "the signature"
@@ -170,7 +170,7 @@ class _Arguments:
             value = int(value)
         if kind in _INTEGERS or kind in _BOOLS:
             if is_multiple and not (isinstance(value, int) and value % 16 == 0):
-                self.state(name, f"{value} % 16 == 0")
+                self.state(name, constraint(self.signature, f"({value}) % 16 == 0"))
             return [f"{_INTEGERS.get(kind, 'uint8')}({value})"]
         if kind in _FLOATS:
             return [f"{_FLOATS[kind]}({value})"]
@@ -186,7 +186,7 @@ class _Arguments:
 
     def elements(self, name: str, kind: str, tensor: str) -> None:
         """Checks that a tensor has the elements that the kernel was compiled for."""
-        compiled = _ELEMENTS.get(kind)
+        compiled = ELEMENTS.get(kind)
         if compiled is None:
             raise KernelError(f"`{name}` leads to elements of {kind}, which no dtype of a signature is")
         if self.types[tensor]["dtype"] != compiled:
@@ -241,7 +241,13 @@ class _Arguments:
         return [tensor_map, *(f"int32({size})" for size in sizes), *strides]
 
 
-def _align(tensor: str) -> int:
+def constraint(signature: Signature, text: str) -> str:
+    """A constraint over a signature's names, as the signature's own text would have it."""
+    joined = "," if signature.where else " where"
+    return Signature(f"{signature.text}{joined} {text}").where[-1]
+
+
+def align_of(tensor: str) -> int:
     """The alignment in a tensor's type, or 1."""
     found = re.search(r"\balign=(\d+)", tensor)
     return int(found.group(1)) if found else 1

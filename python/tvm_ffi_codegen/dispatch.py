@@ -1,0 +1,185 @@
+"""One function with many kernels: a dispatch finds the variant for a call's arguments, and makes it if it is new."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+
+from . import _check
+from ._fixed import fixed, forwarding
+from ._native import function
+from ._variants import Made, Variants
+from .compiled import CompiledFunction
+from .errors import KernelError
+from .kernel import Kernel
+from .key import Key, KeyLike, Keys, StatedKeys
+from .library import Cache, Library
+from .program import program
+from .signature import Signature, as_signature
+
+_table = function("dispatch_table")
+
+
+class Dispatch(CompiledFunction):
+    """A function that chooses one of its variants by keys over its arguments, made by :func:`specialize`.
+
+    It is a ``tvm_ffi.Function``. A call whose variant is known takes no lock and runs no Python. A call whose variant
+    is new runs the callback, once for each key at a time: other callers of that key wait, and calls with other keys go
+    on. An error of the callback is raised in the call that ran it, and isn't kept.
+    """
+
+    __slots__ = ("_keys", "_table", "_variants")
+
+    _keys: Keys
+    _table: Any
+    _variants: Variants
+
+    # the class's own text would hide the one of its base
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self._described().documentation
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the keys, in order."""
+        return self._keys.names
+
+    def entries(self) -> dict[Key, tvm_ffi.Function]:
+        """The variants that are known now, by their keys."""
+        return {self._keys.of_call(tuple(key)): of for key, of in self._table["entries"]()}
+
+    def stats(self) -> dict[str, int]:
+        """What the dispatch counts: ``hits`` and ``misses`` (calls), ``entries`` (variants that are known), ``errors``
+        (failures of the callback) and ``miss_ns`` (nanoseconds in the callback).
+        """
+        return {str(name): int(of) for name, of in self._table["stats"]().items()}
+
+    def insert(self, key: KeyLike, made: Made) -> None:
+        """Makes a function the variant of a key, in the place of another one. ``made`` is what a callback may return.
+
+        Calls that run the old variant are not disturbed.
+        """
+        known = self._keys.read("key", key)
+        self._table["insert"](*known.values(), self._variants.function(known, made))
+
+    def remove(self, key: KeyLike) -> bool:
+        """Forgets the variant of a key: the next call makes it anew. Returns False if there was none."""
+        return bool(self._table["remove"](*self._keys.read("key", key).values()))
+
+    def clear(self) -> None:
+        """Forgets all variants."""
+        self._table["clear"]()
+
+    def prewarm(self, keys: Iterable[KeyLike], *, threads: int | None = None) -> None:
+        """Makes the variants of several keys in threads, by default one for each processor.
+
+        Raises the first error, after all other keys are done.
+        """
+        known = self._keys.read_all("keys", keys)
+        count = (os.cpu_count() or 1) if threads is None else _check.integer("threads", threads)
+        self._table["prewarm"]([list(key.values()) for key in known], count)
+
+    def library(self, **options: Any) -> Library:
+        """A library with the variants that are known now, and a function of this name that chooses one of them.
+
+        It has no compiler in it. A call that fits no variant is a ``ValueError`` that lists them. ``options`` are those
+        of :class:`Library`. A variant that was given as a function, and not as a signature with its kernel, is a
+        :class:`KernelError`.
+        """
+        keys = list(self.entries())
+        variants = [(key, self._variants.variant(key)) for key in keys]
+        missing = [str(key) for key, of in variants if of is None]
+        if missing:
+            raise KernelError(f"variants that were given as functions can't be exported: {', '.join(missing)}")
+        if not keys:
+            raise KernelError(f"`{self._signature.name}` has no variants to export: call it, or use prewarm()")
+        stated = [(key, of.for_library()) for key, of in variants if of is not None]
+        text, named = fixed(self._keys, stated, self._signature.name)
+        library = Library(**options).add(forwarding(self._signature), Kernel.host(text), doc=self._doc)
+        for of in named:
+            library.add(of.signature, of.kernel)._add_objects(of.objects)
+        return library
+
+    def export(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Links :meth:`library` into a shared library at a path. ``options`` are those of :meth:`Library.link`."""
+        self.library().link(path, **options)
+
+    def __repr__(self) -> str:
+        return f"<Dispatch {self._signature.text} by {', '.join(self._keys.names)}>"
+
+
+def specialize(
+    signature: Signature | str,
+    *,
+    keys: StatedKeys,
+    max_entries: int | None = None,
+    cache: Cache | None = None,
+    version: str | None = None,
+    backend: str | None = None,
+    opt_level: str | None = None,
+) -> Callable[[Callable[[Key], Made]], Dispatch]:
+    """Makes a :class:`Dispatch` of a function that makes variants. Use it as a decorator::
+
+        @tfc.specialize("axpy(x: Tensor([n], any), y: Tensor([n], any))", keys=["x.dtype", "n % 16 == 0"])
+        def axpy(key):
+            return signature, kernel
+
+    ``signature`` states what all variants take. ``keys`` are expressions of host text over it (``docs/host-text.md``),
+    or such expressions by names. The decorated function gets a :class:`Key`, and returns the variant: a signature and a
+    kernel, these and the objects with the kernel's symbol, or any ``tvm_ffi.Function``. The variant gets the arguments
+    as they came, so its signature states what is stricter than the dispatch.
+
+    With ``max_entries`` the variants that were used longest ago go first. With a ``cache`` the variants are kept for
+    later processes, which then don't run the decorated function: ``version`` names everything that decides what it
+    returns for a key, such as the version of your compiler and a hash of the kernel's source. ``backend`` and
+    ``opt_level`` are those of :func:`compile`.
+    """
+    signature = as_signature(signature)
+    stated = Keys(keys, signature)
+    if max_entries is not None and _check.integer("max_entries", max_entries) < 1:
+        raise ValueError(f"max_entries: expected at least 1, got {max_entries}")
+    if cache is not None:
+        _check.instance("cache", cache, Cache, "a Cache")
+        if version is None:
+            raise ValueError("version: expected a str with a cache, since later processes don't run the function")
+    version = _check.optional_text("version", version)
+    options = {
+        "backend": _check.optional_text("backend", backend),
+        "opt_level": _check.optional_text("opt_level", opt_level),
+    }
+
+    def decorated(callback: Callable[[Key], Made]) -> Dispatch:
+        variants = Variants(
+            signature, stated, callback, max_entries=max_entries, cache=cache, version=version, options=options
+        )
+        table = _table(variants.on_miss, list(stated.names), max_entries, signature.name)
+        dispatch = Dispatch._of(_growing(signature, stated, options)(table["call"]), signature, callback.__doc__)
+        dispatch._keys, dispatch._table, dispatch._variants = stated, table, variants
+        return dispatch
+
+    return decorated
+
+
+def _growing(signature: Signature, keys: Keys, options: dict[str, str | None]) -> tvm_ffi.Function:
+    """The function that makes a dispatch from its table: the dispatch computes the keys and calls the table."""
+    used = {of.name for of in signature.parameters} | set(signature.dim_vars) | {signature.name}
+    grow, made = _unused("grow", used), _unused("dispatch", used)
+    # each key has a line of its own, which an error of the text names
+    passed = "".join(f"\n      {of}," for of in keys.expressions)
+    text = (
+        f"make({grow}: Function) -> Function {{\n"
+        f"  let {made} = closure [{grow}: Function = {grow}] {forwarding(signature)} {{\n"
+        f"    forward {grow}({passed}\n    );\n  }};\n"
+        f"  return move({made});\n}}\n"
+    )
+    return program(text).compile(**options)["make"]
+
+
+def _unused(name: str, used: set[str]) -> str:
+    while name in used:
+        name += "_"
+    return name
