@@ -59,6 +59,14 @@ def test_what_was_taken_for_granted_is_stated():
         tfc.triton.from_compiled(compiled, f"add({VECTORS})", grid=[1])
     signature = f"add({VECTORS}) where n % 16 == 0"
     assert "int32(n)" in launch(signature, tfc.triton.from_compiled(compiled, signature, grid=["n // 16"]))
+    # the whole expression is the multiple, not its last operand
+    for bound, stated in [("n + 16", "(n + 16) % 16 == 0"), ("2 * n", "2 * n % 16 == 0"), ("(n)", "n % 16 == 0")]:
+        with pytest.raises(tfc.KernelError, match=re.escape(f"state `where {stated}`")):
+            tfc.triton.from_compiled(compiled, f"add({VECTORS})", grid=[1], bind={"n": bound})
+        signature = f"add({VECTORS}) where {stated}"
+        assert f"int32({bound.strip('()')})" in launch(
+            signature, tfc.triton.from_compiled(compiled, signature, grid=[1], bind={"n": bound})
+        )
 
 
 def test_scalars_have_the_kernels_types():

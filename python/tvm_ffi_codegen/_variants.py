@@ -113,11 +113,11 @@ class Variants:
             raise _check._wrong(what, "(signature, kernel), (signature, kernel, objects) or a tvm_ffi.Function", made)
         signature, kernel = as_signature(made[0]), as_kernel(f"{what}: kernel", made[1])
         objects = _check.several_data(f"{what}: objects", made[2] if len(made) == 3 else ())
-        (least, most), (fewest, all) = signature.arity, self._signature.arity
-        if least > fewest or most < all:
-            raise ValueError(
-                f"{what} takes {_count(least, most)}, and the dispatch passes {_count(fewest, all)}: {signature}"
-            )
+        # a dispatch passes all arguments, with defaults for those that are left out
+        (least, most), (_, passed) = signature.arity, self._signature.arity
+        if not least <= passed <= most:
+            count = str(least) if least == most else f"{least} to {most}"
+            raise ValueError(f"{what} takes {count} arguments, and the dispatch passes {passed}: {signature}")
         return Variant(signature, kernel, objects)
 
     def _parts(self, key: Key) -> list[str]:
@@ -145,8 +145,3 @@ class Variants:
         library = Library(**self._options).add(signature, kernel)
         module = library._load_cached(cache, objects, False, {}, self._parts(key))
         return module.get_function(signature.name)
-
-
-def _count(least: int, most: int) -> str:
-    count = str(least) if least == most else f"{least} to {most}"
-    return f"{count} argument{'' if count == '1' else 's'}"
