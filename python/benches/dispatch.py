@@ -2,8 +2,8 @@
 
     python dispatch.py [--triton]
 
-With ``--triton`` it also launches a Triton kernel, by Triton's own launcher and by ``tfc.triton.jit``. Neither reaches a
-device: the driver is a library whose functions return at once, compiled with this machine's C compiler.
+With ``--triton`` it also launches a Triton kernel, by Triton's own launcher and by ``tfc.triton.jit``. Neither reaches
+a device: the driver is a library whose functions return at once, compiled with this machine's C compiler.
 """
 
 from __future__ import annotations

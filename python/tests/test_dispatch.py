@@ -134,7 +134,8 @@ def test_keys_that_are_wrong():
         (("float32", True), TypeError, "expected a value of type int, got True"),
         ((1, 1), TypeError, r"\['x\.dtype'\]: expected a value of type dtype, got 1"),
     ]:
-        for change in (dispatch.remove, lambda key: dispatch.insert(key, dispatch), lambda key: dispatch.prewarm([key])):
+        changes = (dispatch.remove, lambda key: dispatch.insert(key, dispatch), lambda key: dispatch.prewarm([key]))
+        for change in changes:
             with pytest.raises(error, match=message):
                 change(key)
     assert dispatch.entries() == {}

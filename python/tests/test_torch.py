@@ -253,3 +253,21 @@ def test_dtypes_are_types():
     built = tfc.Signature.build("f", {**types, "t": "dtype"}, defaults={"t": torch.float16}, returns=torch.half)
     assert [of.type for of in built.parameters] == ["float32", "bfloat16", "bool", "uint8", "dtype"]
     assert built.returns == "float16" and built.parameters[-1].default == '"float16"'
+
+
+def test_a_dispatch_has_variants_for_the_dtypes_of_tensors():
+    signature = "sum(x: Tensor([n], any), by: int32 = 1) -> float64"
+    body = "{ for i in range(0, n) with s = float64(0) { continue s + float64(x[i]); } return s * float64(by); }"
+    passed = []
+
+    @tfc.specialize(signature, keys={"dtype": "x.dtype"})
+    def dispatch(key):
+        passed.append(key.arguments)
+        return signature.replace("any", str(key.dtype)), tfc.Kernel.host(body)
+
+    for dtype in (torch.float32, torch.int8, torch.float32):
+        assert dispatch(torch.ones(5, dtype=dtype), 2) == 10
+    assert [(x.shape, by) for x, by in passed] == [((5,), 2)] * 2
+    assert dispatch.remove(torch.int8) and dispatch.remove({"dtype": torch.float32}) and dispatch.entries() == {}
+    dispatch.prewarm([torch.float64])
+    assert passed[-1] is None and dispatch(torch.ones(5, dtype=torch.float64)) == 5

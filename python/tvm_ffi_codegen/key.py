@@ -53,9 +53,7 @@ class Key(Mapping[str, Any]):
 
     def _identity(self) -> tuple[Any, ...]:
         """The values, such that values that a table tells apart differ: True is not 1, and floats go by their bits."""
-        return tuple(
-            (type(of), struct.pack("d", of) if isinstance(of, float) else str(of)) for of in self._values
-        )
+        return tuple((type(of), struct.pack("d", of) if isinstance(of, float) else str(of)) for of in self._values)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Key):
@@ -90,7 +88,7 @@ class Keys:
         return len(self.names)
 
     def of_call(self, values: tuple[Any, ...]) -> Key:
-        """The key of a call on a miss. ``values`` are the keys' values, then the arguments; or the keys' values alone."""
+        """The key of a miss. ``values`` are the keys' values, then the arguments; or the keys' values alone."""
         count = len(self)
         return Key(self.names, values[:count], values[count:] if len(values) > count else None)
 

@@ -62,7 +62,8 @@ def jit(
     signature = as_signature(signature)
     bound = dict(_check.mapping("bind", bind, "tensors, expressions, numbers or functions by names"))
     facts = _Facts(signature, _parameters(kernel, signature, bound))
-    archs = None if arch is None else [arch] if isinstance(arch, int) else _check.listed("arch", arch, "int", _check.integer)
+    listed = [arch] if isinstance(arch, int) else arch
+    archs = None if listed is None else _check.listed("arch", listed, "int", _check.integer)
     stated = facts.keys(capability=archs is None) if keys is None else keys
     facts.names = _by_expression(stated, signature)
     extents = _check.extents("grid", grid)
@@ -84,9 +85,10 @@ def jit(
         compiled = [triton.compile(source, target=GPUTarget("cuda", of, 32), options=chosen) for of in targets]
         own = facts.signature_of(key)
         bindings = {of.name: of.value for of in facts.parameters if of.name not in constants}
-        by_name = {name: of for name, of in constants.items() if isinstance(of, int) and not facts.has(name)}
-        numbers = [re.sub(r"\b[A-Za-z_]\w*\b", lambda found: str(by_name.get(found[0], found[0])), of) for of in extents]
-        return own, from_compiled(compiled, own, grid=numbers, bind=bindings)
+        # a name of the signature keeps its meaning in the grid
+        numbers = {name: str(of) for name, of in constants.items() if isinstance(of, int) and not facts.has(name)}
+        of_key = [re.sub(r"\b[A-Za-z_]\w*\b", lambda name: numbers.get(name[0], name[0]), of) for of in extents]
+        return own, from_compiled(compiled, own, grid=of_key, bind=bindings)
 
     variant.__doc__ = kernel.fn.__doc__
     if cache is not None:
@@ -264,7 +266,7 @@ class _Facts:
     def _required(self, key: Key, expression: str, parameter: str) -> Any:
         name = self.names.get(_spaced(expression))
         if name is None:
-            raise KernelError(f"keys: `{parameter}` needs a variant for each value of `{expression}`: state it as a key")
+            raise KernelError(f"keys: `{parameter}` needs a variant for each value of `{expression}`: state it there")
         return key[name]
 
     def _constant(self, key: Key, of: _Parameter) -> Any:
