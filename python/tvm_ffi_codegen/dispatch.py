@@ -17,8 +17,7 @@ from .compiled import CompiledFunction
 from .errors import KernelError
 from .kernel import Kernel
 from .key import Key, KeyLike, Keys, StatedKeys
-from .library import Cache, Library
-from .program import program
+from .library import Cache, Library, compile
 from .signature import Signature, as_signature
 
 _table = function("dispatch_table")
@@ -157,26 +156,27 @@ def specialize(
             signature, stated, callback, max_entries=max_entries, cache=cache, version=version, options=options
         )
         table = _table(variants.on_miss, list(stated.names), max_entries, signature.name)
-        dispatch = Dispatch._of(_growing(signature, stated, options)(table["call"]), signature, callback.__doc__)
+        dispatch = Dispatch._of(_growing(signature, stated, table["call"], options), signature, callback.__doc__)
         dispatch._keys, dispatch._table, dispatch._variants = stated, table, variants
         return dispatch
 
     return decorated
 
 
-def _growing(signature: Signature, keys: Keys, options: dict[str, str | None]) -> tvm_ffi.Function:
-    """The function that makes a dispatch from its table: the dispatch computes the keys and calls the table."""
-    used = {of.name for of in signature.parameters} | set(signature.dim_vars) | {signature.name}
-    grow, made = _unused("grow", used), _unused("dispatch", used)
+def _growing(signature: Signature, keys: Keys, table: tvm_ffi.Function, options: dict[str, str | None]) -> Any:
+    """The function that computes the keys and forwards its calls to a table."""
+    used = {of.name for of in signature.parameters} | set(signature.dim_vars)
+    grow, code = _unused("grow", used), _unused("code", used)
     # each key has a line of its own, which an error of the text names
-    passed = "".join(f"\n      {of}," for of in keys.expressions)
-    text = (
-        f"make({grow}: Function) -> Function {{\n"
-        f"  let {made} = closure [{grow}: Function = {grow}] {forwarding(signature)} {{\n"
+    passed = "".join(f"\n    {of}," for of in keys.expressions)
+    body = (
+        f"{{\n  let made = closure [{grow}: Function = grow, {code}: Function = code] {forwarding(signature)} {{\n"
         f"    forward {grow}({passed}\n    );\n  }};\n"
-        f"  return move({made});\n}}\n"
+        f"  return move(made);\n}}\n"
     )
-    return program(text).compile(**options)["make"]
+    make = compile("make(grow: Function, code: Function) -> Function", Kernel.host(body), **options)
+    # a closure doesn't keep its own code, so it captures a function that does
+    return make(table, make)
 
 
 def _unused(name: str, used: set[str]) -> str:
