@@ -52,8 +52,9 @@ class Dispatch(CompiledFunction):
         return {self._keys.of_call(tuple(key)): of for key, of in self._table["entries"]()}
 
     def stats(self) -> dict[str, int]:
-        """What the dispatch counts: ``hits`` and ``misses`` (calls), ``entries`` (variants that are known), ``errors``
-        (failures of the callback) and ``miss_ns`` (nanoseconds in the callback).
+        """What the dispatch has counted: ``hits`` (calls that found their variant), ``waits`` (calls that waited for
+        another thread's callback), ``misses`` (calls of the callback), ``errors`` (those that failed), ``evictions``,
+        ``entries`` (variants that are known now) and ``on_miss_ns`` (nanoseconds in the callback).
         """
         return {str(name): int(of) for name, of in self._table["stats"]().items()}
 
@@ -63,24 +64,22 @@ class Dispatch(CompiledFunction):
         Calls that run the old variant are not disturbed.
         """
         known = self._keys.read("key", key)
-        self._table["insert"](*known.values(), self._variants.function(known, made))
+        self._table["insert"](list(known.values()), self._variants.function(known, made))
 
     def remove(self, key: KeyLike) -> bool:
         """Forgets the variant of a key: the next call makes it anew. Returns False if there was none."""
-        return bool(self._table["remove"](*self._keys.read("key", key).values()))
+        return bool(self._table["remove"](list(self._keys.read("key", key).values())))
 
     def clear(self) -> None:
         """Forgets all variants."""
         self._table["clear"]()
 
-    def prewarm(self, keys: Iterable[KeyLike], *, threads: int | None = None) -> None:
-        """Makes the variants of several keys in threads, by default one for each processor.
+    def prewarm(self, keys: Iterable[KeyLike]) -> None:
+        """Makes the variants of several keys, in as many threads as there are processors.
 
-        Raises the first error, after all other keys are done.
+        All keys are tried. Then the error of the first key that has failed is raised.
         """
-        known = self._keys.read_all("keys", keys)
-        count = (os.cpu_count() or 1) if threads is None else _check.integer("threads", threads)
-        self._table["prewarm"]([list(key.values()) for key in known], count)
+        self._table["prewarm"]([list(key.values()) for key in self._keys.read_all("keys", keys)])
 
     def library(self, **options: Any) -> Library:
         """A library with the variants that are known now, and a function of this name that chooses one of them.
