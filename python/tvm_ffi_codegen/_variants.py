@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Union
 
 import tvm_ffi
@@ -63,6 +63,8 @@ class Variants:
         self._cache, self._version, self._options = cache, version, options
         self._max_entries = max_entries
         self._known: dict[Key, Variant] = {}
+        #: The keys that the table has now. The dispatch sets it.
+        self.kept: Callable[[], Collection[Key]] = tuple
 
     def on_miss(self, *values: Any) -> tvm_ffi.Function:
         """The function for a key, called by the table with the keys' values, and the arguments if there is a call."""
@@ -83,7 +85,9 @@ class Variants:
             function = self._store(self._cache, key, made)
         else:
             function = compile(made.signature, made.kernel, objects=made.objects, **self._options)
+        # the key without the arguments, which would live as long
         self._known[Key(self._keys.names, tuple(key.values()))] = made
+        self._forget()
         return function
 
     def variant(self, key: Key) -> Variant | None:
@@ -96,14 +100,16 @@ class Variants:
             known = made if isinstance(made, Variant) else None
         return known
 
-    def is_full(self) -> bool:
-        """True if more variants are remembered than a table of this size can hold."""
-        return self._max_entries is not None and len(self._known) > 2 * self._max_entries
-
-    def keep(self, keys: set[Key]) -> None:
-        """Forgets what all other keys' functions were made of."""
-        for key in set(self._known) - keys:
-            self._known.pop(key, None)
+    def _forget(self) -> None:
+        """Forgets what functions were made of that the table has evicted, once there are many of them."""
+        most = self._max_entries
+        if most is None or len(self._known) <= 2 * most:
+            return
+        kept = set(self.kept())
+        # the newest ones may be on their way to the table
+        for key in list(self._known)[:-most]:
+            if key not in kept:
+                self._known.pop(key, None)
 
     def _read(self, key: Key, made: object) -> tvm_ffi.Function | Variant:
         if isinstance(made, tvm_ffi.Function):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import tvm_ffi
@@ -31,7 +31,7 @@ class Dispatch(CompiledFunction):
     on. An error of the callback is raised in the call that ran it, and isn't kept.
     """
 
-    __slots__ = ("_keys", "_table", "_variants")
+    __slots__ = ("__weakref__", "_keys", "_table", "_variants")
 
     _keys: Keys
     _table: Any
@@ -157,6 +157,9 @@ def specialize(
         table = _table(variants.on_miss, list(stated.names), max_entries, signature.name)
         dispatch = Dispatch._of(_growing(signature, stated, table["call"], options), signature, callback.__doc__)
         dispatch._keys, dispatch._table, dispatch._variants = stated, table, variants
+        # the table owns the callback, so a strong reference would keep the table for good
+        this = weakref.ref(dispatch)
+        variants.kept = lambda: () if (alive := this()) is None else alive.entries()
         return dispatch
 
     return decorated
