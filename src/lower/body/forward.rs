@@ -2,19 +2,16 @@
 //! function's.
 
 use super::args::Arg;
-use super::calls::{ArgKind, Call, CallArg, CallTarget, Callee};
+use super::calls::Call;
 use super::control::unreachable;
-use super::expr::Operand;
-use super::function::{BodyLowerer, Extra};
+use super::function::BodyLowerer;
 use super::invoke::{self, Goes};
-use super::pack::Packed;
 use crate::ir::Value;
 use crate::lower::abi::fields::before_zeros;
-use crate::lower::abi::{ANY_SIZE, store_index};
+use crate::lower::abi::store_index;
 use crate::lower::convention::{returns_tensors, returns_value};
 use crate::lower::half;
-use crate::lower::symbol_call::KnownArg;
-use crate::spec::{DTypePolicy, ParamType, ScalarType, Signature};
+use crate::spec::ParamType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
 impl Call<'_> {
@@ -144,62 +141,4 @@ fn forward_result(call: &Call<'_>, ty: &ParamType) {
         unreachable(l);
         l.exits.cut(depth);
     });
-}
-
-/// The function's own arguments, for a callee: appends them to those of the call, or returns their array with their
-/// number if the call has none.
-pub(super) fn own_arguments(
-    l: &mut BodyLowerer<'_>,
-    call: &Call<'_>,
-    packed: &mut Vec<Packed>,
-) -> Option<(Value, usize)> {
-    let count = l.signature.passed().count();
-    if lends(call) {
-        let copies = (0..count).map(|number| Packed::Copy(l.argument(number)));
-        packed.extend(copies);
-        return None;
-    }
-    let base = l.extra(Extra::Originals);
-    if packed.is_empty() {
-        return Some((base, count));
-    }
-    for number in 0..count {
-        packed.push(Packed::Copy(l.b.ptr_add_imm(base, number as i64 * i64::from(ANY_SIZE))));
-    }
-    None
-}
-
-/// Whether a call lends a part of the function's own arguments to the callee. Then the callee can't take an argument
-/// over by an rvalue reference, because that part would end with it.
-fn lends(call: &Call<'_>) -> bool {
-    let is_own = match &call.target {
-        CallTarget::Value(Callee::Param(param)) => !param.args.is_captured,
-        _ => false,
-    };
-    is_own || call.args.iter().any(lends_argument)
-}
-
-fn lends_argument(arg: &CallArg<'_>) -> bool {
-    match &arg.0 {
-        ArgKind::Param(param) => {
-            !matches!(param.ty(), Some(ParamType::Scalar(_) | ParamType::DType | ParamType::Device))
-        }
-        ArgKind::Tensor(_) => true,
-        ArgKind::Array(values) => values.iter().any(lends_argument),
-        ArgKind::Scalar(Operand::Expr(pointer)) => pointer.ty() == ScalarType::Handle,
-        _ => false,
-    }
-}
-
-/// What is known about the function's own arguments. Its checks may have converted the others.
-pub(super) fn known_arguments(signature: &Signature) -> Vec<KnownArg> {
-    let is_exact = signature.dtype_policy() == DTypePolicy::EXACT;
-    let known = signature.passed().map(|param| match KnownArg::of(&param.ty) {
-        KnownArg::Tensor(mut tensor) => {
-            tensor.dtype = tensor.dtype.filter(|_| is_exact);
-            KnownArg::Tensor(tensor)
-        }
-        _ => KnownArg::Unknown,
-    });
-    known.collect()
 }

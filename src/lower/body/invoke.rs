@@ -6,10 +6,10 @@ use super::calls::{
 };
 use super::control::unreachable;
 use super::expr::Ops;
-use super::forward;
 use super::function::BodyLowerer;
 use super::held::Held;
 use super::life::Ended;
+use super::own_arguments;
 use super::pack::{Beside, Packed, address_of, evaluate, evaluate_each};
 use super::param::ParamRef;
 use super::take::Taken;
@@ -121,7 +121,7 @@ pub(super) fn make_call(call: &Call<'_>, operation: &str, forwarded: bool, goes:
         }
     }
     beside.check(body, operation);
-    let own = if forwarded { body.emit(|l| Some(forward::own_arguments(l, call, &mut packed)))? } else { None };
+    let own = if forwarded { body.emit(|l| Some(own_arguments::append(l, call, &mut packed)))? } else { None };
     let count = packed.len().max(own.map_or(0, |(_, count)| count));
     if i32::try_from(count).is_err() {
         body.note(operation, "has more arguments than a call can have".to_owned());
@@ -158,7 +158,7 @@ pub(super) fn make_call(call: &Call<'_>, operation: &str, forwarded: bool, goes:
             (CallTarget::Symbol { name }, _) => {
                 let wrapper = l.wrapper(name);
                 let (caller, location) = (l.signature.name().to_owned(), l.location());
-                let own = forwarded.then(|| forward::known_arguments(l.signature)).unwrap_or_default();
+                let own = forwarded.then(|| own_arguments::known(l.signature)).unwrap_or_default();
                 known.iter_mut().for_each(|known| known.extend_from_slice(&own));
                 let call = SymbolCall { caller, callee: name.clone(), args: known.take(), location };
                 l.symbol_calls.push(call);

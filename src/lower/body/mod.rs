@@ -30,6 +30,7 @@ mod loops;
 mod memory;
 mod narrow;
 mod ops;
+mod own_arguments;
 mod pack;
 mod param;
 mod questions;
