@@ -60,6 +60,7 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
     call global host.log("done", v);
     call global uncached "a b"();
     call import price_of(dtype(float32), device("cuda:1"));
+    store(scratch(8), float32(n), dtype=float16);
   } catch e {
     if e.kind == "KeyError" {
       raise RuntimeError("no {}", n) from e;
@@ -125,6 +126,7 @@ def test_each_statement_prints_its_text():
         assert b.call(host.global_("host.log"), "done", v) is None
         b.call(host.global_("a b", uncached=True))
         b.call(host.import_("price_of"), host.op("dtype", host.type_(np.float32)), host.op("device", "cuda:1"))
+        b.do(host.op("store", host.op("scratch", 8), host.cast("float32", n), dtype=host.type_("float16")))
     with b.catch("e") as e:
         with b.if_(e.kind == "KeyError"):
             b.raise_("RuntimeError", "no {}", n, cause=e)
