@@ -158,8 +158,9 @@ pub(super) fn make_call(call: &Call<'_>, operation: &str, forwarded: bool, goes:
             (CallTarget::Symbol { name }, _) => {
                 let wrapper = l.wrapper(name);
                 let (caller, location) = (l.signature.name().to_owned(), l.location());
-                let own = forwarded.then(|| own_arguments::known(l.signature)).unwrap_or_default();
-                known.iter_mut().for_each(|known| known.extend_from_slice(&own));
+                if let Some(known) = known.as_mut().filter(|_| forwarded) {
+                    known.extend(own_arguments::known(l.signature));
+                }
                 let call = SymbolCall { caller, callee: name.clone(), args: known.take(), location };
                 l.symbol_calls.push(call);
                 let (array, count) = arguments(l);
