@@ -23,6 +23,7 @@
 //! | state a function's interface | [`Signature`] |
 //! | name or define the kernel | [`Kernel`], [`Body`] |
 //! | compile it and call it | [`Engine`], [`runtime::Function`] |
+//! | choose among variants by key values, and make them when needed | [`dispatch`] |
 //! | add it to your own module | [`embed`] |
 //! | put it into an object file or a library, with modules of other kinds | [`artifact`] |
 //! | load libraries | [`runtime::Module`] |
@@ -102,6 +103,7 @@ mod backend;
 pub mod crates;
 mod diagnosis;
 pub mod diagnostic;
+pub mod dispatch;
 #[cfg(feature = "_engine")]
 pub mod embed;
 pub mod engine;

@@ -17,6 +17,8 @@ mod debug_info;
 #[cfg(not(feature = "external-runtime"))]
 mod declarations;
 #[cfg(not(feature = "external-runtime"))]
+mod dispatch_table;
+#[cfg(not(feature = "external-runtime"))]
 mod example_compilers;
 #[cfg(not(feature = "external-runtime"))]
 mod explain;

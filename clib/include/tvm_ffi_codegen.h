@@ -51,6 +51,7 @@ TFC_FUNCTION(program);
 TFC_FUNCTION(program_text);
 TFC_FUNCTION(program_json);
 TFC_FUNCTION(program_compile);
+TFC_FUNCTION(dispatch_table);
 TFC_FUNCTION(object);
 TFC_FUNCTION(llvm_ir);
 TFC_FUNCTION(link);
@@ -349,6 +350,36 @@ static inline int32_t tfc_item(TVMFFIAny array, int64_t index, TVMFFIAny* item) 
   TVMFFIAny args[2] = {array, tfc_int(index)};
   *item = tfc_none();
   return tfc_call_global("ffi.ArrayGetItem", args, 2, item);
+}
+
+/*! A table of functions by keys: a map of its functions by name, for `tfc_map_function`. The caller releases it.
+ *
+ * `call` takes the values of the key and any arguments, and calls the function that the table keeps under the key. If
+ * there is none, `on_miss` gets the same arguments, and returns it. `key_names` names the values. The table keeps at
+ * most `max_entries` functions, or all if it is 0. `insert(key, function)`, `remove(key)`, `clear()`, `stats()`,
+ * `entries()` and `prewarm(keys)` take keys as arrays (`tfc_array`). */
+static inline int32_t tfc_dispatch_table(TVMFFIObjectHandle on_miss, const char* const* key_names, int32_t num_keys,
+                                         int64_t max_entries, const char* name, TVMFFIAny* functions) {
+  enum { kMost = 64 };
+  TVMFFIAny names[kMost];
+  TVMFFIAny args[4] = {tfc_object_any(on_miss), tfc_none(), tfc_none(), tfc_text(name)};
+  int32_t code = num_keys <= kMost ? 0 : -1;
+  *functions = tfc_none();
+  if (code != 0) TVMFFIErrorSetRaisedFromCStr("ValueError", "expected at most 64 key values");
+  for (int32_t i = 0; code == 0 && i < num_keys; ++i) names[i] = tfc_text(key_names[i]);
+  if (max_entries != 0) args[2] = tfc_int(max_entries);
+  if (code == 0) code = tfc_array(names, num_keys, &args[1]);
+  if (code == 0) code = __tvm_ffi_tfc_dispatch_table(NULL, args, 4, functions);
+  tfc_release(&args[1]);
+  return code;
+}
+
+/*! The function of a map by its name. The caller releases it. */
+static inline int32_t tfc_map_function(TVMFFIAny map, const char* name, TVMFFIObjectHandle* function) {
+  TVMFFIAny args[2] = {map, tfc_text(name)}, result = tfc_none();
+  int32_t code = tfc_call_global("ffi.MapGetItem", args, 2, &result);
+  *function = code == 0 ? (TVMFFIObjectHandle)result.v_obj : NULL;
+  return code;
 }
 
 /*! Links objects and archives into a shared library at a path. `options` is a JSON object (`linker`, `files`,

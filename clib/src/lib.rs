@@ -8,6 +8,7 @@
 //! [`codegen::diagnostic::Diagnostic::to_json`].
 
 mod compile;
+mod dispatch;
 mod error;
 mod kernel;
 mod library;

@@ -13,8 +13,10 @@ use crate::error::{self, Error, Result, object_wrapper, raised_error, runtime_er
 use crate::heap::{ObjectLayout, ObjectRef, make_object, make_own_object};
 
 mod args;
+mod callable;
 
 pub use args::CallArgs;
+pub use callable::Callable;
 
 #[repr(C)]
 struct FunctionObject<T> {
