@@ -17,3 +17,10 @@ def quoted(text: str | bytes) -> str:
         return f'"{"".join(_BYTE_ESCAPES.get(c, chr(c)) for c in text)}"'
     _check.text("text", text).encode()  # a lone surrogate is an error here, not when the text is parsed
     return f'"{text.translate(_HOST_ESCAPES)}"'
+
+
+def unused(name: str, used: set[str]) -> str:
+    """A name that is not among others."""
+    while name in used:
+        name += "_"
+    return name

@@ -12,6 +12,7 @@ import tvm_ffi
 from . import _check
 from ._fixed import fixed, forwarding
 from ._native import function
+from ._text import unused
 from ._variants import Made, Variants
 from .compiled import CompiledFunction
 from .errors import KernelError
@@ -96,7 +97,7 @@ class Dispatch(CompiledFunction):
         if not keys:
             raise KernelError(f"`{self._signature.name}` has no variants to export: call it, or use prewarm()")
         stated = [(key, of.for_library()) for key, of in variants if of is not None]
-        text, named = fixed(self._keys, stated, self._signature.name)
+        text, named = fixed(self._signature, self._keys, stated)
         library = Library(**options).add(forwarding(self._signature), Kernel.host(text), doc=self._doc)
         for of in named:
             library.add(of.signature, of.kernel)._add_objects(of.objects)
@@ -168,7 +169,7 @@ def specialize(
 def _growing(signature: Signature, keys: Keys, table: tvm_ffi.Function, options: dict[str, str | None]) -> Any:
     """The function that computes the keys and forwards its calls to a table."""
     used = {of.name for of in signature.parameters} | set(signature.dim_vars)
-    grow, code = _unused("grow", used), _unused("code", used)
+    grow, code = unused("grow", used), unused("code", used)
     # each key has a line of its own, which an error of the text names
     passed = "".join(f"\n    {of}," for of in keys.expressions)
     body = (
@@ -179,9 +180,3 @@ def _growing(signature: Signature, keys: Keys, table: tvm_ffi.Function, options:
     make = compile("make(grow: Function, code: Function) -> Function", Kernel.host(body), **options)
     # a closure doesn't keep its own code, so it captures a function that does
     return make(table, make)
-
-
-def _unused(name: str, used: set[str]) -> str:
-    while name in used:
-        name += "_"
-    return name
