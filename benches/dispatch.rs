@@ -81,7 +81,7 @@ fn table(keys: usize, entries: usize, function: &Function) -> Result<(DispatchTa
     let names = (0..keys).map(|key| format!("k{key}"));
     let on_miss = Function::from_packed(|_| Ok(Any::none()));
     let table = DispatchTable::new("table", names, on_miss, None)?;
-    let mut calls = Vec::new();
+    let mut calls: Vec<Vec<TVMFFIAny>> = Vec::new();
     for entry in 0..entries {
         let args = arguments(keys, entry);
         let views: Vec<AnyView<'_>> = args.iter().take(keys).map(Any::as_view).collect();

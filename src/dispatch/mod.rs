@@ -6,7 +6,7 @@
 //! use tvm_ffi_codegen::runtime::Function;
 //!
 //! // Called once for each key: with the key, and the arguments of the first call.
-//! let on_miss = Function::from_typed(|factor: i64, _x: i64| Function::from_typed(move |_: i64, x: i64| factor * x));
+//! let on_miss = Function::from_typed(|factor: i64, _x: i64| Function::from_typed(move |x: i64| factor * x));
 //! let table = DispatchTable::new("scale", ["factor"], on_miss, None)?;
 //! assert_eq!(table.function().call_as::<i64>((3, 14))?, 42);
 //! assert_eq!(table.function().call_as::<i64>((3, 5))?, 15);
@@ -47,8 +47,8 @@ use tvm_ffi_runtime::{CallArgs, Error, Function, Map, Result};
 pub use table::{DispatchEntry, DispatchStats};
 
 /// A growing table of functions by keys. Its [`function`](DispatchTable::function) takes the key's values and then any
-/// arguments. It calls the function that the table keeps under the key, with all arguments. If there is none, `on_miss`
-/// makes it.
+/// arguments. It calls the function that the table keeps under the key, with the arguments after the key. If there is
+/// none, `on_miss` makes it.
 ///
 /// Clones are the same table. All of its functions may be used on any thread.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ pub struct DispatchTable {
 impl DispatchTable {
     /// An empty table.
     ///
-    /// `name` and `key_names` are for messages and listings. `on_miss` gets the arguments of a call that finds no
+    /// `name` and `key_names` are for messages and listings. `on_miss` gets all arguments of a call that finds no
     /// function, or the key alone from [`prewarm`](DispatchTable::prewarm), and returns a function. With `max_entries`,
     /// the table keeps so many functions at most, and removes the least recently used one.
     ///

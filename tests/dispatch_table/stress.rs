@@ -95,8 +95,8 @@ fn run(most: Option<usize>, is_detaching: bool, time: Duration, seed: u64) {
                     }
                     calls.fetch_add(1, Ordering::SeqCst);
                     let result = match dice.one_in(4) {
-                        true => table.function().call_as::<i64>((key, "yield")),
-                        false => table.function().call_as::<i64>((key,)),
+                        true => table.function().call_as::<i64>((key, key, "yield")),
+                        false => table.function().call_as::<i64>((key, key)),
                     };
                     match result {
                         Ok(number) => assert_eq!(number, key),
