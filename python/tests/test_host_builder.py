@@ -60,6 +60,7 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
     call global host.log("done", v);
     call global uncached "a b"();
     call import price_of(dtype(float32), device("cuda:1"));
+    store(scratch(8), float32(n), dtype=float16);
   } catch e {
     if e.kind == "KeyError" {
       raise RuntimeError("no {}", n) from e;
@@ -73,6 +74,11 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
   launch rows grid=n block=(128, 2) args=[x, y, int32(k)] cooperative image="a.cubin file" values=[_8, v];
   launch rows args=[x, y, int32(k)] image=[one, two];
   call symbol softmax(_8, result[0]);
+  if n == 0 {
+    forward symbol softmax(_8, "key", None);
+  } else {
+    forward f();
+  }
   @ none;
   return;
 }
@@ -120,6 +126,7 @@ def test_each_statement_prints_its_text():
         assert b.call(host.global_("host.log"), "done", v) is None
         b.call(host.global_("a b", uncached=True))
         b.call(host.import_("price_of"), host.op("dtype", host.type_(np.float32)), host.op("device", "cuda:1"))
+        b.do(host.op("store", host.op("scratch", 8), host.cast("float32", n), dtype=host.type_("float16")))
     with b.catch("e") as e:
         with b.if_(e.kind == "KeyError"):
             b.raise_("RuntimeError", "no {}", n, cause=e)
@@ -131,6 +138,10 @@ def test_each_statement_prints_its_text():
     b.launch("rows", grid=n, block=(128, 2), args=args, cooperative=True, image="a.cubin file", values=[z, v])
     b.launch("rows", args=args, image=["one", "two"])
     b.call(host.symbol("softmax"), z, b.result[0])
+    with b.if_(n == 0):
+        b.forward(host.symbol("softmax"), z, "key", None)
+    with b.else_():
+        b.forward(f)
     b.at(None)
     b.ret()
     program.kernel("softmax(x: Tensor([n, k], float32), to: Tensor([n, k], float32))", "softmax_f32")

@@ -185,6 +185,25 @@ def test_a_branch_on_the_dtype_chooses_the_launches(image, allocator, driver):
     assert ctypes.c_int.in_dll(allocator, "live").value == 0
 
 
+def test_a_body_asks_for_the_capability_of_a_device(driver):
+    program = host.Program()
+    b = program.function("capability(x: Tensor([n], float32, device=any)) -> int64")
+    x = b.arg("x")
+    with b.if_(host.and_(x.device.kind == "cuda", x.device.capability >= 90)):
+        b.ret(x.device.id * 1000 + x.device.capability)
+    b.ret(0)
+    read = tfc.program(str(program))
+    for capability in (read.compile()["capability"], read.library().load().capability):
+        array = np.zeros(1, "float32")
+        assert [capability(tvm_ffi.from_dlpack(OnDevice(array, number))) for number in (0, 1)] == [0, 1090]
+        assert capability(array) == 0
+    assert not driver.log("cuLibraryLoadData")
+    driver.fail("cuDevicePrimaryCtxRetain", 2)
+    text = "Cannot ask for the compute capability of a device when calling: `capability"
+    with pytest.raises(RuntimeError, match=text):
+        read.compile()["capability"](tvm_ffi.from_dlpack(OnDevice(np.zeros(1, "float32"), 1)))
+
+
 def test_launches_are_compared_with_their_images(image):
     wrong = program().replace("args=[x, sums, y, int32(k)]", "args=[x, sums, y, k]")
     with pytest.raises(tfc.KernelError) as raised:

@@ -1,9 +1,9 @@
 //! The words of operations, and the reserved words.
 
 /// The words that a body can't use as names.
-pub(crate) const RESERVED: [&str; 26] = [
-    "let", "var", "if", "else", "for", "while", "break", "continue", "return", "try", "catch", "raise", "ensure",
-    "call", "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf", "nan",
+pub(crate) const RESERVED: [&str; 27] = [
+    "let", "var", "if", "else", "for", "while", "break", "continue", "return", "forward", "try", "catch", "raise",
+    "ensure", "call", "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf", "nan",
 ];
 
 macro_rules! words {
@@ -63,7 +63,7 @@ words! {
     Bytes "bytes" 1..=1 []; Shape "shape" 1..=1 []; Array "array" 0..=65536 []; DType "dtype" 1..=1 [];
     Device "device" 1..=1 [];
     Alloc "alloc" 2..=2 ["like", "device", "strides"]; Scratch "scratch" 1..=1 ["align"];
-    Load "load" 2..=2 []; Store "store" 2..=2 []; Offset "offset" 3..=3 []; Address "address" 1..=1 [];
+    Load "load" 2..=2 []; Store "store" 2..=2 ["dtype"]; Offset "offset" 3..=3 []; Address "address" 1..=1 [];
     Slice "slice" 4..=4 []; Transpose "transpose" 2..=2 []; Reshape "reshape" 2..=2 [];
     IsContiguous "is_contiguous" 1..=1 []; IsAligned "is_aligned" 2..=2 []; IsObject "is_object" 2..=2 [];
     Assume "assume" 1..=1 ["dtype", "ndim", "contiguous", "align", "device"];

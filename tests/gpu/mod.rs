@@ -20,6 +20,7 @@ mod nvfatbin;
 mod nvrtc;
 mod on_devices;
 mod python;
+mod questions;
 mod real;
 mod refusals;
 mod sequences;

@@ -122,6 +122,32 @@ fn texts_lower_to_the_code_of_bodies_in_rust() {
             b.ret(b.scratch(8, 16).cast(ScalarType::Int64));
         },
     );
+    same(
+        "f(p: handle, v: float32)",
+        "{ store(p, v, dtype=float16); store(offset(p, bfloat16, 1), 1, dtype=bfloat16); }",
+        |b| {
+            let (p, v) = (b.arg("p"), b.arg("v"));
+            b.store_as(ScalarType::Float16, p, v);
+            b.store_as(ScalarType::BFloat16, b.offset(p, ScalarType::BFloat16, 1), 1);
+        },
+    );
+    same(
+        "f(x: Tensor([n], float32, device=any)) -> int64",
+        "{ if x.device.kind == \"cuda\" and x.device.capability >= 90 { return x.device.capability; } return 0; }",
+        |b| {
+            let x = b.tensor("x");
+            let more = || {
+                let x = x.assume(TensorFact::DeviceKind(DLDeviceType::CUDA));
+                b.device_capability(x).ge(90)
+            };
+            let both = b.if_else_value(b.is_device_kind(x, DLDeviceType::CUDA), more, || b.bool(false));
+            b.if_(both, || {
+                let x = x.assume(TensorFact::DeviceKind(DLDeviceType::CUDA));
+                b.ret(b.device_capability(x));
+            });
+            b.ret(0);
+        },
+    );
 }
 
 #[test]

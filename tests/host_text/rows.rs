@@ -3,7 +3,9 @@
 use tvm_ffi_codegen::lower::LaunchValue;
 use tvm_ffi_codegen::runtime::DLDevice;
 use tvm_ffi_codegen::spec::Launch;
-use tvm_ffi_codegen::{Body, CallArg, DLDataType, HostProgram, Kernel, Operand, ParamType, ScalarType, dim};
+use tvm_ffi_codegen::{
+    Body, CallArg, DLDataType, DLDeviceType, HostProgram, Kernel, Operand, ParamType, ScalarType, TensorFact, dim,
+};
 
 use crate::support::library::reads_back;
 use crate::support::sig;
@@ -121,6 +123,8 @@ fn tensors_and_memory() {
             b.store(b.offset(p, ScalarType::Int64, 2), y.load([0]) + own.size(1));
             let memory = b.scratch(64, 16);
             b.store(memory, x.ptr().cast(ScalarType::Int64));
+            b.store_as(ScalarType::Float16, memory, x.load([0, 0]));
+            b.store_as(ScalarType::BFloat16, memory, 0.5);
         },
         "
 let v0 = alloc([n, 4], int8, like=x);
@@ -130,7 +134,32 @@ let v3 = reshape(x, [n * x.shape[1]]);
 result[0] = v2[0, 1] + v3[2];
 v1[y.strides[0]] = load(float32, address(x[0, 1]));
 store(offset(p, int64, 2), y[0] + v0.shape[1]);
-store(scratch(64, align=16), int64(x.data));
+let v4 = scratch(64, align=16);
+store(v4, int64(x.data));
+store(v4, x[0, 0], dtype=float16);
+store(v4, 0.5, dtype=bfloat16);
+",
+    );
+}
+
+#[test]
+fn questions_about_devices() {
+    prints(
+        "f(x: Tensor([n], float32, device=any), d: device) -> int64",
+        |b| {
+            let (x, d, stated) = (b.tensor("x"), b.param(1), DLDevice::new(DLDeviceType::CUDA, 1));
+            let on_cuda = b.is_device_kind(x, DLDeviceType::CUDA) & b.is_device_kind(stated, DLDeviceType::CUDA);
+            b.if_(on_cuda & b.is_device_kind(d, DLDeviceType::ROCM), || {
+                let x = x.assume(TensorFact::DeviceKind(DLDeviceType::CUDA));
+                b.ret(b.device_capability(x) + b.device_capability(stated));
+            });
+            b.ret(b.device_id(x) + b.device_id(d) + b.device_id(stated));
+        },
+        "
+if (x.device.kind == \"cuda\") & (device(\"cuda:1\").kind == \"cuda\") & (d.kind == \"rocm\") {
+  return assume(x, device=\"cuda\").device.capability + device(\"cuda:1\").capability;
+}
+return x.device.id + d.id + device(\"cuda:1\").id;
 ",
     );
 }
@@ -227,6 +256,8 @@ fn calls_and_owned_values() {
             });
             b.call(made, (read.size(), variable.get())).run();
             b.if_(b.dim("n").gt(1), || b.ret_value(made.by_move()));
+            b.if_(b.dim("n").eq(0), || b.call_symbol("h", (b.dim("n") * 2, "key")).forward());
+            b.if_(b.dim("n").lt(0), || b.call(b.param(1), ()).forward());
             b.ret_value(b.alloc_tensor([1], DLDataType::INT8, b.tensor("x")).owned().by_move());
         },
         "
@@ -243,6 +274,12 @@ let v3 = closure [_: int64 = n] inner(m: int64) -> int64 {
 call v3(v2.size, v1);
 if n > 1 {
   return move(v3);
+}
+if n == 0 {
+  forward symbol h(n * 2, \"key\");
+}
+if n < 0 {
+  forward g();
 }
 return move(alloc([1], int8, like=x));
 ",

@@ -2,7 +2,7 @@
 //!
 //! Wrappers import three helpers ([`BIND_SYMBOL`](crate::lower::BIND_SYMBOL),
 //! [`REPORT_SYMBOL`](crate::lower::REPORT_SYMBOL) and [`TAKE_RESULT_SYMBOL`](crate::lower::TAKE_RESULT_SYMBOL)), and
-//! launches import [two more](crate::lower::LAUNCH_SYMBOLS). Compiling them takes longer than compiling a wrapper, and
+//! launches import [three more](crate::lower::LAUNCH_SYMBOLS). Compiling them takes longer than compiling a wrapper, and
 //! most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of
 //! *stubs*. A stub is a function of this file that compiles the helpers at its first call, and then calls them. A
 //! wrapper that calls a helper in every call gets the address of the helper itself, which is compiled with the wrapper.
@@ -227,30 +227,38 @@ struct Set {
 /// All sets of the process, indexed by slot.
 static SETS_OF_PROCESS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
 
+/// The maximum number of helpers in a set.
+const MOST_HELPERS: usize = 3;
+
+/// The addresses of a set's helpers, in the order of [`HelperSet::symbols`]; NULL behind the last helper.
+type Addresses = [*const u8; MOST_HELPERS];
+
 /// The part of a slot that calls read without a lock.
 struct Slot {
     /// The helpers in the order of [`HelperSet::symbols`]. The first is written last.
-    addresses: [AtomicPtr<c_void>; 2],
+    addresses: [AtomicPtr<c_void>; MOST_HELPERS],
     /// Held by the thread that compiles the set.
     compiling: Mutex<()>,
 }
 
-static SLOTS_OF_PROCESS: [Slot; SLOTS] =
-    [const { Slot { addresses: [const { AtomicPtr::new(std::ptr::null_mut()) }; 2], compiling: Mutex::new(()) } };
-        SLOTS];
+static SLOTS_OF_PROCESS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
 
 impl Slot {
-    /// The helpers, if they are compiled.
-    fn addresses(&self) -> Option<[*const u8; 2]> {
-        let [first, second] = &self.addresses;
-        let first = first.load(Ordering::Acquire);
-        (!first.is_null()).then(|| [first, second.load(Ordering::Relaxed)].map(|address| address.cast_const().cast()))
+    const fn new() -> Self {
+        Slot { addresses: [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST_HELPERS], compiling: Mutex::new(()) }
     }
 
-    fn fill(&self, addresses: [*const u8; 2]) {
-        let [first, second] = addresses.map(|address| address.cast_mut().cast());
-        self.addresses[1].store(second, Ordering::Relaxed);
-        self.addresses[0].store(first, Ordering::Release);
+    /// The helpers, if they are compiled.
+    fn addresses(&self) -> Option<Addresses> {
+        let is_filled = !self.addresses[0].load(Ordering::Acquire).is_null();
+        let address = |address: &AtomicPtr<c_void>| address.load(Ordering::Relaxed).cast_const().cast();
+        is_filled.then(|| self.addresses.each_ref().map(address))
+    }
+
+    fn fill(&self, addresses: Addresses) {
+        for (place, address) in self.addresses.iter().zip(addresses).rev() {
+            place.store(address.cast_mut().cast(), Ordering::Release);
+        }
     }
 }
 
@@ -300,7 +308,7 @@ fn compile(slot: usize) -> Result<(), EngineError> {
     let jit = Jit::builder().backend(runtime.backend).build()?;
     let symbols = runtime.symbols();
     let code = jit.load_with(&module, LoadOptions { symbols: &symbols, keep_alive: Vec::new() })?;
-    let mut addresses = [std::ptr::null(); 2];
+    let mut addresses = [std::ptr::null(); MOST_HELPERS];
     for (address, name) in addresses.iter_mut().zip(unit.symbols()) {
         *address = code.function(name).ok_or_else(|| undefined(name))?;
     }
@@ -314,7 +322,7 @@ fn compile(slot: usize) -> Result<(), EngineError> {
 /// The helpers of a slot for a call through a stub. If compiling them fails, raises the reason as an error.
 #[cold]
 #[inline(never)]
-fn compile_for_call(slot: usize) -> Option<[*const u8; 2]> {
+fn compile_for_call(slot: usize) -> Option<Addresses> {
     let panicked = |_| Err(EngineError::internal("a panic while the runtime helpers were compiled"));
     let here = || catch_unwind(AssertUnwindSafe(|| compile(slot))).unwrap_or_else(panicked);
     let there = thread::Builder::new().name("tvm-ffi-codegen helpers".to_owned()).stack_size(STACK);
@@ -363,6 +371,9 @@ type FirstUse = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *const c_v
 /// device)`
 type LaunchReport = unsafe extern "C" fn(*const c_char, *const c_char, i64, *const c_void, i32) -> i32;
 
+/// `int64_t device(void* state, int32_t device)`
+type Device = unsafe extern "C" fn(*mut c_void, i32) -> i64;
+
 /// The outcome of a first use whose helpers couldn't be compiled. The error is already raised.
 const RAISED: i64 = -1;
 
@@ -374,22 +385,26 @@ struct Stubs {
     take_result: unsafe extern "C" fn(*const c_void, u64, *mut c_void, *mut c_void) -> i32,
     first_use: unsafe extern "C" fn(*const c_void, u64, *mut c_void, *const c_void, u64, *mut c_void) -> i64,
     launch_report: unsafe extern "C" fn(*const c_char, *const c_char, i64, *const c_void, u64) -> i32,
+    device: unsafe extern "C" fn(*mut c_void, u64) -> i64,
 }
 
 impl Stubs {
     /// The stubs of a unit, in the order of [`HelperSet::symbols`].
-    fn addresses(&self, unit: HelperSet) -> [*const u8; 2] {
+    fn addresses(&self, unit: HelperSet) -> Addresses {
+        let none = std::ptr::null();
         match unit {
-            HelperSet::Bind => [self.bind as *const u8, self.report as *const u8],
-            HelperSet::TakeResult => [self.take_result as *const u8, std::ptr::null()],
-            HelperSet::Launches(_) => [self.first_use as *const u8, self.launch_report as *const u8],
+            HelperSet::Bind => [self.bind as *const u8, self.report as *const u8, none],
+            HelperSet::TakeResult => [self.take_result as *const u8, none, none],
+            HelperSet::Launches(_) => {
+                [self.first_use as *const u8, self.launch_report as *const u8, self.device as *const u8]
+            }
         }
     }
 }
 
 /// The helpers of a slot; compiles them if necessary.
 #[inline]
-fn helpers(slot: usize) -> Option<[*const u8; 2]> {
+fn helpers(slot: usize) -> Option<Addresses> {
     SLOTS_OF_PROCESS[slot].addresses().or_else(|| compile_for_call(slot))
 }
 
@@ -400,13 +415,13 @@ unsafe extern "C" fn bind<const SLOT: usize>(
     num_args: i64,
     scratch: *mut c_void,
 ) -> i32 {
-    let Some([bind, _]) = helpers(SLOT) else { return -1 };
+    let Some([bind, ..]) = helpers(SLOT) else { return -1 };
     // SAFETY: that is the prototype of `bind`, which is never unloaded, and the wrapper passed these arguments for it.
     unsafe { std::mem::transmute::<*const u8, Bind>(bind)(table, descriptor as u32, args, num_args, scratch) }
 }
 
 unsafe extern "C" fn report<const SLOT: usize>(table: *const c_void, template: u64, context: *const c_void) -> i32 {
-    let Some([_, report]) = helpers(SLOT) else { return -1 };
+    let Some([_, report, ..]) = helpers(SLOT) else { return -1 };
     // SAFETY: as in `bind`.
     unsafe { std::mem::transmute::<*const u8, Report>(report)(table, template as u32, context) }
 }
@@ -417,7 +432,7 @@ unsafe extern "C" fn take_result<const SLOT: usize>(
     from: *mut c_void,
     to: *mut c_void,
 ) -> i32 {
-    let Some([take_result, _]) = helpers(SLOT) else { return -1 };
+    let Some([take_result, ..]) = helpers(SLOT) else { return -1 };
     // SAFETY: as in `bind`.
     unsafe { std::mem::transmute::<*const u8, TakeResult>(take_result)(table, result as u32, from, to) }
 }
@@ -430,7 +445,7 @@ unsafe extern "C" fn first_use<const SLOT: usize>(
     device: u64,
     handle: *mut c_void,
 ) -> i64 {
-    let Some([first_use, _]) = helpers(SLOT) else { return RAISED };
+    let Some([first_use, ..]) = helpers(SLOT) else { return RAISED };
     // SAFETY: that is the prototype of the first helper of launches, which is never unloaded, and the wrapper passed
     // these arguments for it.
     unsafe {
@@ -449,12 +464,18 @@ unsafe extern "C" fn launch_report<const SLOT: usize>(
     if outcome == RAISED {
         return -1;
     }
-    let Some([_, report]) = helpers(SLOT) else { return -1 };
+    let Some([_, report, ..]) = helpers(SLOT) else { return -1 };
     // SAFETY: as in `first_use`, for the second helper.
     unsafe {
         let report = std::mem::transmute::<*const u8, LaunchReport>(report);
         report(caller, images, outcome, config, device as i32)
     }
+}
+
+unsafe extern "C" fn device<const SLOT: usize>(state: *mut c_void, number: u64) -> i64 {
+    let Some([.., device]) = helpers(SLOT) else { return RAISED };
+    // SAFETY: as in `first_use`, for the third helper.
+    unsafe { std::mem::transmute::<*const u8, Device>(device)(state, number as i32) }
 }
 
 macro_rules! stubs {
@@ -466,6 +487,7 @@ macro_rules! stubs {
                 take_result: take_result::<$slot>,
                 first_use: first_use::<$slot>,
                 launch_report: launch_report::<$slot>,
+                device: device::<$slot>,
             }),*];
     };
 }

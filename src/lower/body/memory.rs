@@ -8,7 +8,8 @@ use crate::ir::MemFlags;
 use crate::spec::ScalarType;
 
 impl Body<'_> {
-    /// Reads a value of that type through a pointer. The pointer must be aligned for the type.
+    /// Reads a value of that type through a pointer, which must be aligned for the type. A value of `float16` or
+    /// `bfloat16` is read as a `float32`.
     pub fn load<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>) -> Expr<'b> {
         let value = load(self, ty, self.pointer("load", ptr), MemFlags::ALIGNED);
         value.recorded(|recorder| recorder.load(ty, ptr))
@@ -18,6 +19,14 @@ impl Body<'_> {
     pub fn store<'b>(&'b self, ptr: Expr<'b>, value: Expr<'b>) {
         store(self, value.ty(), self.pointer("store", ptr), value.into(), MemFlags::ALIGNED);
         self.record(|recorder| recorder.store(ptr, value));
+    }
+
+    /// Writes a value as that type through a pointer, which must be aligned for the type. A value for `float16` or
+    /// `bfloat16` is a `float32`, which is rounded.
+    pub fn store_as<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>, value: impl Into<Operand<'b>>) {
+        let value = value.into();
+        store(self, ty, self.pointer("store", ptr), value, MemFlags::ALIGNED);
+        self.record(|recorder| recorder.store_as(ty, ptr, value));
     }
 
     /// A pointer advanced by `count` elements of that type.

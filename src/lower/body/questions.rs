@@ -5,10 +5,13 @@ use super::builder::Body;
 use super::calls::CallResult;
 use super::dtype_device::{DTypeBits, DTypeValue, DeviceValue};
 use super::expr::{Expr, Ops};
+use super::function::BodyLowerer;
 use super::tensor::{Known, TensorRef};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, Type};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, Type, Value};
 use crate::lower::abi::fields;
 use crate::lower::abi::tensor::NDIM;
+use crate::lower::device_api::{APIS, Api};
+use crate::lower::encode::{Subject, shown};
 use crate::spec::{Device, DeviceId, Layout, ScalarType};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
@@ -100,6 +103,62 @@ impl Body<'_> {
             l.b.convert(ConvertOp::SExt, Type::I64, id)
         });
         self.expr(id, ScalarType::Int64).recorded(|recorder| recorder.device_id(device))
+    }
+
+    /// The compute capability of a device of CUDA or ROCm, an `int64`: ten times the major number, plus the minor one.
+    /// Launches choose images by it. The kind of the device must be known.
+    ///
+    /// The first question does a device's first-use work, as a launch does. If it fails, such as on a machine without
+    /// the driver, the function releases what the body owns and raises the error.
+    pub fn device_capability<'b>(&'b self, device: impl Into<DeviceValue<'b>>) -> Expr<'b> {
+        const OPERATION: &str = "device_capability";
+        let device = device.into();
+        let Some(bits) = device.bits(self, OPERATION) else { return self.placeholder(ScalarType::Int64) };
+        let Some(api) = self.api_of(OPERATION, device) else { return self.placeholder(ScalarType::Int64) };
+        let capability = self.value(|l| l.capability(api, bits));
+        self.expr(capability, ScalarType::Int64).recorded(|recorder| recorder.device_capability(device))
+    }
+
+    /// The API of a device that has a compute capability; otherwise records an error.
+    fn api_of(&self, operation: &str, device: DeviceValue<'_>) -> Option<&'static Api> {
+        let kind = match (device.stated().kind(), device) {
+            (Some(kind), _) => kind,
+            (None, DeviceValue::Of(tensor)) => {
+                tensor.knows_device(operation);
+                return None;
+            }
+            (None, _) => {
+                self.error(operation, "the kind of the device is open; ask for the device of a tensor");
+                return None;
+            }
+        };
+        let api = Api::of(kind);
+        if api.is_none() {
+            let known: Vec<String> = APIS.iter().map(|api| api.device.to_string()).collect();
+            let known = known.join(" or ");
+            self.error(operation, format!("expected a device of {known}, got {}", Device::of(kind)));
+        }
+        api
+    }
+}
+
+impl BodyLowerer<'_> {
+    /// The compute capability of a device of an API, an `I64`. Leaves the body with the error if the driver fails.
+    fn capability(&mut self, api: &'static Api, device: Value) -> Value {
+        let called = shown(self.signature, Subject::Call);
+        let (module, pool) = (self.b.module(), &mut *self.pool);
+        let questions = self.drivers.questions(module, &mut pool.constants, pool.data, api);
+        let caller = format!("Cannot ask for the compute capability of a device when calling: `{called}`");
+        let caller = (pool.data, pool.constants.text(&caller));
+        let number = fields::second(&mut self.b, device);
+        let failed = self.b.cold_block();
+        let code = self.b.block_param(failed, Type::I32);
+        let capability = self.b.structured(|c| questions.capability(c.val(number), caller, failed).value());
+        let here = self.b.current();
+        self.b.switch_to(failed);
+        self.exit(code);
+        self.b.switch_to(here);
+        capability
     }
 }
 

@@ -30,8 +30,7 @@ pub(in crate::lower) struct Api {
     pub kernel_shared: Option<SharedAttributes>,
     /// The kernel's attribute for clusters of more than 8 blocks.
     pub non_portable_cluster: Option<u32>,
-    /// The symbols of the two helpers that wrappers call: the first does first-use work, the second raises errors.
-    pub helpers: [&'static str; 2],
+    pub helpers: HelperSymbols,
     pub home: KernelHome,
     pub launch: LaunchForm,
 }
@@ -154,20 +153,38 @@ impl Attributes {
     }
 }
 
+/// The symbols of the helpers that wrappers call, in the order of [`Symbol`].
+pub(in crate::lower) type HelperSymbols = [&'static str; 3];
+
+/// A helper's place among the symbols of an API.
+#[derive(Clone, Copy)]
+pub(super) enum Symbol {
+    /// Does a kernel's first-use work.
+    FirstUse,
+    /// Raises the error of a failure.
+    Report,
+    /// Does a device's first-use work.
+    Device,
+}
+
 /// The symbols of an API's helpers.
 macro_rules! helpers {
     ($name:literal) => {
-        [concat!("__tvm_ffi_codegen_", $name, "_first_use"), concat!("__tvm_ffi_codegen_", $name, "_report")]
+        [
+            concat!("__tvm_ffi_codegen_", $name, "_first_use"),
+            concat!("__tvm_ffi_codegen_", $name, "_report"),
+            concat!("__tvm_ffi_codegen_", $name, "_device"),
+        ]
     };
 }
 
 /// All APIs that launch with a driver. Everything that depends on the set of APIs is derived from this list.
 pub(in crate::lower) static APIS: [&Api; 2] = [&CUDA, &HIP];
 
-/// The symbols of the launch helpers, for wrappers that import them. Each API has two: one does first-use work, one
-/// raises errors.
-pub const LAUNCH_SYMBOLS: [[&str; 2]; APIS.len()] = {
-    let mut symbols = [[""; 2]; APIS.len()];
+/// The symbols of the launch helpers, for wrappers that import them. Each API has three: one does a kernel's first-use
+/// work, one raises errors, and one does a device's first-use work.
+pub const LAUNCH_SYMBOLS: [[&str; 3]; APIS.len()] = {
+    let mut symbols = [[""; 3]; APIS.len()];
     let mut number = 0;
     while number < APIS.len() {
         symbols[number] = APIS[number].helpers;
@@ -186,6 +203,11 @@ impl Api {
     pub(in crate::lower) fn of_images(images: &[Image]) -> &'static Api {
         let loads = |api: &&&Api| images.iter().any(|image| api.images.contains(&image.kind()));
         APIS.iter().rev().find(loads).unwrap_or(&APIS[0])
+    }
+
+    /// The symbol of a helper.
+    pub(super) fn symbol(&self, helper: Symbol) -> &'static str {
+        self.helpers[helper as usize]
     }
 
     /// The entry of a function, if the API has it.

@@ -8,17 +8,16 @@ use super::outcome::Failed;
 use super::shared::WITHOUT_ASKING;
 use super::state::{self, InState, record, record_of, row};
 use super::steps::Steps;
-use crate::ir::{FuncRef, FuncSig, Hint, Module, Type, Val};
+use crate::ir::{FuncRef, Hint, Module, Type, Val};
 use crate::lower::protocol::launch_table::{ASK_DRIVER, ImageChoice, KernelRecord, ParamSizes};
 use crate::lower::protocol::{DescriptorField, Encode, field};
 
-/// `int64_t device(void* state, int32_t device)`: opens the driver and reads a device's properties. Returns an outcome.
-pub(super) fn device(module: &mut Module, driver: &Driver, in_state: &InState) -> FuncRef {
-    let name = format!("__tvm_ffi_codegen_{}_device", driver.api.name);
+/// Defines [the helper](super::helpers::Called) that opens the driver and reads a device's properties.
+pub(super) fn define_device(module: &mut Module, driver: &Driver, in_state: &InState, func: FuncRef) {
     let mut attributes = Vec::new();
     driver.api.attributes.in_order().into_iter().for_each(|number| number.write(module.endianness, &mut attributes));
     let attributes = module.add_data(format!("__tvm_ffi_codegen_{}_attributes", driver.api.name), attributes, 4);
-    module.cold_local(name, FuncSig::new([Type::Ptr, Type::I32], Some(Type::I64)), |c| {
+    module.define(func, |c| {
         let [state, number] = c.params();
         let outside = Steps::new(c);
         outside.require(number.ult(MOST_DEVICES), Failed::Number, number);
@@ -53,7 +52,7 @@ pub(super) fn device(module: &mut Module, driver: &Driver, in_state: &InState) -
         fill(driver, in_state, state);
         end_claim(record, record);
         steps.finish(|| end_claim(record, c.null()));
-    })
+    });
 }
 
 /// Writes the function addresses that launches call into a state. Concurrent first uses of two devices write the same

@@ -1,7 +1,7 @@
-//! The helpers of launches: driver work other than the launch itself. Wrappers share them and call two of them by
+//! The helpers of launches: driver work other than the launch itself. Wrappers share them and call three of them by
 //! symbol. The [state](super::state) has the addresses of the others once a device is in use.
 
-use super::api::{APIS, Api, Call};
+use super::api::{APIS, Api, Call, Symbol};
 use super::driver::Driver;
 use super::images;
 use super::start::start;
@@ -11,7 +11,8 @@ use super::{first_use, params, report, tensor_map};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
 
-/// The two helpers that wrappers call by their symbols, in a module.
+/// The helpers of launches that wrappers call by their symbols, in a module. Questions also call
+/// [another one](device_signature).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Called {
     pub first_use: FuncRef,
@@ -33,20 +34,40 @@ fn report_signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::Ptr, Type::I64, Type::Ptr, Type::I32], Some(Type::I32))
 }
 
+/// `int64_t device(void* state, int32_t device)`: does a device's first-use work, which writes the device's record.
+/// Returns an outcome.
+fn device_signature() -> FuncSig {
+    FuncSig::new([Type::Ptr, Type::I32], Some(Type::I64))
+}
+
 impl Called {
     /// The helpers of an API, imported.
     pub(super) fn import(module: &mut Module, api: &Api) -> Self {
-        let [first_use, report] = api.helpers;
-        let first_use = module.import(first_use, first_use_signature());
-        Called { first_use, report: module.import(report, report_signature()) }
+        let first_use = module.import(api.symbol(Symbol::FirstUse), first_use_signature());
+        Called { first_use, report: module.import(api.symbol(Symbol::Report), report_signature()) }
     }
+}
+
+/// The helper that does a device's first-use work, imported.
+pub(super) fn import_device(module: &mut Module, api: &Api) -> FuncRef {
+    module.import(api.symbol(Symbol::Device), device_signature())
+}
+
+/// Declares a helper that the module defines.
+fn declare(module: &mut Module, name: &str, sig: FuncSig, linkage: Linkage) -> FuncRef {
+    let func = module.declare(name, sig, linkage);
+    module.functions[func].cold = true;
+    func
 }
 
 /// The helpers of an API under construction, in the module that defines them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defined {
     driver: Driver,
+    linkage: Linkage,
     pub called: Called,
+    /// The helper that does a device's first-use work, if it is declared already.
+    device: Option<FuncRef>,
 }
 
 /// The parts of the helpers that launches need.
@@ -68,39 +89,40 @@ impl Defined {
         constants: &mut ConstantPool,
         pool: DataRef,
     ) -> Self {
-        let [first_use, report] = api.helpers;
-        let mut declare = |name: &str, sig: FuncSig| {
-            let func = module.declare(name, sig, linkage);
-            module.functions[func].cold = true;
-            func
-        };
         let called = Called {
-            first_use: declare(first_use, first_use_signature()),
-            report: declare(report, report_signature()),
+            first_use: declare(module, api.symbol(Symbol::FirstUse), first_use_signature(), linkage),
+            report: declare(module, api.symbol(Symbol::Report), report_signature(), linkage),
         };
         let driver = Driver::new(module, api, system);
         report::define(module, &driver, constants, pool, called.report);
-        Defined { driver, called }
+        Defined { driver, linkage, called, device: None }
+    }
+
+    /// The helper that does a device's first-use work.
+    pub(super) fn device(&mut self, module: &mut Module) -> FuncRef {
+        let Defined { driver, linkage, device, .. } = self;
+        *device.get_or_insert_with(|| declare(module, driver.api.symbol(Symbol::Device), device_signature(), *linkage))
     }
 
     /// Defines the helpers that launches need.
-    pub(super) fn finish(&self, module: &mut Module, asked: Asked) {
-        let Defined { driver, called } = self;
+    pub(super) fn finish(mut self, module: &mut Module, asked: Asked) {
+        let Defined { driver, called, .. } = self;
         let in_state = InState {
-            start: start(module, driver, false),
-            start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, driver, true)),
-            tensor_map: if asked.tensor_maps { tensor_map::encode(module, driver) } else { None },
-            unload: images::unload(module, driver),
+            start: start(module, &driver, false),
+            start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
+            tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
+            unload: images::unload(module, &driver),
         };
-        let device = first_use::device(module, driver, &in_state);
-        let compare = if asked.params { params::compare(module, driver) } else { None };
-        first_use::define(module, driver, device, compare, called.first_use);
+        let device = self.device(module);
+        first_use::define_device(module, &driver, &in_state, device);
+        let compare = if asked.params { params::compare(module, &driver) } else { None };
+        first_use::define(module, &driver, device, compare, called.first_use);
     }
 }
 
 /// Defines an API's helpers in a module that exports them, if `symbol` is that of the first one. Ignores other symbols.
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
-    if let Some(api) = APIS.into_iter().find(|api| api.helpers[0] == symbol) {
+    if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
         helpers.finish(module, Asked { tensor_maps: true, params: true });
     }

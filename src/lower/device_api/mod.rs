@@ -15,6 +15,8 @@
 //! [table](table) of the module and store their results in its [state](state). Each library has its own copy of the
 //! helpers; the engine's modules in one process share a copy.
 //!
+//! A [question](questions) about a device does the device's first-use work.
+//!
 //! Only `report` raises errors. It turns an outcome into an error that describes the kernel and its launch.
 
 mod api;
@@ -26,6 +28,7 @@ mod images;
 mod layout;
 mod outcome;
 mod params;
+mod questions;
 mod report;
 mod shared;
 mod start;
@@ -42,18 +45,17 @@ use super::constants::ConstantPool;
 use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord};
 use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, StackSlot, Type, Val, Value};
 
-#[cfg(feature = "_engine")]
-pub(super) use api::APIS;
 pub use api::LAUNCH_SYMBOLS;
-pub(super) use api::{Api, Call, KernelHome, LaunchForm};
+pub(super) use api::{APIS, Api, Call, KernelHome, LaunchForm};
 pub(super) use helpers::export as export_helpers;
-use helpers::{Asked, Called, Defined};
+use helpers::{Asked, Called, Defined, import_device};
 pub(super) use images::{DeviceImage, ImageRule, by_preference};
 use layout::MOST_DEVICES;
 pub(super) use layout::{
     MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK, PORTABLE_CLUSTER, attribute, config,
 };
 use outcome::Failed;
+pub(super) use questions::DeviceQuestions;
 use shared::MostShared;
 pub(super) use shared::Shared;
 #[cfg(feature = "_engine")]
@@ -160,16 +162,38 @@ impl Drivers {
         pool: DataRef,
         kernel: &KernelToLaunch<'_>,
     ) -> Launchable {
-        let api = kernel.api;
+        let at = self.launches_of(module, constants, pool, kernel.api);
+        self.launches[at].kernel(kernel)
+    }
+
+    /// The questions that a module can ask about devices of an API.
+    pub(super) fn questions(
+        &mut self,
+        module: &mut Module,
+        constants: &mut ConstantPool,
+        pool: DataRef,
+        api: &'static Api,
+    ) -> DeviceQuestions {
+        let at = self.launches_of(module, constants, pool, api);
+        self.launches[at].questions(module)
+    }
+
+    /// The index of the launches of an API, which are added if the module has none.
+    fn launches_of(
+        &mut self,
+        module: &mut Module,
+        constants: &mut ConstantPool,
+        pool: DataRef,
+        api: &'static Api,
+    ) -> usize {
         let known = self.launches.iter().position(|launches| std::ptr::eq(launches.api, api));
-        let at = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let defined = (!self.imports_helpers)
                 .then(|| Defined::new(module, api, self.system, Linkage::Local, constants, pool));
             let called = defined.map_or_else(|| Called::import(module, api), |defined| defined.called);
             self.launches.push(Launches::new(module, api, called, defined));
             self.launches.len() - 1
-        });
-        self.launches[at].kernel(kernel)
+        })
     }
 
     /// Writes the tables, and defines the destructors that unload images and release contexts, if they are needed.
@@ -225,6 +249,14 @@ impl Launches {
             self.params.push((number, sizes.clone()));
         }
         self.kernels[number].launchable
+    }
+
+    fn questions(&mut self, module: &mut Module) -> DeviceQuestions {
+        let device = match &mut self.defined {
+            Some(defined) => defined.device(module),
+            None => import_device(module, self.api),
+        };
+        DeviceQuestions { state: self.places.state, device, report: self.called.report }
     }
 
     fn add(&mut self, key: KernelKey) -> usize {

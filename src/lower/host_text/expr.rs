@@ -10,7 +10,8 @@ use crate::lower::body::{self, CallArg, Expr, Operand, Owned, TensorRef};
 use crate::spec::{CompareOp, ParamType, did_you_mean};
 
 /// The parts that values have.
-const PARTS: [&str; 10] = ["shape", "strides", "data", "size", "given", "kind", "dtype", "ndim", "device", "id"];
+const PARTS: [&str; 11] =
+    ["shape", "strides", "data", "size", "given", "kind", "dtype", "ndim", "device", "id", "capability"];
 
 impl<'b, 'a> Driver<'b, 'a, '_> {
     pub(super) fn operand(&self, tree: &Tree) -> Operand<'b> {
@@ -169,7 +170,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
                 self.at(&part.span);
                 Val::Expr(tensor.ptr())
             }
-            "dtype" | "device" | "ndim" | "id" => self.asked(value, part),
+            "dtype" | "device" | "ndim" | "id" | "capability" => self.asked(value, part),
             "size" | "given" => {
                 let Some(param) = param(self) else { return Val::Missing };
                 self.at(&part.span);

@@ -120,26 +120,26 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         }
     }
 
-    /// `x.dtype`, `x.ndim`, `x.device`, `d.id`
+    /// `x.dtype`, `x.ndim`, `x.device`, `d.id`, `d.capability`
     pub(super) fn asked(&self, value: &Tree, part: &At<String>) -> Val<'b, 'a> {
-        if part.value == "id" {
+        let name = part.value.as_str();
+        if let "id" | "capability" = name {
             let of = self.value(value);
-            return match self.as_device(&of) {
-                Some(device) => {
-                    self.at(&part.span);
-                    Val::Expr(self.body.device_id(device))
+            let Some(device) = self.as_device(&of) else {
+                if !matches!(of, Val::Missing) {
+                    self.error(&part.span, name, format!("only a device has one: `x.device.{name}`"));
                 }
-                None => {
-                    if !matches!(of, Val::Missing) {
-                        self.error(&part.span, "id", "only a device has one: `x.device.id`");
-                    }
-                    Val::Missing
-                }
+                return Val::Missing;
             };
+            self.at(&part.span);
+            return Val::Expr(match name {
+                "id" => self.body.device_id(device),
+                _ => self.body.device_capability(device),
+            });
         }
         let tensor = self.tensor(value);
         self.at(&part.span);
-        match part.value.as_str() {
+        match name {
             "dtype" => Val::DType(DTypeValue::Of(tensor)),
             "device" => Val::Device(DeviceValue::Of(tensor)),
             _ => Val::Expr(tensor.ndim()),

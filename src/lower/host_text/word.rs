@@ -187,12 +187,22 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
 
     /// An operation without a value.
     pub(super) fn do_word(&self, span: &Span, word: Word, inputs: &[Input]) {
-        let all: Vec<&Tree> = inputs.iter().map(|input| &input.value).collect();
+        let all: Vec<&Tree> = inputs.iter().filter(|input| input.name.is_none()).map(|input| &input.value).collect();
         match word {
             Word::Store => {
-                let (pointer, value) = (self.expr(all[0]), self.expr(all[1]));
-                self.at(span);
-                self.body.store(pointer, value);
+                let pointer = self.expr(all[0]);
+                match keyword(inputs, "dtype") {
+                    Some(ty) => {
+                        let (value, ty) = (self.operand(all[1]), self.scalar_type(ty));
+                        self.at(span);
+                        self.body.store_as(ty, pointer, value);
+                    }
+                    None => {
+                        let value = self.expr(all[1]);
+                        self.at(span);
+                        self.body.store(pointer, value);
+                    }
+                }
             }
             Word::CheckSignalsEvery => {
                 let turns = self.small(all[0]);

@@ -6,8 +6,8 @@ use super::trees::{at_path, index, input, integer, part, text, type_name, word};
 use super::{Id, Known, Recorder, at, image_names, name_of, named, tree};
 use crate::host::Word;
 use crate::host::tree::{
-    BinaryOp, Block, Closure, Error, Expr as Tree, ExprKind, For, If, LaunchOf, Location, Scoped, StatementKind, Try,
-    UnaryOp, While,
+    BinaryOp, Block, Closure, Error, Expr as Tree, ExprKind, For, If, Input, LaunchOf, Location, Scoped, StatementKind,
+    Try, UnaryOp, While,
 };
 use crate::image::Image;
 use crate::lower::body::args::TensorVars;
@@ -179,12 +179,23 @@ impl Recorder {
         self.done(Word::Store, [self.expr(pointer), self.expr(value)])
     }
 
+    pub(in crate::lower::body) fn store_as(
+        &self,
+        ty: ScalarType,
+        pointer: Expr<'_>,
+        value: Operand<'_>,
+    ) -> StatementKind {
+        let inputs = [self.expr(pointer), self.operand(value)].map(|value| Input { name: None, value });
+        let inputs = inputs.into_iter().chain([input("dtype", type_name(ty))]).collect();
+        StatementKind::Do(tree(ExprKind::Word(Word::Store, inputs)))
+    }
+
     pub(in crate::lower::body) fn offset(&self, pointer: Expr<'_>, ty: ScalarType, count: Operand<'_>) -> ExprKind {
         word(Word::Offset, [self.expr(pointer), type_name(ty), self.operand(count)])
     }
 
     pub(in crate::lower::body) fn scratch(&self, bytes: u32, align: u32) -> ExprKind {
-        let bytes = crate::host::tree::Input { name: None, value: integer(bytes) };
+        let bytes = Input { name: None, value: integer(bytes) };
         ExprKind::Word(Word::Scratch, vec![bytes, input("align", integer(align))])
     }
 
@@ -435,6 +446,11 @@ impl Recorder {
 
     pub(in crate::lower::body) fn location(&self, file: &str, line: u32, function: &str) -> StatementKind {
         StatementKind::Location(Location::Whole(SourceLocation::new(file, line, function)))
+    }
+
+    /// A call that ends the function.
+    pub(in crate::lower::body) fn forward(&self, call: ExprKind) -> StatementKind {
+        StatementKind::Forward(tree(call))
     }
 
     /// A call without a result.

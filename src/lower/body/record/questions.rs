@@ -59,11 +59,15 @@ impl Recorder {
     }
 
     pub(in crate::lower::body) fn is_device_kind(&self, device: DeviceValue<'_>, kind: DLDeviceType) -> ExprKind {
-        same(part(self.device(device), "kind"), text(&Device::of(kind).to_string()))
+        same(part(self.device_arg(device), "kind"), text(&Device::of(kind).to_string()))
     }
 
     pub(in crate::lower::body) fn device_id(&self, device: DeviceValue<'_>) -> ExprKind {
-        *part(self.device(device), "id").kind
+        *part(self.device_arg(device), "id").kind
+    }
+
+    pub(in crate::lower::body) fn device_capability(&self, device: DeviceValue<'_>) -> ExprKind {
+        *part(self.device_arg(device), "capability").kind
     }
 
     pub(in crate::lower::body) fn ndim(&self, tensor: TensorRef<'_>) -> ExprKind {
