@@ -47,7 +47,7 @@ use tvm_ffi_runtime::{CallArgs, Error, Function, Map, Result};
 pub use table::{DispatchEntry, DispatchStats};
 
 /// A growing table of functions by keys. Its [`function`](DispatchTable::function) takes the key's values and then any
-/// arguments. It calls the function that the table keeps under the key, with the arguments behind the key. If there is
+/// arguments. It calls the function that the table keeps under the key, with the arguments after the key. If there is
 /// none, `on_miss` makes it.
 ///
 /// Clones are the same table. All of its functions may be used on any thread.

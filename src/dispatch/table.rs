@@ -84,7 +84,7 @@ impl Table {
         Arc::new(table)
     }
 
-    /// Calls the function of the key in the first arguments, with the arguments behind them.
+    /// Calls the function of the key in the first arguments with the arguments after these.
     ///
     /// # Safety
     /// As for `Callable::call`.
@@ -122,11 +122,9 @@ impl Table {
         let code = entry.key.matches(values).then(|| {
             entry.note_use(self.time.load(Ordering::Relaxed));
             self.hits.count(record.index);
-            // SAFETY: the function lives as long as its entry. The arguments behind the key are passed on as they came;
-            // there are at least as many arguments as the key has values.
+            // SAFETY: the function lives as long as its entry. The arguments behind the key are passed on as they came.
             unsafe {
-                let rest = (args.add(count), num_args - count as i32);
-                (entry.callable)(entry.function.as_raw_handle(), rest.0, rest.1, result)
+                (entry.callable)(entry.function.as_raw_handle(), args.add(count), num_args - count as i32, result)
             }
         });
         if hit.end() {
@@ -148,11 +146,10 @@ impl Table {
             Ok(function) => function,
             Err(failure) => return failure.raise(),
         };
-        // SAFETY: the arguments behind the key are passed on as they came; the key was found, so they have its values.
-        let code = unsafe {
-            let rest = (args.wrapping_add(self.key_names.len()), num_args - self.key_names.len() as i32);
-            function.as_safe_call()(function.as_raw_handle(), rest.0, rest.1, result)
-        };
+        // There are at least so many arguments, or no function was found.
+        let (args, num_args) = (args.wrapping_add(self.key_names.len()), num_args - self.key_names.len() as i32);
+        // SAFETY: the arguments behind the key are passed on as they came.
+        let code = unsafe { function.as_safe_call()(function.as_raw_handle(), args, num_args, result) };
         quietly(function);
         code
     }

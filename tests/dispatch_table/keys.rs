@@ -97,10 +97,9 @@ impl ToArgObject for Str {
     }
 }
 
-/// C20.1: the function gets the arguments behind the key, with the caller's result, and its own handle. C20.5: `on_miss`
-/// gets all.
+/// C20.1: the function gets the arguments after the key; on_miss gets all of them.
 #[test]
-fn the_function_gets_the_arguments_behind_the_key() {
+fn the_function_gets_the_arguments_after_the_key() {
     let on_miss = packed(|args| {
         let made_for = args.len();
         Ok(packed(move |args| {

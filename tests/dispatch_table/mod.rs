@@ -74,8 +74,8 @@ impl Event {
     /// Waits for the event. A test that would wait forever fails.
     pub fn wait(&self) {
         let has_happened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, waited) = self.1.wait_timeout_while(has_happened, Duration::from_secs(60), |set| !*set).unwrap();
-        assert!(!waited.timed_out());
+        let waited = self.1.wait_timeout_while(has_happened, Duration::from_secs(60), |set| !*set).unwrap();
+        assert!(*waited.0);
     }
 }
 

@@ -43,7 +43,7 @@ impl Maker {
         let is_first = self.making.lock().unwrap().insert(key);
         assert!(is_first || self.is_detaching.load(Ordering::SeqCst), "{key} is made twice at once");
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        if call % 3 == 0 {
+        if call.is_multiple_of(3) {
             thread::yield_now();
         }
         self.making.lock().unwrap().remove(&key);

@@ -242,6 +242,7 @@ pub const GPU: &[Step] = &[Step {
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+    Step { name: "dispatch", about: "hits of dispatch tables", needs: &[], run: bench_dispatch },
     Step {
         name: "calls-out",
         about: "instructions of calls that generated code makes, beside C's",
@@ -543,7 +544,8 @@ fn soak_helgrind() -> Result {
 
 fn bench_smoke() -> Result {
     // In a debug build, since its dependencies are built already.
-    let benches = ["compile", "call", "cold_start", "embed", "many", "workloads"].map(|bench| ["--bench", bench]);
+    let benches =
+        ["compile", "call", "dispatch", "cold_start", "embed", "many", "workloads"].map(|bench| ["--bench", bench]);
     let words = [&["test", "-p", "tvm-ffi-codegen"], benches.as_flattened(), &["--", "--test"]].concat();
     let mut tests = all([without_stacks(cargo(&words))])?;
     tests.add(runtime_cost::smoke()?);
@@ -556,6 +558,10 @@ fn bench_compile() -> Result {
 
 fn bench_call() -> Result {
     all([without_stacks(cargo(&["bench", "--bench", "call"]))])
+}
+
+fn bench_dispatch() -> Result {
+    all([without_stacks(cargo(&["bench", "--bench", "dispatch"]))])
 }
 
 /// Runs each backend in a program without the other. A program with LLVM takes milliseconds to load it, whichever

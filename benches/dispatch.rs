@@ -1,0 +1,109 @@
+//! The cost of a hit in a dispatch table, over calling the function that it finds.
+//!
+//! `cargo bench --bench dispatch` prints criterion's figures and then a table of medians.
+
+mod support;
+
+use std::ffi::c_void;
+use std::hint::black_box;
+
+use criterion::Criterion;
+use support::{Result, Samples};
+use tvm_ffi_codegen::DLDataType;
+use tvm_ffi_codegen::dispatch::DispatchTable;
+use tvm_ffi_codegen::runtime::abi::TVMFFIAny;
+use tvm_ffi_codegen::runtime::{Any, AnyView, Function, Str};
+
+const KEYS: [usize; 3] = [1, 3, 8];
+const ENTRIES: [usize; 3] = [1, 16, 1000];
+
+fn main() -> Result<()> {
+    let mut criterion = Criterion::default().configure_from_args();
+    let samples = Samples::default();
+    // SAFETY: it accesses no memory.
+    let empty = unsafe { Function::from_code(empty, ()) };
+    let direct = "called directly";
+    for keys in KEYS {
+        let args = arguments(keys, 0);
+        let raw: Vec<TVMFFIAny> = args.iter().map(|arg| *arg.as_raw()).collect();
+        samples.batch(&mut criterion, &row(direct, keys), || call(&empty, &raw));
+        for entries in ENTRIES {
+            let (table, calls) = table(keys, entries, &empty)?;
+            let mut next = 0;
+            samples.batch(&mut criterion, &row(&format!("{entries}"), keys), || {
+                next = if next + 1 == calls.len() { 0 } else { next + 1 };
+                call(table.function(), &calls[next])
+            });
+        }
+    }
+    let text = Any::from(Str::new("a text of 24 characters."));
+    let (table, _) = table(1, 16, &empty)?;
+    table.insert((&text,), empty.clone())?;
+    samples.batch(&mut criterion, "text", || call(table.function(), &[*text.as_raw()]));
+    criterion.final_summary();
+    if !support::is_smoke() {
+        println!("\nmedians, nanoseconds a hit beyond a call of the function, which takes calls in turn\n");
+        println!("| keys | directly | 1 entry | 16 entries | 1,000 entries |\n|---|---|---|---|---|");
+        for keys in KEYS {
+            let base = samples.median(&row(direct, keys)).unwrap_or_default();
+            let over = ENTRIES.map(|entries| {
+                let all = samples.median(&row(&entries.to_string(), keys)).unwrap_or_default();
+                format!("{:.1}", all - base)
+            });
+            println!("| {keys} | {base:.1} | {} |", over.join(" | "));
+        }
+        println!("\nwith a key of one text of 24 characters: {:.1} in all", samples.median("text").unwrap_or_default());
+    }
+    Ok(())
+}
+
+fn row(which: &str, keys: usize) -> String {
+    format!("{keys} keys, {which}")
+}
+
+/// Key values as a compiler has them: a dtype, a truth value, and numbers; then one argument.
+fn arguments(keys: usize, entry: usize) -> Vec<Any> {
+    let mut args: Vec<Any> = match keys {
+        1 => Vec::new(),
+        _ => vec![DLDataType::FLOAT16.into(), (entry % 2 == 0).into()],
+    };
+    args.extend((args.len()..keys).map(|place| Any::from((entry / place.max(1)) as i64)));
+    if keys > 2 {
+        // at least one value tells all entries apart
+        args[2] = (entry as i64).into();
+    }
+    args.push(7.into());
+    args
+}
+
+/// A table with so many entries, and the arguments of a call for up to 64 of them.
+fn table(keys: usize, entries: usize, function: &Function) -> Result<(DispatchTable, Vec<Vec<TVMFFIAny>>)> {
+    let names = (0..keys).map(|key| format!("k{key}"));
+    let on_miss = Function::from_packed(|_| Ok(Any::none()));
+    let table = DispatchTable::new("table", names, on_miss, None)?;
+    let mut calls: Vec<Vec<TVMFFIAny>> = Vec::new();
+    for entry in 0..entries {
+        let args = arguments(keys, entry);
+        let views: Vec<AnyView<'_>> = args.iter().take(keys).map(Any::as_view).collect();
+        table.insert(views.as_slice(), function.clone())?;
+        if calls.len() < 64 {
+            calls.push(args.iter().map(|arg| *arg.as_raw()).collect());
+        }
+    }
+    // the thread's first call registers it
+    if let Some(first) = calls.first() {
+        call(table.function(), first);
+    }
+    Ok((table, calls))
+}
+
+/// A call as C makes it: the argument array is ready, the result None.
+fn call(function: &Function, args: &[TVMFFIAny]) -> i32 {
+    let mut result = TVMFFIAny::none();
+    // SAFETY: the arguments are numbers, or views of a text that lives in `main`; the result owns nothing.
+    unsafe { function.call_raw(black_box(args), &mut result) }
+}
+
+unsafe extern "C" fn empty(_: *mut c_void, _: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32 {
+    0
+}
