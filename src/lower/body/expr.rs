@@ -138,7 +138,7 @@ impl dyn Ops + '_ {
 }
 
 /// The minimum and maximum of an integer type.
-fn int_range(ty: ScalarType) -> (i128, i128) {
+pub(super) fn int_range(ty: ScalarType) -> (i128, i128) {
     match ty.is_signed_int() {
         true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
         false => (0, (1 << ty.bits()) - 1),
