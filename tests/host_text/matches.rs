@@ -101,7 +101,7 @@ fn rows_run_and_are_refused_as_stated() {
             }
             Err(LowerError::Body { errors, .. }) => {
                 let found = errors.iter().map(|error| {
-                    let line = error.place.as_ref().unwrap().line as usize;
+                    let line = error.place.as_ref().unwrap().line;
                     (line - 3, error.problem.contains("never runs"))
                 });
                 assert_eq!(found.collect::<Vec<_>>(), expected, "{}", block(&rows, end));

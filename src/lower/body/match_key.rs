@@ -19,8 +19,8 @@ pub struct MatchKey<'b> {
 }
 
 impl<'b> MatchKey<'b> {
-    /// A key: an integer, a truth value, a dtype, a device, a kind of device ([`MatchValue::DeviceKind`]) or a parameter
-    /// of type `str`. Messages print the name, such as `x.dtype`.
+    /// A key: an integer, a truth value, a dtype, a device, a kind of device ([`MatchValue::DeviceKind`]) or a
+    /// parameter of type `str`. Messages print the name, such as `x.dtype`.
     pub fn new(name: impl Into<String>, value: impl Into<MatchValue<'b>>) -> Self {
         MatchKey { name: name.into(), value: value.into() }
     }
