@@ -7,7 +7,9 @@ use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
 use crate::lower::device_api::Api;
 use crate::lower::problem::{ArgProblem, TensorMapProblem};
-use crate::spec::{Dim, Interleave, KernelArg, Layout, ParamType, ScalarKind, ScalarType, Signature, TensorMap, TensorType};
+use crate::spec::{
+    Dim, Interleave, KernelArg, Layout, ParamType, ScalarKind, ScalarType, Signature, TensorMap, TensorType,
+};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLFloat, kDLInt, kDLUInt};
 
 /// The receiver of the arguments.

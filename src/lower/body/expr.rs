@@ -371,11 +371,9 @@ impl<'b> Expr<'b> {
         self.binary("shr", other, |ty| match ty.kind() {
             ScalarKind::Signed => Some(BinaryOp::AShr),
             ScalarKind::Unsigned => Some(BinaryOp::LShr),
-            ScalarKind::Half(_)
-            | ScalarKind::Float32
-            | ScalarKind::Float64
-            | ScalarKind::Bool
-            | ScalarKind::Handle => None,
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 | ScalarKind::Bool | ScalarKind::Handle => {
+                None
+            }
         })
     }
 

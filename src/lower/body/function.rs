@@ -20,7 +20,9 @@ use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::symbol_call::SymbolCall;
 use crate::lower::unit::{ModulePool, Unit};
 use crate::lower::value::ValueChecks;
-use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarKind, ScalarType, Signature, SourceLocation, TensorType};
+use crate::spec::{
+    Device, Dim, DimOp, Layout, ParamType, ScalarKind, ScalarType, Signature, SourceLocation, TensorType,
+};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
