@@ -165,7 +165,7 @@ fn printed_texts_nest_up_to_the_limit() {
     fn nest(b: &Body<'_>, depth: usize) {
         match depth {
             0 => b.raise("ValueError", "deep", ()),
-            _ if depth % 2 == 0 => b.if_(b.arg("n").gt(0), || nest(b, depth - 1)),
+            _ if depth.is_multiple_of(2) => b.if_(b.arg("n").gt(0), || nest(b, depth - 1)),
             _ => b.for_range(0, b.arg("n"), |_| nest(b, depth - 1)),
         }
     }
