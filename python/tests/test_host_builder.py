@@ -74,6 +74,11 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
   launch rows grid=n block=(128, 2) args=[x, y, int32(k)] cooperative image="a.cubin file" values=[_8, v];
   launch rows args=[x, y, int32(k)] image=[one, two];
   call symbol softmax(_8, result[0]);
+  if n == 0 {
+    forward symbol softmax(_8, "key", None);
+  } else {
+    forward f();
+  }
   @ none;
   return;
 }
@@ -133,6 +138,10 @@ def test_each_statement_prints_its_text():
     b.launch("rows", grid=n, block=(128, 2), args=args, cooperative=True, image="a.cubin file", values=[z, v])
     b.launch("rows", args=args, image=["one", "two"])
     b.call(host.symbol("softmax"), z, b.result[0])
+    with b.if_(n == 0):
+        b.forward(host.symbol("softmax"), z, "key", None)
+    with b.else_():
+        b.forward(f)
     b.at(None)
     b.ret()
     program.kernel("softmax(x: Tensor([n, k], float32), to: Tensor([n, k], float32))", "softmax_f32")

@@ -31,7 +31,7 @@ __all__ = [
 
 #: The words that can't be names.
 RESERVED = frozenset(
-    "let var if else for while break continue return try catch raise ensure call closure launch and or not is as True "
+    "let var if else for while break continue return forward try catch raise ensure call closure launch and or not is as True "
     "False None inf nan result".split()
 )
 
@@ -39,14 +39,23 @@ RESERVED = frozenset(
 _ALONE, _OR, _AND, _COMPARISON, _SHIFT, _SUM, _PRODUCT, _UNARY, _POSTFIX = -1, 0, 1, 2, 6, 7, 8, 9, 10
 
 
+_NAME = r"[A-Za-z_][A-Za-z0-9_$]*"
+
+
 def _label(name: str) -> str:
-    """A name, in quotes if it isn't one of the language."""
+    """A name, in quotes if it has other characters."""
     is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", _check.text("name", name), re.ASCII)
-    return name if is_name and name not in RESERVED else quoted(name)
+    return name if is_name else quoted(name)
+
+
+def _function_name(name: str) -> str:
+    if not re.fullmatch(_NAME, _check.text("function", name), re.ASCII):
+        raise ValueError(f"function: expected a name of letters, digits, `_` and `$`, got {name!r}")
+    return name
 
 
 def _new_name(what: str, name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", _check.text(what, name), re.ASCII) or name in RESERVED:
+    if not re.fullmatch(_NAME, _check.text(what, name), re.ASCII) or name in RESERVED:
         raise ValueError(f"{what}: expected a name of letters, digits, `_` and `$` that isn't a word, got {name!r}")
     return name
 
@@ -335,15 +344,19 @@ class Body:
         """Calls a function now. With ``returns``, the type of its result, the result is the value. Without, the result
         is released.
         """
-        expected = "a Value, symbol(...), global_(...) or import_(...)"
-        called = callee if isinstance(callee, Value) else _check.instance("callee", callee, Callee, expected)
         named = _check.mapping("keywords", keywords, "values by names").items()
         all = [*map(_text, args), *(f"{_new_name('keywords', of)}={_text(value)}" for of, value in named)]
-        text = f"call {called._text}({', '.join(all)})"
+        text = f"call {_callee(callee)}({', '.join(all)})"
         if returns is not None:
             return self.let(Value(f"{text} -> {type_(returns)}"), name)
         self._line(f"{text};")
         return None
+
+    def forward(self, callee: Callee | Value, *args: Passed) -> None:
+        """Calls a function and ends this one with its outcome. The callee gets ``args``, and after them all arguments
+        of this function.
+        """
+        self._line(f"forward {_callee(callee)}({', '.join(map(_text, args))});")
 
     def launch(
         self, entry: str, *, image: str | Sequence[str] | None = None, values: Iterable[Value] = (), **items: Any
@@ -491,7 +504,13 @@ class Program:
 
     def register(self, function: str, name: str) -> None:
         """Registers a function under a global name while a library of the program is loaded."""
-        self._items.append((f"register {_new_name('function', function)} as {quoted(name)}", None))
+        self._items.append((f"register {_function_name(function)} as {quoted(name)}", None))
+
+
+def _callee(callee: Callee | Value) -> str:
+    expected = "a Value, symbol(...), global_(...) or import_(...)"
+    called = callee if isinstance(callee, Value) else _check.instance("callee", callee, Callee, expected)
+    return called._text
 
 
 def _item(value: Any) -> Any:

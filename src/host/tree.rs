@@ -145,6 +145,8 @@ pub(crate) enum StatementKind {
     Set(Expr, Expr),
     /// A call, or an operation without a value.
     Do(Expr),
+    /// A call that ends the function.
+    Forward(Expr),
     Return(Option<Expr>),
     Break,
     Continue(Vec<Expr>),

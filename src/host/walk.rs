@@ -21,7 +21,9 @@ fn names_of_statement(statement: &mut Statement, visit: &mut dyn FnMut(&mut Stri
             names_of_expr(target, visit);
             names_of_expr(value, visit);
         }
-        StatementKind::Do(value) | StatementKind::Return(Some(value)) => names_of_expr(value, visit),
+        StatementKind::Do(value) | StatementKind::Forward(value) | StatementKind::Return(Some(value)) => {
+            names_of_expr(value, visit);
+        }
         StatementKind::Continue(next) => next.iter_mut().for_each(|value| names_of_expr(value, visit)),
         StatementKind::Raise(error, from) => {
             names_of_error(error, visit);

@@ -306,6 +306,55 @@ fn callee_kinds() -> Vec<Case> {
             b.call_global("calls.nowhere", ()).run();
         })
         .fails(),
+        case(
+            "forwarded",
+            "(f: Function, s: str) -> Any",
+            || vec![Function::from_packed(|args| args[0].to_owned()).into(), "a string that is not small".into()],
+            |b| {
+                let kept = b.call_global("calls.text", ()).returns(ParamType::Str);
+                b.call(b.param(0), (kept, CallArg::array((1, "a string that is not small")))).forward();
+            },
+        )
+        .moves(),
+        case(
+            "forwarded_and_moved",
+            "(x: Tensor([m, n], float32)) -> Any",
+            || vec![vector()],
+            |b| {
+                let text = b.call_global("calls.text", ()).returns(ParamType::Str);
+                b.call_symbol("calls_take", (text.by_move(),)).forward();
+            },
+        )
+        .moves(),
+        case(
+            "forwarded_to_a_number",
+            "(n: int64) -> int64",
+            || vec![1.into()],
+            |b| {
+                let text = b.call_global("calls.text", ()).returns(ParamType::Str);
+                b.call_global("calls.int", (text,)).forward();
+            },
+        ),
+        case(
+            "forwarded_to_nothing",
+            "(n: int64)",
+            || vec![1.into()],
+            |b| {
+                b.call_global("calls.text", ()).returns(ParamType::Str);
+                b.call_global("calls.text", ()).forward();
+            },
+        ),
+        case(
+            "forwarded_and_wrong",
+            "(n: int64) -> Function",
+            || vec![1.into()],
+            |b| {
+                b.call_global("calls.text", ()).returns(ParamType::Str);
+                b.call_global("calls.text", ()).forward();
+            },
+        )
+        .fails()
+        .moves(),
         case("no_function", "(x: Any)", || vec![1.into()], |b| b.call(b.param(0), ()).run()).fails(),
     ]
 }

@@ -89,10 +89,10 @@ fn outcome(loaded: &mut Loaded<'_>, call: &str) -> String {
     text
 }
 
-#[test]
-fn programs_run_alike_on_every_executor() {
+/// Runs the calls of a fixture on every executor.
+fn run_alike(name: &str, min_calls: usize) {
     crate::calls::callees::register();
-    let (path, text) = fixture("programs.txt");
+    let (path, text) = fixture(name);
     let mut actual = String::new();
     let mut lines = text.lines().filter(|line| !line.starts_with("expect: "));
     let mut current: Option<Library> = None;
@@ -110,8 +110,18 @@ fn programs_run_alike_on_every_executor() {
             calls += 1;
         }
     }
-    assert!(calls >= 40, "{calls} calls");
+    assert!(calls >= min_calls, "{calls} calls");
     compare(path, &text, &actual);
+}
+
+#[test]
+fn programs_run_alike_on_every_executor() {
+    run_alike("programs.txt", 40);
+}
+
+#[test]
+fn dispatching_programs_run_alike_on_every_executor() {
+    run_alike("dispatch.txt", 40);
 }
 
 /// All errors of a program: those of the text, or those of its bodies.
@@ -261,4 +271,28 @@ fn a_program_becomes_a_library_with_docs_globals_and_c_functions() {
     assert_eq!(object.functions(), names);
     let has = |name: &[u8]| object.as_bytes().windows(name.len()).any(|window| window == name);
     assert!(has(b"host_text.one") && has(b"\0refuse\0") && has(b"my_kernel"));
+}
+
+/// The errors of a program whose functions are compiled together.
+fn errors_of_library(text: &str) -> String {
+    let program = HostProgram::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    LibraryBuilder::new().program(&program).emit().unwrap_err().to_string()
+}
+
+/// C19.6, C19.7
+#[test]
+fn forwarded_calls_are_checked_with_their_module() {
+    let error = errors_of_library("extern f(n: int64) { forward global host.f(n); }");
+    assert!(
+        error.contains("forward: a C function has no arguments of TVM FFI to pass on; call the function"),
+        "{error}"
+    );
+    let of_two = "f(n: int64, x: Tensor([m], float32)) -> Any { forward symbol g(n > 1); }\n";
+    let error = errors_of_library(&format!("{of_two}g(a: bool, n: int64) -> Any {{ return n; }}"));
+    assert!(error.contains("call of `g`: `g(a: bool, n: int64) -> Any` takes 2 arguments, got 3"), "{error}");
+    let error = errors_of_library(&format!("{of_two}g(a: bool, n: int64, x: Tensor([m], int8)) {{ }}"));
+    assert!(error.contains("for x, got a tensor of 1 dimensions of float32"), "{error}");
+    // the function's own checks convert an integer to a float, and the callee gets the integer
+    let fine = "f(x: float64) -> Any { forward symbol g(); }\ng(n: int64) -> Any { return n; }";
+    assert!(LibraryBuilder::new().program(&HostProgram::parse(fine).unwrap()).emit().is_ok());
 }

@@ -39,8 +39,8 @@ fn read_back(text: &str) -> String {
 
 #[test]
 fn programs_are_read_back() {
-    let (_, text) = fixture("programs.txt");
-    let mut lines = text.lines();
+    let (programs, dispatch) = (fixture("programs.txt").1, fixture("dispatch.txt").1);
+    let mut lines = programs.lines().chain(dispatch.lines());
     let mut programs = 0;
     while let Some(line) = lines.next() {
         if line == "program:" {
@@ -48,7 +48,7 @@ fn programs_are_read_back() {
             programs += 1;
         }
     }
-    assert!(programs >= 7, "{programs} programs");
+    assert!(programs >= 10, "{programs} programs");
 }
 
 #[test]

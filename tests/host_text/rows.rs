@@ -256,6 +256,8 @@ fn calls_and_owned_values() {
             });
             b.call(made, (read.size(), variable.get())).run();
             b.if_(b.dim("n").gt(1), || b.ret_value(made.by_move()));
+            b.if_(b.dim("n").eq(0), || b.call_symbol("h", (b.dim("n") * 2, "key")).forward());
+            b.if_(b.dim("n").lt(0), || b.call(b.param(1), ()).forward());
             b.ret_value(b.alloc_tensor([1], DLDataType::INT8, b.tensor("x")).owned().by_move());
         },
         "
@@ -272,6 +274,12 @@ let v3 = closure [_: int64 = n] inner(m: int64) -> int64 {
 call v3(v2.size, v1);
 if n > 1 {
   return move(v3);
+}
+if n == 0 {
+  forward symbol h(n * 2, \"key\");
+}
+if n < 0 {
+  forward g();
 }
 return move(alloc([1], int8, like=x));
 ",

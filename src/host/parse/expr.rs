@@ -41,6 +41,20 @@ impl HostParser<'_> {
     fn call_value(&mut self) -> Read<Expr> {
         let start = self.start();
         let call = self.nested(Self::call)?;
+        self.made_call(start, call)
+    }
+
+    /// A call that ends the function.
+    pub(super) fn forwarded(&mut self) -> Read<Expr> {
+        let start = self.start();
+        let call = self.nested(|parser| {
+            parser.p.tokens.next();
+            Ok(Call { callee: parser.called()?, inputs: parser.inputs(false)?, returns: None })
+        })?;
+        self.made_call(start, call)
+    }
+
+    fn made_call(&mut self, start: usize, call: Call) -> Read<Expr> {
         let depth = call.inputs.iter().map(|input| input.value.depth).max().unwrap_or_default();
         self.node(start, depth, ExprKind::Call(Box::new(call)))
     }

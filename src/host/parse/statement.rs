@@ -88,6 +88,10 @@ impl HostParser<'_> {
             }
             Token::Name("launch") => self.launch()?,
             Token::At => self.location()?,
+            Token::Name("forward") => {
+                let call = self.forwarded()?;
+                self.semicolon(StatementKind::Forward(call))?
+            }
             Token::Name("call") => {
                 let call = self.value()?;
                 self.semicolon(StatementKind::Do(call))?

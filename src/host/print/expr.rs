@@ -129,6 +129,22 @@ impl Printer<'_> {
 
     fn call(&mut self, call: &Call) {
         self.put("call ");
+        self.called(call);
+        if let Some(ty) = &call.returns {
+            self.put(&format!(" -> {ty}"));
+        }
+    }
+
+    /// A call that ends the function.
+    pub(super) fn forward(&mut self, call: &Expr) {
+        self.put("forward ");
+        if let ExprKind::Call(call) = &*call.kind {
+            self.called(call);
+        }
+    }
+
+    /// The function of a call, with the inputs.
+    fn called(&mut self, call: &Call) {
         match &call.callee {
             Callee::Global { name, uncached } => {
                 self.put(if *uncached { "global uncached " } else { "global " });
@@ -145,9 +161,6 @@ impl Printer<'_> {
             Callee::Value(value) => self.expr(value, POSTFIX),
         }
         self.inputs(&call.inputs);
-        if let Some(ty) = &call.returns {
-            self.put(&format!(" -> {ty}"));
-        }
     }
 
     fn closure(&mut self, closure: &Closure) {

@@ -167,6 +167,7 @@ impl<'t> Printer<'t> {
                 self.expr(value, VALUE);
             }
             StatementKind::Do(done) => self.expr(done, VALUE),
+            StatementKind::Forward(call) => self.forward(call),
             StatementKind::Return(value) => {
                 self.put("return");
                 if let Some(value) = value {

@@ -95,6 +95,8 @@ pub(super) struct Args {
     pub results: Vec<(String, TensorVars)>,
     /// The address of the value, if a call has returned it.
     pub any: Option<Value>,
+    /// Whether the value is one that a closure keeps.
+    pub is_captured: bool,
 }
 
 impl Args {
@@ -108,13 +110,22 @@ impl Args {
             given: HashMap::new(),
             results: Vec::new(),
             any: None,
+            is_captured: false,
         }
     }
 
     /// A single value of a type, with its own path and without values yet.
     pub(super) fn of_value(path: &str, ty: &ParamType, life: Life) -> Self {
         let params = vec![Node::new(path.to_owned(), ty)];
-        Args { life, by_path: BTreeMap::new(), params, given: HashMap::new(), results: Vec::new(), any: None }
+        Args {
+            life,
+            by_path: BTreeMap::new(),
+            params,
+            given: HashMap::new(),
+            results: Vec::new(),
+            any: None,
+            is_captured: false,
+        }
     }
 
     pub(super) fn add(&mut self, path: String, arg: Arg) {

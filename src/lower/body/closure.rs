@@ -184,6 +184,8 @@ impl BodyLowerer<'_> {
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };
-        self.checked_values(expected, Taken { any, life, is_owned: false }, &path, ty)
+        let mut args = self.checked_values(expected, Taken { any, life, is_owned: false }, &path, ty)?;
+        args.is_captured = true;
+        Ok(args)
     }
 }

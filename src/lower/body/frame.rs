@@ -49,7 +49,7 @@ impl BodyLowerer<'_> {
     }
 
     /// The address of a copy of an argument, made at function entry.
-    fn argument(&mut self, index: usize) -> Value {
+    pub(super) fn argument(&mut self, index: usize) -> Value {
         if let Some((_, known)) = self.arguments.iter().find(|(known, _)| *known == index) {
             return *known;
         }

@@ -74,6 +74,8 @@ pub(super) struct BodyLowerer<'m> {
     pub checks: ValueChecks,
     /// The bytes taken by `scratch` so far.
     pub scratch_bytes: u64,
+    /// Whether the function's result is the caller's own, since a callee writes it: see `forward`.
+    pub writes_to_caller: bool,
     /// The copies of the caller's own arguments that are passed on, by index.
     pub arguments: Vec<(usize, Value)>,
     /// The argument array shared by all calls outside loops.
@@ -109,6 +111,8 @@ pub(super) struct Built<R> {
     pub func: FuncRef,
     /// The function's last parameters, in addition to those of convention `flat`.
     pub extras: Vec<Extra>,
+    /// Whether its result is the caller's own.
+    pub writes_to_caller: bool,
     pub symbol_calls: Vec<SymbolCall>,
     /// Whether every path of the function calls `bind`.
     pub always_binds: bool,
@@ -234,6 +238,7 @@ pub(super) fn define<R>(
         is_c: enclosing.is_c,
         extras: Vec::new(),
         owners: Owners::default(),
+        writes_to_caller: false,
         arguments: Vec::new(),
         checks: ValueChecks::default(),
         scratch_bytes: 0,
@@ -245,13 +250,13 @@ pub(super) fn define<R>(
     let result = build(&mut l, &args);
     let extras: Vec<Extra> = l.extras.iter().map(|(extra, _)| *extra).collect();
     let symbol_calls = std::mem::take(&mut l.symbol_calls);
-    let always_binds = l.checks.always_binds();
+    let (always_binds, writes_to_caller) = (l.checks.always_binds(), l.writes_to_caller);
     let func = l.b.finish();
     if !extras.is_empty() {
         let decl = &mut into.module.functions[func];
         decl.param_facts.resize(decl.signature.params.len(), PointerFacts::NONE);
     }
-    Built { func, extras, symbol_calls, always_binds, result }
+    Built { func, extras, writes_to_caller, symbol_calls, always_binds, result }
 }
 
 impl BodyLowerer<'_> {

@@ -9,6 +9,7 @@ use super::expr::Ops;
 use super::function::BodyLowerer;
 use super::held::Held;
 use super::life::Ended;
+use super::own_arguments;
 use super::pack::{Beside, Packed, address_of, evaluate, evaluate_each};
 use super::param::ParamRef;
 use super::take::Taken;
@@ -19,28 +20,27 @@ use crate::lower::symbol_call::{KnownArg, SymbolCall};
 use crate::spec::ParamType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// Makes a call.
-pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> {
-    let Call { body, target, args, kwargs } = call;
-    let operation = format!("call of `{}`", target.name());
+/// Makes a call. If it is `forwarded`, the caller's own arguments follow those of the call.
+pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>, forwarded: bool) -> CallResult<'b> {
+    let body = call.body;
+    let operation = format!("call of `{}`", call.target.name());
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
     // a result without a plain type is taken as a whole, including its payload
     let whole = !ty.as_ref().is_some_and(owns_nothing);
-    let called = make_call(body, &operation, &target, &args, &kwargs, whole);
+    let called = make_call(&call, &operation, forwarded, Goes::ToSlot { whole });
     let (made, any) = match called {
         Some(Called { code, any }) => (Some(code), any),
         None => (None, body.value(|l| l.any_slot())),
     };
-    let moved: Vec<Value> = args.iter().chain(kwargs.iter().map(|(_, arg)| arg)).filter_map(moved_slot).collect();
     body.run(&mut |l| {
         if let Some(code) = made {
-            moved.iter().for_each(|any| forget_taken(l, *any));
+            forget_moved(l, &call);
             l.exit_unless_zero(code);
         }
         l.let_go(depth);
         l.hold(Held::Value(any));
     });
-    let path = match &target {
+    let path = match &call.target {
         CallTarget::Value(_) => "the result of a call".to_owned(),
         target => format!("result of `{}`", target.name()),
     };
@@ -67,10 +67,13 @@ fn owns_nothing(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Scalar(_) | ParamType::None | ParamType::Int(_) | ParamType::Bool(_) | ParamType::Device)
 }
 
-fn moved_slot(arg: &CallArg<'_>) -> Option<Value> {
-    match &arg.0 {
-        ArgKind::Moved(owned) => Some(owned.any),
-        _ => None,
+/// Sets the moved arguments of a call to None that the callee has taken.
+pub(super) fn forget_moved(l: &mut BodyLowerer<'_>, call: &Call<'_>) {
+    let all = call.args.iter().chain(call.kwargs.iter().map(|(_, arg)| arg));
+    for arg in all {
+        if let ArgKind::Moved(owned) = &arg.0 {
+            forget_taken(l, owned.any);
+        }
     }
 }
 
@@ -89,21 +92,25 @@ fn forget_taken(l: &mut BodyLowerer<'_>, any: Value) {
 
 /// A completed call.
 #[derive(Clone, Copy)]
-struct Called {
-    code: Value,
-    /// The address of the function's result.
+pub(super) struct Called {
+    pub code: Value,
+    /// The address of the callee's result.
     any: Value,
 }
 
-/// Packs the arguments and calls. With `whole`, the payload of the result is read even if the callee doesn't write it.
-fn make_call(
-    body: &dyn Ops,
-    operation: &str,
-    target: &CallTarget<'_>,
-    args: &[CallArg<'_>],
-    kwargs: &[(String, CallArg<'_>)],
-    whole: bool,
-) -> Option<Called> {
+/// Where a call writes its result.
+#[derive(Clone, Copy)]
+pub(super) enum Goes {
+    /// To a slot of its own. With `whole`, its payload is read even if the callee doesn't write it.
+    ToSlot { whole: bool },
+    /// To the function's own result.
+    ToResult,
+}
+
+/// Packs the arguments and calls. If the call is `forwarded`, the caller's own arguments follow.
+pub(super) fn make_call(call: &Call<'_>, operation: &str, forwarded: bool, goes: Goes) -> Option<Called> {
+    let Call { body, target, args, kwargs } = call;
+    let body = *body;
     let beside = Beside::new(args.iter().chain(kwargs.iter().map(|(_, value)| value)));
     let mut packed = evaluate_each(body, operation, args)?;
     if !kwargs.is_empty() {
@@ -114,7 +121,9 @@ fn make_call(
         }
     }
     beside.check(body, operation);
-    if i32::try_from(packed.len()).is_err() {
+    let own = if forwarded { body.emit(|l| Some(own_arguments::append(l, call, &mut packed)))? } else { None };
+    let count = packed.len().max(own.map_or(0, |(_, count)| count));
+    if i32::try_from(count).is_err() {
         body.note(operation, "has more arguments than a call can have".to_owned());
         return None;
     }
@@ -142,17 +151,21 @@ fn make_call(
         },
         _ => None,
     };
-    let known = kwargs.is_empty().then(|| args.iter().map(CallArg::known).collect::<Vec<KnownArg>>());
+    let mut known = kwargs.is_empty().then(|| args.iter().map(CallArg::known).collect::<Vec<KnownArg>>());
+    let arguments = |l: &mut BodyLowerer<'_>| own.unwrap_or_else(|| (l.store(&packed), packed.len()));
     body.emit(|l| {
         let function = match (target, callee) {
             (CallTarget::Symbol { name }, _) => {
                 let wrapper = l.wrapper(name);
                 let (caller, location) = (l.signature.name().to_owned(), l.location());
-                let call = SymbolCall { caller, callee: name.clone(), args: known.clone(), location };
+                if let Some(known) = known.as_mut().filter(|_| forwarded) {
+                    known.extend(own_arguments::known(l.signature));
+                }
+                let call = SymbolCall { caller, callee: name.clone(), args: known.take(), location };
                 l.symbol_calls.push(call);
-                let array = l.store(&packed);
-                let any = l.result_slot(whole);
-                let (handle, count) = (l.b.ptr_const(0), l.b.iconst(Type::I32, packed.len() as i64));
+                let (array, count) = arguments(l);
+                let any = goes.address(l)?;
+                let (handle, count) = (l.b.ptr_const(0), l.b.iconst(Type::I32, count as i64));
                 let code = l.b.call(wrapper, &[handle, array, count, any])?;
                 return Some(Called { code, any });
             }
@@ -164,9 +177,20 @@ fn make_call(
             (CallTarget::Value(_), None) => return None,
         };
         // after looking up the function, so no register keeps the address during the look-up
-        let any = l.result_slot(whole);
-        Some(Called { code: l.call_function(function, &packed, any), any })
+        let any = goes.address(l)?;
+        let arguments = arguments(l);
+        Some(Called { code: l.call_stored(function, arguments, any), any })
     })
+}
+
+impl Goes {
+    /// The address that the callee gets for its result.
+    fn address(self, l: &mut BodyLowerer<'_>) -> Option<Value> {
+        match self {
+            Goes::ToSlot { whole } => Some(l.result_slot(whole)),
+            Goes::ToResult => l.result_pointer(),
+        }
+    }
 }
 
 /// Checks an owned value against a stated type and returns its parts.

@@ -16,6 +16,7 @@ mod division;
 mod dtype_device;
 mod exits;
 mod expr;
+mod forward;
 mod frame;
 mod function;
 mod handler;
@@ -29,6 +30,7 @@ mod loops;
 mod memory;
 mod narrow;
 mod ops;
+mod own_arguments;
 mod pack;
 mod param;
 mod questions;
@@ -73,13 +75,18 @@ use record::Recorder;
 pub(super) use record::{Images, image_name, image_names};
 
 /// The lowered form of a body.
-pub(super) enum Code {
+pub(super) struct Code {
+    pub form: Form,
+    /// Its last parameters, in addition to those of convention `flat`.
+    pub extras: Vec<Extra>,
+    /// Whether it gets the caller's own result instead of a slot whose value is checked after it.
+    pub writes_to_caller: bool,
+}
+
+/// How a body is lowered.
+pub(super) enum Form {
     /// A function of the module.
-    Function {
-        func: FuncRef,
-        /// Its last parameters, in addition to those of convention `flat`.
-        extras: Vec<Extra>,
-    },
+    Function(FuncRef),
     /// Branch-free code that the wrapper inlines.
     Straight(ir::Function),
 }
@@ -114,14 +121,15 @@ pub(super) fn lower(
     into.always_binds |= built.always_binds;
     // a body with callees isn't inlined: they are declared after it, and must stay
     let alone = into.module.functions.len() == declared + 1;
-    let code = match &mut into.module.functions[func].body {
+    let form = match &mut into.module.functions[func].body {
         Some(body) if body.is_straight() && alone && !enclosing.is_c => {
             let body = std::mem::take(body);
             into.module.truncate_functions(declared);
-            Code::Straight(body)
+            Form::Straight(body)
         }
-        _ => Code::Function { func, extras: built.extras },
+        _ => Form::Function(func),
     };
+    let code = Code { form, extras: built.extras, writes_to_caller: built.writes_to_caller };
     Ok(Lowered { code, closures })
 }
 

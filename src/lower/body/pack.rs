@@ -107,9 +107,14 @@ impl BodyLowerer<'_> {
     /// Stores arguments consecutively, and calls a function object.
     pub(super) fn call_function(&mut self, function: Value, args: &[Packed], result: Value) -> Value {
         let array = self.store(args);
+        self.call_stored(function, (array, args.len()), result)
+    }
+
+    /// Calls a function object with an array of arguments, given with their number.
+    pub(super) fn call_stored(&mut self, function: Value, (array, count): (Value, usize), result: Value) -> Value {
         self.b.structured(|c| {
             let [function, array, result] = [function, array, result].map(|value| c.val(value));
-            ffi_call::call(c, function, array, args.len() as i32, result).value()
+            ffi_call::call(c, function, array, count as i32, result).value()
         })
     }
 

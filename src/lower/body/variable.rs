@@ -14,7 +14,7 @@ impl<'b> Call<'b> {
     pub fn returns(self, ty: impl Into<ParamType>) -> CallResult<'b> {
         let (body, ty) = (self.body, ty.into());
         let call = body.recorder().map(|recorder| recorder.call(&self, Some(&ty)));
-        let result = invoke::call(self, Some(ty));
+        let result = invoke::call(self, Some(ty), false);
         if let Some((recorder, call)) = body.recorder().zip(call) {
             recorder.result_of(result, call);
         }
@@ -24,7 +24,7 @@ impl<'b> Call<'b> {
     /// Makes the call, and releases its result.
     pub fn run(self) {
         self.body.record(|recorder| recorder.run(recorder.call(&self, None)));
-        invoke::call(self, None);
+        invoke::call(self, None, false);
     }
 }
 

@@ -44,6 +44,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             }
             StatementKind::Set(target, value) => self.set(target, value),
             StatementKind::Do(done) => self.do_(span, done),
+            StatementKind::Forward(call) => self.forward(span, call),
             StatementKind::Return(value) => self.return_(span, value.as_ref()),
             StatementKind::Break => {
                 self.at(span);
@@ -111,6 +112,17 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             }
             ExprKind::Word(word, inputs) => self.do_word(span, *word, inputs),
             _ => self.error(span, "statement", "expected a call"),
+        }
+    }
+
+    fn forward(&self, span: &Span, call: &Tree) {
+        match &*call.kind {
+            ExprKind::Call(call) => {
+                if let Some(made) = self.begin_call(span, call) {
+                    made.forward();
+                }
+            }
+            _ => self.error(span, "forward", "expected a call"),
         }
     }
 
@@ -198,8 +210,8 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     /// Writes the block of a loop. Returns the next values: those of a `continue` at its end.
     fn turn(&self, block: &Block, values: &[Expr<'b>]) -> Vec<Expr<'b>> {
         let leaves = |statement: &Statement| {
-            use StatementKind::{Break, Continue, If, Raise, RaiseAgain, Return};
-            matches!(statement.kind, Break | Continue(_) | If(_) | Raise(..) | RaiseAgain(_) | Return(_))
+            use StatementKind::{Break, Continue, Forward, If, Raise, RaiseAgain, Return};
+            matches!(statement.kind, Break | Continue(_) | Forward(_) | If(_) | Raise(..) | RaiseAgain(_) | Return(_))
         };
         self.inside(block.span.end, || match block.statements.split_last() {
             Some((Statement { kind: StatementKind::Continue(next), span }, before)) if !next.is_empty() => {

@@ -3,7 +3,7 @@
 use super::locations;
 use crate::ir::{IntCC, Type, Value};
 use crate::lower::args;
-use crate::lower::body::Code;
+use crate::lower::body::{Code, Form};
 use crate::lower::capi;
 use crate::lower::convention::{KernelReturn, params};
 use crate::lower::encode::{self, Subject};
@@ -119,9 +119,9 @@ pub(super) fn returns(signature: &Signature, kernel: &Kernel) -> KernelReturn {
 
 /// Calls a body, or inlines a branch-free one; returns its status.
 pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option<Value> {
-    match body {
-        Code::Function { func, .. } => c.b.call(func, args),
-        Code::Straight(body) => c.b.inline(&body, args),
+    match body.form {
+        Form::Function(func) => c.b.call(func, args),
+        Form::Straight(body) => c.b.inline(&body, args),
     }
 }
 

@@ -13,7 +13,7 @@ mod stated;
 mod status;
 
 use super::args;
-use super::body::{self, Closure, Code, Enclosing, Extra};
+use super::body::{self, Closure, Code, Enclosing, Extra, Form};
 use super::convention::params::beside_status;
 use super::convention::{Convention, KernelReturn, returns_value, writes_result};
 use super::encode::{self, Encoded, Options, Scratch};
@@ -71,7 +71,7 @@ pub(super) fn lower_c_function(into: &mut Unit, signature: &Signature, body: &Ke
     let lowered = body::lower(into, signature, enclosing, &**build)?;
     lower_closures(into, lowered.closures)?;
     match lowered.code {
-        Code::Function { func, extras } if extras.is_empty() => Ok(func),
+        Code { form: Form::Function(func), extras, .. } if extras.is_empty() => Ok(func),
         _ => Err(LowerError::Internal { function: function(), missing: "the arguments of a C function".to_owned() }),
     }
 }
@@ -126,8 +126,7 @@ fn define(
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
     let locations = LocationTable::new(pool, signature, &module.functions[func].name);
-    let body_needs_originals =
-        matches!(&body, Some(Code::Function { extras, .. }) if extras.contains(&Extra::Originals));
+    let body_needs_originals = body.as_ref().is_some_and(|body| body.extras.contains(&Extra::Originals));
     let originals = (body_needs_originals || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
     let bind = helpers::bind(module);
     let slow_path = SlowPath {
@@ -215,9 +214,9 @@ fn unpack(
     binding_size: i64,
     outside: Outside<'_>,
 ) {
-    let takes_values = match &body {
-        Some(Code::Straight(body)) => body.has_effects(),
-        Some(Code::Function { .. }) => true,
+    let takes_values = match body.as_ref().map(|body| &body.form) {
+        Some(Form::Straight(body)) => body.has_effects(),
+        Some(Form::Function(_)) => true,
         None => !matches!(target.kernel.code, KernelCode::CheckOnly),
     };
     let bound = prologue.bound.map(|slot| BoundScratch { slot, binding_size });
@@ -338,18 +337,14 @@ fn call_body(
     prologue: &Prologue,
 ) {
     let (c, signature, has_result) = (&mut cx.checks, cx.plan.signature, cx.plan.has_result);
-    let written = signature.ret().filter(|ret| writes_result(ret));
+    let written = signature.ret().filter(|ret| writes_result(ret) && !body.writes_to_caller);
     let written = written.map(|ret| (ret, result::owned_slot(c)));
     match written {
         Some((_, slot)) => args.push(slot),
-        None if signature.ret().is_some_and(returns_value) => args.push(c.b.param(3)),
+        None if body.writes_to_caller || signature.ret().is_some_and(returns_value) => args.push(c.b.param(3)),
         None => {}
     }
-    let extras = match &body {
-        Code::Function { extras, .. } => extras.as_slice(),
-        Code::Straight(_) => &[],
-    };
-    for extra in extras {
+    for extra in &body.extras {
         args.push(match extra {
             Extra::Originals => outside.arguments(c.b, prologue, has_result),
             Extra::Handle => c.b.param(0),

@@ -219,10 +219,12 @@ fn for_each_block(statement: &mut Statement, visit: &mut dyn FnMut(&mut Block, O
 /// The places of values in a statement that are computed before it does anything else, in their order.
 fn places_of<'t>(kind: &'t mut StatementKind, places: &mut Vec<&'t mut Expr>) {
     match kind {
-        StatementKind::Let(_, value) | StatementKind::Do(value) => match &mut *value.kind {
-            ExprKind::As(..) | ExprKind::Is(..) | ExprKind::Word(Word::Param | Word::Captured, _) => {}
-            _ => for_each_part(value, &mut |part| places_in(part, places)),
-        },
+        StatementKind::Let(_, value) | StatementKind::Do(value) | StatementKind::Forward(value) => {
+            match &mut *value.kind {
+                ExprKind::As(..) | ExprKind::Is(..) | ExprKind::Word(Word::Param | Word::Captured, _) => {}
+                _ => for_each_part(value, &mut |part| places_in(part, places)),
+            }
+        }
         StatementKind::Set(target, value) => {
             for_each_part(target, &mut |part| places_in(part, places));
             places_in(value, places);

@@ -448,6 +448,11 @@ impl Recorder {
         StatementKind::Location(Location::Whole(SourceLocation::new(file, line, function)))
     }
 
+    /// A call that ends the function.
+    pub(in crate::lower::body) fn forward(&self, call: ExprKind) -> StatementKind {
+        StatementKind::Forward(tree(call))
+    }
+
     /// A call without a result.
     pub(in crate::lower::body) fn run(&self, call: ExprKind) -> StatementKind {
         StatementKind::Do(tree(call))
