@@ -9,8 +9,7 @@ use super::types::{ir_type, value_type};
 use crate::host::tree::StatementKind;
 use crate::ir::Hint;
 use crate::lower::convention::returns_value;
-use crate::lower::half;
-use crate::spec::{ParamType, ScalarKind, ScalarType};
+use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
     /// Runs `then` if `cond` holds.
@@ -98,11 +97,7 @@ impl Body<'_> {
         let value = self.coerce("ret", value_type(ty), given);
         self.record(|recorder| recorder.return_operand(given));
         self.emit(|l| {
-            let mut result = value.value;
-            if let ScalarKind::Half(half) = ty.kind() {
-                result = half::of_float32(&mut l.b, half, result);
-            }
-            l.succeed_with(ty, result);
+            l.succeed_with(ty, value.value);
             unreachable(l);
         });
     }

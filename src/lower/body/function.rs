@@ -523,8 +523,17 @@ impl BodyLowerer<'_> {
         })
     }
 
-    /// Returns 0 after storing the function's result.
+    /// Returns 0 after storing the function's result. The value has the type that values of `ty` have in a body.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
+        let value = match ty.kind() {
+            ScalarKind::Half(half) => half::of_float32(&mut self.b, half, value),
+            ScalarKind::Signed
+            | ScalarKind::Unsigned
+            | ScalarKind::Float32
+            | ScalarKind::Float64
+            | ScalarKind::Bool
+            | ScalarKind::Handle => value,
+        };
         if let Some(result) = self.result_pointer() {
             match self.is_c {
                 false => abi::store_result(&mut self.b, result, ty, value),
