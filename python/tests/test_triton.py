@@ -93,8 +93,8 @@ def test_elements_and_scalars_are_of_the_kernels_types():
     right = signature.format("float32")
     for kernel, bind, args in [
         (compiled, {"by": 2, "n": "i"}, "float32(2.0), int64(i)"),
-        (compiled, {"n": "flag"}, "cast(by, float32), int64(flag)"),
-        (flagged, {"n": "flag"}, "cast(by, float32), uint8(flag)"),
+        (compiled, {"n": "flag"}, "cast(by, float32), cast(flag, int64)"),
+        (flagged, {"n": "flag"}, "cast(by, float32), cast(flag, uint8)"),
         (flagged, {"n": True}, "cast(by, float32), uint8(1)"),
     ]:
         assert args in launch(right, tfc.triton.from_compiled(kernel, right, grid=1, bind=bind))

@@ -1,4 +1,4 @@
-"""A fixed dispatch as host text: conditions on the keys, and the variants' functions in the same library."""
+"""A fixed dispatch as host text: a ``match`` over the keys, and the variants' functions in the same library."""
 
 from __future__ import annotations
 
@@ -27,48 +27,24 @@ def fixed(
     signature: Signature, keys: Keys, variants: Iterable[tuple[Key, Variant]]
 ) -> tuple[str, list[Variant]]:
     """The block of a function that chooses one of the variants, and the variants with names of their own."""
-    name = signature.name
-    used = {of.name for of in signature.parameters} | set(signature.dim_vars)
-    operands, lines = [], []
-    for number, (expression, kind) in enumerate(zip(keys.expressions, keys.kinds)):
-        if kind not in ("bool", "int", "any"):
-            operands.append(expression)
-            continue
-        operands.append(unused(f"key{number}", used))
-        lines.append(f"let {operands[-1]} = {expression};")
-    rows, named, taken = [], [], {name}
+    rows, named, taken = [], [], {signature.name}
     for key, variant in variants:
-        own = re.sub(r"\W+", "_", f"{name}__{'_'.join(map(str, key.values()))}", flags=re.ASCII)
-        while own in taken:
-            own += "_"
+        patterns = [_pattern(name, of) for name, of in key.items()]
+        values = "_".join(map(str, key.values()))
+        own = unused(re.sub(r"\W+", "_", f"{signature.name}__{values}", flags=re.ASCII), taken)
         taken.add(own)
-        tests = [_test(name, of, operand) for (name, of), operand in zip(key.items(), operands)]
-        lines.append(f"if {' and '.join(tests)} {{ forward symbol {own}(); }}")
-        rows.append(", ".join(map(str, key.values())))
+        rows.append(f"{', '.join(patterns)} => forward symbol {own}();")
         named.append(variant.renamed(own))
-    got = ", ".join(f"{_plain(of)} = {{}}" for of in keys.names)
-    more = f", and {len(rows) - _LISTED} more" if len(rows) > _LISTED else ""
-    listed = "; ".join(map(_plain, rows[:_LISTED]))
-    message = f"`{name}` has no variant for {got}; the variants are for ({', '.join(map(_plain, keys.names))}): {listed}{more}"
-    lines.append(f"raise ValueError({', '.join([quoted(message), *operands])});")
-    return "\n  ".join(["{", *lines]) + "\n}", named
+    lines = "\n    ".join(rows)
+    return f"{{\n  match {', '.join(keys.expressions)} {{\n    {lines}\n  }}\n}}", named
 
 
-#: How many variants an error lists.
-_LISTED = 64
-
-
-def _plain(text: str) -> str:
-    """A text in the message of a `raise`, where braces stand for values."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _test(name: str, value: object, operand: str) -> str:
-    """The condition that a key has a value."""
+def _pattern(name: str, value: object) -> str:
+    """The pattern of a key's value."""
     if isinstance(value, tvm_ffi.dtype):
-        return f"{operand} == {value}"
-    if isinstance(value, bool):
-        return operand if value else f"not {operand}"
-    if isinstance(value, int):
-        return f"{operand} == {value}"
+        return str(value)
+    if isinstance(value, (bool, int)):
+        return str(value)
+    if isinstance(value, str):
+        return quoted(value)
     raise KernelError(f"the key `{name}` has the value {value}, which a fixed dispatch can't compare with")

@@ -85,8 +85,8 @@ class Dispatch(CompiledFunction):
     def library(self, **options: Any) -> Library:
         """A library with the variants that are known now, and a function of this name that chooses one of them.
 
-        It has no compiler in it. A call that fits no variant is a ``ValueError`` that lists them. ``options`` are those
-        of :class:`Library`. A variant that was given as a function, and not as a signature with its kernel, is a
+        It has no compiler in it. A call that fits no variant is a ``ValueError`` that lists them, at most 8. ``options``
+        are those of :class:`Library`. A variant that was given as a function, and not as a signature with its kernel, is a
         :class:`KernelError`.
         """
         keys = list(self.entries())

@@ -171,7 +171,10 @@ class _Arguments:
         if kind in _INTEGERS or kind in _BOOLS:
             if is_multiple and not (isinstance(value, int) and value % 16 == 0):
                 self.state(name, constraint(self.signature, f"({value}) % 16 == 0"))
-            return [f"{_INTEGERS.get(kind, 'uint8')}({value})"]
+            type = _INTEGERS.get(kind, "uint8")
+            # a bool isn't an integer of an expression, and is converted as a whole
+            is_bool = self.types.get(value, {}).get("name") == "bool"
+            return [f"cast({value}, {type})" if is_bool else f"{type}({value})"]
         if kind in _FLOATS:
             return [f"{_FLOATS[kind]}({value})"]
         raise KernelError(f"`{name}` is of type {kind}, which no launch passes")
