@@ -128,12 +128,26 @@ impl HostProgram {
     /// A body has errors, or text can't state a kernel: an address, a launch on the CPU, [`Kernel::prepare`], and
     /// [`Kernel::with_arguments`]. A kernel that comes with its code is printed as its symbol.
     pub fn of<'k>(functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel)>) -> Result<Self, LowerError> {
-        let functions: Vec<(&Signature, &Kernel)> = functions.into_iter().collect();
+        Self::of_all(functions, std::iter::empty())
+    }
+
+    /// Like [`of`](Self::of), with [C functions](Self::c_functions) after the functions.
+    ///
+    /// # Errors
+    /// See [`of`](Self::of). Also the kernel of a C function isn't a body.
+    pub fn of_all<'k>(
+        functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel)>,
+        c_functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel)>,
+    ) -> Result<Self, LowerError> {
+        let functions = functions.into_iter().map(|(signature, kernel)| (signature, kernel, false));
+        let c_functions = c_functions.into_iter().map(|(signature, kernel)| (signature, kernel, true));
+        let functions: Vec<(&Signature, &Kernel, bool)> = functions.chain(c_functions).collect();
         let (printed, images) = text_of(functions.iter().copied())?;
         let item = |function| Item { span: 0..0, kind: ItemKind::Function(Box::new(function)) };
         let items = printed.into_iter().map(item).collect();
         let file = Arc::new(host::File { items, comments: [].into() });
-        let functions = functions.into_iter().map(|(signature, kernel)| (signature.clone(), kernel.clone(), false));
+        let functions =
+            functions.into_iter().map(|(signature, kernel, is_c)| (signature.clone(), kernel.clone(), is_c));
         Ok(HostProgram { file, functions: functions.collect(), images })
     }
 

@@ -141,9 +141,9 @@ pub use host_program::HostProgram;
 pub use lower::{
     ArgProblem, Body, BodyError, CStruct, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention,
     ConventionProblem, DTypeValue, DeviceValue, Expr, GlobalProblem, ImageName, Kernel, KernelParam, KernelReturn,
-    LaunchProblem, LaunchValue, LowerError, Operand, Owned, ParamPart, ParamRef, ParamSource, PrototypeProblem,
-    ReturnProblem, TensorFact, TensorMapProblem, TensorRef, ValueKind, Variable, c_header, c_prototype, metadata,
-    type_schema,
+    LaunchProblem, LaunchValue, LowerError, MatchKey, MatchPattern, MatchRow, MatchValue, Operand, Owned, ParamPart,
+    ParamRef, ParamSource, PrototypeProblem, ReturnProblem, TensorFact, TensorMapProblem, TensorRef, ValueKind,
+    Variable, c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
 pub use parallel_for::register_parallel_for;

@@ -8,9 +8,12 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{FuncId, Module};
 use tvm_ffi_codegen::embed::cranelift::{self, Native, Wrappers};
 use tvm_ffi_codegen::lower::{Recipe, RecipeFunction, lower};
-use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Error, Function, Map, ObjectRef, Tensor, registry};
+use tvm_ffi_codegen::runtime::abi::DLTensor;
+use tvm_ffi_codegen::runtime::{Any, AnyView, Array, DLDevice, Error, Function, Map, ObjectRef, Tensor, registry};
 use tvm_ffi_codegen::spec::{self, Part, SourceLocation};
-use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, ParamType, Signature};
+use tvm_ffi_codegen::{
+    Convention, DLDataType, DLDeviceType, Engine, HostProgram, Kernel, KernelReturn, ParamType, Signature,
+};
 
 /// The signature of a C function: that of the function whose kernel it is, under another name.
 fn c(name: &str, rest: &str, line: u32) -> Signature {
@@ -57,6 +60,65 @@ fn kernels_raise_and_call() {
     let error = get("refuse").call(("mode", -5)).unwrap_err();
     assert_eq!((error.kind(), error.message()), ("my.Error", "no mode of -5"));
     assert!(error.backtrace().contains("File \"k.dsl\", line 5, in f"), "{}", error.backtrace());
+}
+
+/// The C functions of a text, each behind a wrapper with the same parameters.
+pub fn of_text(text: &str) -> Vec<Function> {
+    let program = HostProgram::parse(text).unwrap();
+    let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();
+    let (mut functions, mut wrappers) = (Wrappers::in_process(), Wrappers::in_process());
+    for (signature, body) in program.c_functions() {
+        functions = functions.c_function(signature, body.clone());
+        let kernel = Kernel::symbol(functions.c_symbol(signature)).returns(KernelReturn::Status);
+        wrappers = wrappers.function(signature, kernel);
+    }
+    let added = [functions.add_to(&mut module).unwrap(), wrappers.add_to(&mut module).unwrap()];
+    // SAFETY: the bodies keep to the shapes that their signatures state.
+    unsafe { cranelift::finish_functions(module, added, ()) }.unwrap()
+}
+
+#[test]
+fn c_functions_ask_what_their_signatures_leave_open() {
+    let text =
+        "extern c_ask(x: Tensor([n], any), y: Tensor([...], float32, strides=any, device=any), k: Optional[int64])
+    -> float64 {
+  if x.dtype == float16 and k.given { return float64(x[0]) + float64(k); }
+  if y.ndim == 2 and y.device.kind == \"cpu\" and is_contiguous(y) { return float64(y[0, 1]) + float64(y.strides[0]); }
+  ensure x.dtype != y.dtype, TypeError(\"both are {}\", x.dtype);
+  return float64(y.ndim * 100 + y.device.id);
+}
+extern c_kinds(v: Any, t: dtype, d: device) -> int64 {
+  if v is str { let s = v as str; return s.size; }
+  ensure v is int or is_object(v, \"ffi.Function\"), TypeError(\"{} on {}\", t, d);
+  let same = if t == float32 and d == \"cuda:2\" { 10 } else { 0 };
+  return same + d.id;
+}";
+    let functions = of_text(text);
+    let [ask, kinds] = functions.as_slice() else { panic!("{functions:?}") };
+    let halves = Tensor::from_slice(&[0_i16], &[1]).unwrap();
+    let (three, floats) = (Tensor::from_slice(&[3_i32], &[1]).unwrap(), [1.0_f32, 2.5, 3.0, 4.0]);
+    let (matrix, vector) =
+        (Tensor::from_slice(&floats, &[2, 2]).unwrap(), Tensor::from_slice(&floats[..1], &[1]).unwrap());
+    let asked = |x: &Tensor, y: &Tensor| ask.call((x, y, 5)).map(|any| any.cast::<f64>().unwrap());
+    assert_eq!(asked(&three, &matrix).unwrap(), 4.5);
+    assert_eq!(asked(&halves, &vector).unwrap(), 100.0);
+    assert_eq!(asked(&vector, &vector).unwrap_err().to_string(), "TypeError: both are float32");
+    let half = half_tensor(0x3e00);
+    assert_eq!(asked(&half, &vector).unwrap(), 6.5);
+    let (float, device) = (DLDataType::FLOAT32, DLDevice::new(DLDeviceType::CUDA, 2));
+    let kind = |v: Any| kinds.call((v, float, device)).map(|any| any.cast::<i64>().unwrap());
+    assert_eq!(kind("four".into()).unwrap(), 4);
+    assert_eq!(kind(7.into()).unwrap(), 12);
+    assert_eq!(kind(ask.clone().into()).unwrap(), 12);
+    assert_eq!(kind(1.5.into()).unwrap_err().to_string(), "TypeError: float32 on cuda:2");
+}
+
+/// A tensor with one float16.
+fn half_tensor(bits: i16) -> Tensor {
+    let memory = Tensor::from_slice(&[bits], &[1]).unwrap();
+    let prototype = DLTensor { dtype: DLDataType::FLOAT16, ..*memory.as_dl_tensor() };
+    // SAFETY: the view has the tensor's memory and elements of the same size.
+    unsafe { Tensor::create_unsafe_view(&memory, &prototype) }.unwrap()
 }
 
 /// A kernel of its own with the prototype of the C function, which it calls.

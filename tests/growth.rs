@@ -4,7 +4,7 @@
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ir};
 #[cfg(target_os = "linux")]
-use tvm_ffi_codegen::{Body, ParamType, ScalarType};
+use tvm_ffi_codegen::{Body, MatchKey, MatchPattern, MatchRow, ParamType, ScalarType};
 
 use crate::support::sig;
 
@@ -195,7 +195,7 @@ fn bodies_grow_with_the_number_of_their_calls() {
 #[test]
 fn bodies_grow_with_what_is_in_them() {
     const FEW_AND_MANY: [usize; 2] = [300, 1800];
-    let of: [(&str, Write); 7] = [
+    let of: [(&str, Write); 8] = [
         ("calls whose results are released", |b, count| {
             (0..count).for_each(|_| b.call_global("growth.id", [b.arg("n")]).run());
         }),
@@ -215,6 +215,12 @@ fn bodies_grow_with_what_is_in_them() {
         }),
         ("variables", |b, count| (0..count).for_each(|_| b.variable().set(b.arg("n")))),
         ("arguments", |b, count| b.call_global("growth.id", vec![b.arg("n"); count]).run()),
+        ("matches that forward", |b, count| {
+            for i in 0..count {
+                let row = MatchRow::new([MatchPattern::from(i)], || b.call_global("growth.id", (i,)).forward());
+                b.match_else([MatchKey::new("n", b.arg("n"))], [row], || {});
+            }
+        }),
         ("captured values", |b, count| {
             let captures = (0..count).map(|_| (b.arg("n").into(), ParamType::from(ScalarType::Int64)));
             b.closure(&sig("g() -> int64"), captures, |b| b.ret(b.captured(0).value()));
@@ -235,7 +241,7 @@ fn texts_grow_with_their_lines() {
             (0..count).map(lines).collect::<String>()
         )
     };
-    let of: [(&str, &dyn Fn(usize) -> String); 7] = [
+    let of: [(&str, &dyn Fn(usize) -> String); 8] = [
         ("values", &|i| format!("let a{i} = n + {i} * (n // 2);\n")),
         ("values that are used later", &|i| match i {
             0 => "let a0 = n;\n".to_owned(),
@@ -244,6 +250,9 @@ fn texts_grow_with_their_lines() {
         ("blocks with names", &|i| format!("if n > {i} {{ let a = n; var b; b = a; }}\n")),
         ("comments", &|i| format!("# {i}\nensure n > {i}, ValueError(\"{{}}\", n); # {i}\n")),
         ("questions", &|i| format!("ensure x.ndim == 2 and x.dtype == float32 and n > {i}, ValueError(\"\");\n")),
+        ("matches", &|i| {
+            format!("match n, x.dtype {{ {i}, float32 => return 1; {i}, _ => return n; else => {{ }} }}\n")
+        }),
         ("unknown names", &|i| format!("let a{i} = n; ensure b{i} > 1, ValueError(\"\");\n")),
         ("functions", &|i| format!("return n;\n}}\n## Doc.\nf{i}(n: int64) -> int64 {{\n")),
     ];

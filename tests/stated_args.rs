@@ -117,6 +117,17 @@ fn parts_that_a_tensor_lacks_are_errors() {
 }
 
 #[test]
+fn only_integers_are_names_of_expressions() {
+    let signature = sig("f(n: uint8, b: bool, v: float32, k: float16, h: handle)");
+    let prototype = |text: &str| Kernel::symbol("k").args(args(text)).c_prototype(&signature);
+    assert_eq!(prototype("int32(n)").unwrap(), "void k(int32_t n);");
+    for other in ["b", "v", "k", "h"] {
+        let told = prototype(&format!("int32({other})")).unwrap_err().to_string();
+        assert!(told.contains(&format!("`{other}` isn't a dimension variable or an integer parameter")), "{told}");
+    }
+}
+
+#[test]
 fn errors_are_told_all_at_once() {
     let signature = sig("f(x: Tensor([n], float32), s: str, h: handle)");
     let refusal = |kernel: Kernel| LibraryBuilder::new().function(&signature, &kernel).emit().unwrap_err().to_string();

@@ -79,6 +79,14 @@ forward(x: Tensor([n, k], float32), f: Function, by: Optional[float32], if: int6
   } else {
     forward f();
   }
+  match x.dtype, n % 16 == 0, size = n {
+    float16, True, -128 => forward symbol softmax();
+    float32, _, range(256, 1024) => {
+      break;
+      return;
+    }
+    else => raise e;
+  }
   @ none;
   return;
 }
@@ -142,6 +150,14 @@ def test_each_statement_prints_its_text():
         b.forward(host.symbol("softmax"), z, "key", None)
     with b.else_():
         b.forward(f)
+    with b.match_(x.dtype, n % 16 == 0, size=n):
+        with b.row(host.type_(np.float16), True, -128):
+            b.forward(host.symbol("softmax"))
+        with b.row(host.type_("float32"), host.ANY, range(256, 1024)):
+            b.break_()
+            b.ret()
+        with b.otherwise():
+            b.raise_again(e)
     b.at(None)
     b.ret()
     program.kernel("softmax(x: Tensor([n, k], float32), to: Tensor([n, k], float32))", "softmax_f32")

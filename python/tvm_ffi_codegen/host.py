@@ -25,13 +25,13 @@ from ._text import quoted
 from .signature import Signature, SourceLocation
 
 __all__ = [
-    "Body", "Callee", "Passed", "Program", "Value", "and_", "as_", "cast", "choose", "global_", "import_", "move",
+    "ANY", "Body", "Callee", "Passed", "Program", "Value", "and_", "as_", "cast", "choose", "global_", "import_", "move",
     "not_", "op", "or_", "quoted", "symbol", "type_",
 ]  # fmt: skip
 
 #: The words that can't be names.
 RESERVED = frozenset(
-    "let var if else for while break continue return forward try catch raise ensure call closure launch and or not is as True "
+    "let var if else match for while break continue return forward try catch raise ensure call closure launch and or not is as True "
     "False None inf nan result".split()
 )
 
@@ -130,6 +130,9 @@ class Value:
     def __invert__(self) -> Value: return Value(f"~{_in(self, _UNARY)}", _UNARY)
     # fmt: on
 
+
+#: The pattern of a row of a ``match`` that each value fits.
+ANY = Value("_")
 
 #: What statements and operations take: a value, or a literal of Python. A list is an Array for a call or a variable,
 #: and a list of sizes, strides or dimensions for an operation.
@@ -419,6 +422,39 @@ class Body:
             yield
 
     @contextmanager
+    def match_(self, *keys: Passed, **named: Passed) -> Iterator[None]:
+        """Runs the first :meth:`row` whose patterns all hold for the keys. Without :meth:`otherwise`, no such row is an
+        error. Messages print the text of a key, or its name.
+        """
+        all = [*map(_text, keys), *(f"{of} = {_text(value)}" for of, value in named.items())]
+        with self._block(f"match {', '.join(all)}"):
+            yield
+
+    @contextmanager
+    def row(self, *patterns: Passed | range) -> Iterator[None]:
+        """A row of a :meth:`match_`, with a pattern for each key: a constant, a ``range``, a dtype by :func:`type_`, or
+        :data:`ANY`.
+        """
+        with self._row(", ".join(map(_pattern, patterns))):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The last part of a :meth:`match_`: runs if no row holds."""
+        with self._row("else"):
+            yield
+
+    @contextmanager
+    def _row(self, head: str) -> Iterator[None]:
+        start = len(self._lines)
+        with self._block(f"{head} =>"):
+            yield
+        # the canonical form has a single statement without braces
+        match self._lines[start + 1 :]:
+            case [only, _] if only.endswith(";"):
+                self._lines[start:] = [f"{self._lines[start][:-1]}{only.lstrip()}"]
+
+    @contextmanager
     def for_range(self, start: Passed, end: Passed, step: Passed = 1, *, name: str | None = None) -> Iterator[Value]:
         """A loop over the numbers from ``start`` to ``end``, which is excluded. Its value is the index."""
         index = self._fresh(name)
@@ -505,6 +541,14 @@ class Program:
     def register(self, function: str, name: str) -> None:
         """Registers a function under a global name while a library of the program is loaded."""
         self._items.append((f"register {_function_name(function)} as {quoted(name)}", None))
+
+
+def _pattern(of: Passed | range) -> str:
+    if not isinstance(of, range):
+        return _text(of)
+    if of.step != 1:
+        raise ValueError(f"patterns: expected a range with a step of 1, got {of!r}")
+    return f"range({of.start}, {of.stop})"
 
 
 def _callee(callee: Callee | Value) -> str:

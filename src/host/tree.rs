@@ -151,6 +151,7 @@ pub(crate) enum StatementKind {
     Break,
     Continue(Vec<Expr>),
     If(If),
+    Match(Box<Match>),
     While(Box<While>),
     For(Box<For>),
     Try(Box<Try>),
@@ -166,6 +167,42 @@ pub(crate) enum StatementKind {
 pub(crate) struct If {
     pub branches: Vec<(Expr, Block)>,
     pub otherwise: Option<Block>,
+}
+
+/// Rows of patterns, the first of which that holds for the keys runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Match {
+    pub keys: Vec<MatchKey>,
+    pub rows: Vec<MatchRow>,
+    pub otherwise: Option<Block>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct MatchKey {
+    /// What messages call it; `None` for the text of the value.
+    pub name: Option<String>,
+    pub value: Expr,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct MatchRow {
+    pub span: Span,
+    pub patterns: Vec<At<Pattern>>,
+    pub block: Block,
+}
+
+/// The values of a key that a row takes.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Pattern {
+    /// `_`
+    Any,
+    Int(i128),
+    Bool(bool),
+    Text(Vec<u8>),
+    /// The name of a dtype.
+    Name(String),
+    /// `range(a, b)`
+    Range(i128, i128),
 }
 
 #[derive(Clone, Debug)]

@@ -38,6 +38,7 @@ fn names_of_statement(statement: &mut Statement, visit: &mut dyn FnMut(&mut Stri
         | StatementKind::Break
         | StatementKind::Location(_)
         | StatementKind::If(_)
+        | StatementKind::Match(_)
         | StatementKind::While(_)
         | StatementKind::For(_)
         | StatementKind::Try(_) => names_of_blocks(&mut statement.kind, visit),
@@ -52,6 +53,11 @@ fn names_of_blocks(kind: &mut StatementKind, visit: &mut dyn FnMut(&mut String))
                 names(block, visit);
             }
             if_.otherwise.iter_mut().for_each(|block| names(block, visit));
+        }
+        StatementKind::Match(match_) => {
+            match_.keys.iter_mut().for_each(|key| names_of_expr(&mut key.value, visit));
+            match_.rows.iter_mut().for_each(|row| names(&mut row.block, visit));
+            match_.otherwise.iter_mut().for_each(|block| names(block, visit));
         }
         StatementKind::While(while_) => {
             for (name, first) in &mut while_.carried {

@@ -1,9 +1,10 @@
 //! The words of operations, and the reserved words.
 
 /// The words that a body can't use as names.
-pub(crate) const RESERVED: [&str; 27] = [
-    "let", "var", "if", "else", "for", "while", "break", "continue", "return", "forward", "try", "catch", "raise",
-    "ensure", "call", "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf", "nan",
+pub(crate) const RESERVED: [&str; 28] = [
+    "let", "var", "if", "else", "match", "for", "while", "break", "continue", "return", "forward", "try", "catch",
+    "raise", "ensure", "call", "closure", "launch", "and", "or", "not", "is", "as", "True", "False", "None", "inf",
+    "nan",
 ];
 
 macro_rules! words {

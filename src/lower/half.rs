@@ -4,7 +4,7 @@
 //! that an artifact needs. So the conversions are integer code, in functions that a module defines once.
 
 use crate::ir::{AbiParam, BinaryOp, ConvertOp, Extension, FuncRef, FuncSig, FunctionBuilder, Module, Type, Value};
-use crate::spec::ScalarType;
+use crate::spec::Half;
 
 /// The number of significand bits of a `double`.
 const WIDE: i64 = 52;
@@ -25,12 +25,10 @@ struct Format {
 }
 
 impl Format {
-    /// The format of a scalar type; `None` for any other type.
-    fn of(ty: ScalarType) -> Option<Self> {
-        match ty {
-            ScalarType::Float16 => Some(Format { name: "float16", significand: 10, bias: 15 }),
-            ScalarType::BFloat16 => Some(Format { name: "bfloat16", significand: 7, bias: 127 }),
-            _ => None,
+    fn of(half: Half) -> Self {
+        match half {
+            Half::Float16 => Format { name: "float16", significand: 10, bias: 15 },
+            Half::BFloat16 => Format { name: "bfloat16", significand: 7, bias: 127 },
         }
     }
 
@@ -45,33 +43,27 @@ impl Format {
     }
 }
 
-/// Rounds a `double` to nearest, ties to even; returns the bits, an `I16`. Returns 0 for any other type.
-pub(super) fn narrow(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) -> Value {
-    let narrowed = Format::of(ty).and_then(|format| {
-        let function = narrowing(b.module(), format);
-        b.call(function, &[value])
-    });
-    narrowed.unwrap_or_else(|| b.iconst(Type::I16, 0))
+/// Rounds a `double` to nearest, ties to even; returns the bits, an `I16`.
+pub(super) fn narrow(b: &mut FunctionBuilder<'_>, half: Half, value: Value) -> Value {
+    let function = narrowing(b.module(), Format::of(half));
+    b.call(function, &[value]).unwrap_or_else(|| b.iconst(Type::I16, 0))
 }
 
-/// Converts bits, an `I16`, to a `double`. Returns 0 for any other type.
-pub(super) fn widen(b: &mut FunctionBuilder<'_>, ty: ScalarType, bits: Value) -> Value {
-    let widened = Format::of(ty).and_then(|format| {
-        let function = widening(b.module(), format);
-        b.call(function, &[bits])
-    });
-    widened.unwrap_or_else(|| b.f64(0.0))
+/// Converts bits, an `I16`, to a `double`.
+pub(super) fn widen(b: &mut FunctionBuilder<'_>, half: Half, bits: Value) -> Value {
+    let function = widening(b.module(), Format::of(half));
+    b.call(function, &[bits]).unwrap_or_else(|| b.f64(0.0))
 }
 
 /// Rounds a `float` to nearest, ties to even; returns the bits, an `I16`.
-pub(super) fn of_float32(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) -> Value {
+pub(super) fn of_float32(b: &mut FunctionBuilder<'_>, half: Half, value: Value) -> Value {
     let wide = b.convert(ConvertOp::FPromote, Type::F64, value);
-    narrow(b, ty, wide)
+    narrow(b, half, wide)
 }
 
 /// Converts bits, an `I16`, to a `float`, which has all values of both formats.
-pub(super) fn to_float32(b: &mut FunctionBuilder<'_>, ty: ScalarType, bits: Value) -> Value {
-    let wide = widen(b, ty, bits);
+pub(super) fn to_float32(b: &mut FunctionBuilder<'_>, half: Half, bits: Value) -> Value {
+    let wide = widen(b, half, bits);
     b.convert(ConvertOp::FDemote, Type::F32, wide)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::launch_description::LaunchDescription;
-use crate::spec::{Access, DefaultValue, Device, Param, ParamType, ScalarType, Signature};
+use crate::spec::{Access, DefaultValue, Device, Param, ParamType, ScalarKind, Signature};
 
 /// The metadata of a function, as `__tvm_ffi__metadata_<name>` (tvm/ffi/extra/module.h) returns it: a JSON object.
 ///
@@ -118,10 +118,14 @@ fn schema(ty: &ParamType, position: Position) -> Value {
         ParamType::List(_) => return of("ffi.List", &ty.inner(), Position::Owned),
         ParamType::Map(..) => return of("ffi.Map", &ty.inner(), Position::Owned),
         ParamType::Dict(..) => return of("ffi.Dict", &ty.inner(), Position::Owned),
-        ParamType::Scalar(ScalarType::Bool) | ParamType::Bool(_) => "bool",
-        ParamType::Scalar(ScalarType::Handle) => "void*",
-        ParamType::Scalar(ty) if ty.is_float() => "float",
-        ParamType::Scalar(_) | ParamType::Int(_) => "int",
+        ParamType::Scalar(ty) => match ty.kind() {
+            ScalarKind::Signed | ScalarKind::Unsigned => "int",
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => "float",
+            ScalarKind::Bool => "bool",
+            ScalarKind::Handle => "void*",
+        },
+        ParamType::Bool(_) => "bool",
+        ParamType::Int(_) => "int",
         ParamType::Tensor(_) => match position {
             Position::Passed => "DLTensor*",
             Position::Owned => "ffi.Tensor",

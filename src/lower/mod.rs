@@ -58,8 +58,8 @@ pub use binder::helpers_module;
 #[cfg(feature = "_engine")]
 pub(crate) use binder::local_helpers_module;
 pub use body::{
-    Body, Call, CallArg, CallArgs, CallResult, Callee, Caught, DTypeValue, DeviceValue, Expr, LaunchValue, Operand,
-    Owned, ParamRef, TensorFact, TensorRef, ValueKind, Variable,
+    Body, Call, CallArg, CallArgs, CallResult, Callee, Caught, DTypeValue, DeviceValue, Expr, LaunchValue, MatchKey,
+    MatchPattern, MatchRow, MatchValue, Operand, Owned, ParamRef, TensorFact, TensorRef, ValueKind, Variable,
 };
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::{CStruct, CType};

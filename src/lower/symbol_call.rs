@@ -1,6 +1,6 @@
 //! Calls of functions by symbol, and the checks that are possible once the module is complete.
 
-use crate::spec::{DType, DTypePolicy, Device, ParamType, ScalarType, Signature, SourceLocation};
+use crate::spec::{DType, DTypePolicy, Device, ParamType, ScalarKind, ScalarType, Signature, SourceLocation};
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
 /// A call of a function by symbol.
@@ -50,10 +50,13 @@ impl KnownArg {
     /// The known facts about a value of a stated type.
     pub(super) fn of(ty: &ParamType) -> Self {
         match ty {
-            ParamType::Scalar(ScalarType::Bool) | ParamType::Bool(_) => KnownArg::Bool,
-            ParamType::Scalar(ScalarType::Handle) => KnownArg::Handle,
-            ParamType::Scalar(ty) if ty.is_float() => KnownArg::Float,
-            ParamType::Scalar(_) => KnownArg::Int(None),
+            ParamType::Scalar(ty) => match ty.kind() {
+                ScalarKind::Signed | ScalarKind::Unsigned => KnownArg::Int(None),
+                ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => KnownArg::Float,
+                ScalarKind::Bool => KnownArg::Bool,
+                ScalarKind::Handle => KnownArg::Handle,
+            },
+            ParamType::Bool(_) => KnownArg::Bool,
             ParamType::Int(value) => KnownArg::Int(Some(*value)),
             ParamType::None => KnownArg::None,
             ParamType::Str => KnownArg::Str,
@@ -107,13 +110,17 @@ impl KnownArg {
             ParamType::Any => false,
             ParamType::Optional(inner) => *self != K::None && self.never_is(inner, signature),
             _ if *self == K::Unknown => false,
-            ParamType::Scalar(ScalarType::Bool) => !matches!(self, K::Bool | K::Int(_)),
-            ParamType::Scalar(ScalarType::Handle) => !matches!(self, K::Handle | K::None),
-            ParamType::Scalar(ty) if ty.is_float() => !matches!(self, K::Float | K::Int(_) | K::Bool),
-            ParamType::Scalar(ty) => match self {
-                K::Int(Some(value)) => !fits(*ty, *value),
-                K::Int(None) | K::Bool => false,
-                _ => true,
+            ParamType::Scalar(ty) => match ty.kind() {
+                ScalarKind::Signed | ScalarKind::Unsigned => match self {
+                    K::Int(Some(value)) => !fits(*ty, *value),
+                    K::Int(None) | K::Bool => false,
+                    _ => true,
+                },
+                ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => {
+                    !matches!(self, K::Float | K::Int(_) | K::Bool)
+                }
+                ScalarKind::Bool => !matches!(self, K::Bool | K::Int(_)),
+                ScalarKind::Handle => !matches!(self, K::Handle | K::None),
             },
             ParamType::Int(wanted) => !matches!(self, K::Int(value) if value.is_none_or(|value| value == *wanted)),
             ParamType::Bool(_) => *self != K::Bool,

@@ -4,6 +4,7 @@ use super::body::{self, Enclosing, Images};
 use super::convention::{Convention, KernelReturn};
 use super::error::LowerError;
 use super::kernel::{Kernel, KernelCode, NativeTarget};
+use super::problem::ReturnProblem;
 use crate::host::Text;
 use crate::host::tree::{At, Function, FunctionKernel, LaunchOf};
 use crate::image::Image;
@@ -12,25 +13,34 @@ use crate::spec::{HostItems, Signature};
 /// Functions of text, and the images that their launches use, each with its name.
 pub(crate) type Printed = (Vec<Function>, Vec<(String, Image)>);
 
-/// The functions as text, and the images that their launches use.
+/// The functions as text, and the images that their launches use. Each function comes with whether it is a C function.
 ///
 /// # Errors
-/// A body has errors, or text can't state a kernel.
+/// A body has errors, text can't state a kernel, or the kernel of a C function isn't a body.
 pub(crate) fn text_of<'k>(
-    functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel)>,
+    functions: impl IntoIterator<Item = (&'k Signature, &'k Kernel, bool)>,
 ) -> Result<Printed, LowerError> {
     let images = Images::default();
-    let function = |(signature, kernel): (&Signature, &Kernel)| {
+    let function = |(signature, kernel, is_extern): (&Signature, &Kernel, bool)| {
         kernel.check(signature)?;
-        let kernel = kernel_of(signature, kernel, &images)?;
-        Ok(Function { signature: signature.clone(), is_extern: false, span: 0..0, kernel })
+        let kernel = kernel_of(signature, kernel, is_extern, &images)?;
+        if is_extern && !matches!(kernel, FunctionKernel::Body(_)) {
+            let function = signature.name().to_owned();
+            return Err(LowerError::KernelReturn { function, problem: ReturnProblem::NoBody });
+        }
+        Ok(Function { signature: signature.clone(), is_extern, span: 0..0, kernel })
     };
     let functions = functions.into_iter().map(function).collect::<Result<Vec<_>, LowerError>>()?;
     let images = images.take().into_iter().enumerate();
     Ok((functions, images.map(|(number, image)| (body::image_name(number), image)).collect()))
 }
 
-fn kernel_of(signature: &Signature, kernel: &Kernel, images: &Images) -> Result<FunctionKernel, LowerError> {
+fn kernel_of(
+    signature: &Signature,
+    kernel: &Kernel,
+    is_c: bool,
+    images: &Images,
+) -> Result<FunctionKernel, LowerError> {
     let no_text = |what| Err(LowerError::NoText { function: signature.name().to_owned(), what });
     let (target, call) = match &kernel.code {
         KernelCode::CheckOnly => return Ok(FunctionKernel::CheckOnly),
@@ -38,7 +48,8 @@ fn kernel_of(signature: &Signature, kernel: &Kernel, images: &Images) -> Result<
             if let Some(text) = &kernel.text {
                 return Ok(FunctionKernel::Body(Text::clone(text)));
             }
-            let enclosing = Enclosing { wrapper: &signature.symbol(), is_c: false, captured: &[] };
+            let symbol = if is_c { signature.name().to_owned() } else { signature.symbol() };
+            let enclosing = Enclosing { wrapper: &symbol, is_c, captured: &[] };
             let block = body::record(signature, enclosing, &**build, images)?;
             return Ok(FunctionKernel::Body(Text { block: block.into(), comments: [].into() }));
         }

@@ -43,6 +43,7 @@ pub use path::{Part, Path, Step};
 pub use policy::DTypePolicy;
 pub(crate) use quote::quoted_bytes;
 pub use scalar::ScalarType;
+pub(crate) use scalar::{Half, ScalarKind};
 pub use signature::Signature;
 pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
 pub(crate) use text::{HostItems, LaunchLocal, Parser, did_you_mean};

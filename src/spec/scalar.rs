@@ -4,9 +4,33 @@ use std::fmt;
 
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// Defines the types, each with its name in the text form and the dtype of that name.
+/// What the values of a scalar type are. Code that depends on it matches all kinds without `_`. So the compiler shows
+/// each place that a new kind concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ScalarKind {
+    /// A signed integer, of 8 to 64 bits.
+    Signed,
+    /// An unsigned integer, of 8 to 64 bits.
+    Unsigned,
+    /// A float of 16 bits, which is passed as bits.
+    Half(Half),
+    Float32,
+    Float64,
+    Bool,
+    /// An opaque pointer.
+    Handle,
+}
+
+/// A floating-point format of 16 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Half {
+    Float16,
+    BFloat16,
+}
+
+/// Defines the types, each with its name in the text form, the dtype of that name, and its kind.
 macro_rules! scalar_types {
-    ($($(#[$doc:meta])* $variant:ident $name:literal $dtype:ident;)*) => {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $dtype:ident $kind:ident $(($half:ident))?;)*) => {
         /// The type of a scalar parameter or result, with the text form's name.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
@@ -32,39 +56,53 @@ macro_rules! scalar_types {
                     $(ScalarType::$variant => DLDataType::$dtype,)*
                 }
             }
+
+            pub(crate) const fn kind(self) -> ScalarKind {
+                match self {
+                    $(ScalarType::$variant => ScalarKind::$kind $((Half::$half))?,)*
+                }
+            }
         }
     };
 }
 
 scalar_types! {
-    Int8 "int8" INT8;
-    Int16 "int16" INT16;
-    Int32 "int32" INT32;
-    Int64 "int64" INT64;
-    UInt8 "uint8" UINT8;
-    UInt16 "uint16" UINT16;
-    UInt32 "uint32" UINT32;
-    UInt64 "uint64" UINT64;
+    Int8 "int8" INT8 Signed;
+    Int16 "int16" INT16 Signed;
+    Int32 "int32" INT32 Signed;
+    Int64 "int64" INT64 Signed;
+    UInt8 "uint8" UINT8 Unsigned;
+    UInt16 "uint16" UINT16 Unsigned;
+    UInt32 "uint32" UINT32 Unsigned;
+    UInt64 "uint64" UINT64 Unsigned;
     /// A 16-bit IEEE 754 number. A kernel gets its bits.
-    Float16 "float16" FLOAT16;
+    Float16 "float16" FLOAT16 Half(Float16);
     /// The upper 16 bits of a `float32`. A kernel gets the bits.
-    BFloat16 "bfloat16" BFLOAT16;
-    Float32 "float32" FLOAT32;
-    Float64 "float64" FLOAT64;
-    Bool "bool" BOOL;
+    BFloat16 "bfloat16" BFLOAT16 Half(BFloat16);
+    Float32 "float32" FLOAT32 Float32;
+    Float64 "float64" FLOAT64 Float64;
+    Bool "bool" BOOL Bool;
     /// An opaque pointer (`void*`). None is passed as NULL.
-    Handle "handle" HANDLE;
+    Handle "handle" HANDLE Handle;
 }
 
 impl ScalarType {
     /// Whether values are signed integers.
     pub const fn is_signed_int(self) -> bool {
-        matches!(self, ScalarType::Int8 | ScalarType::Int16 | ScalarType::Int32 | ScalarType::Int64)
+        use ScalarKind::{Bool, Float32, Float64, Half, Handle, Signed, Unsigned};
+        match self.kind() {
+            Signed => true,
+            Unsigned | Half(_) | Float32 | Float64 | Bool | Handle => false,
+        }
     }
 
     /// Whether values are unsigned integers; `bool` doesn't count.
     pub const fn is_unsigned_int(self) -> bool {
-        matches!(self, ScalarType::UInt8 | ScalarType::UInt16 | ScalarType::UInt32 | ScalarType::UInt64)
+        use ScalarKind::{Bool, Float32, Float64, Half, Handle, Signed, Unsigned};
+        match self.kind() {
+            Unsigned => true,
+            Signed | Half(_) | Float32 | Float64 | Bool | Handle => false,
+        }
     }
 
     /// Whether values are integers, signed or not.
@@ -74,12 +112,20 @@ impl ScalarType {
 
     /// Whether values are floating-point numbers.
     pub const fn is_float(self) -> bool {
-        matches!(self, ScalarType::Float32 | ScalarType::Float64) || self.is_half()
+        use ScalarKind::{Bool, Float32, Float64, Half, Handle, Signed, Unsigned};
+        match self.kind() {
+            Half(_) | Float32 | Float64 => true,
+            Signed | Unsigned | Bool | Handle => false,
+        }
     }
 
     /// Whether the type is `float16` or `bfloat16`, whose values are passed as bits.
     pub const fn is_half(self) -> bool {
-        matches!(self, ScalarType::Float16 | ScalarType::BFloat16)
+        use ScalarKind::{Bool, Float32, Float64, Half, Handle, Signed, Unsigned};
+        match self.kind() {
+            Half(_) => true,
+            Signed | Unsigned | Float32 | Float64 | Bool | Handle => false,
+        }
     }
 
     /// The width of a value in bits, as a C compiler stores it.
@@ -91,9 +137,15 @@ impl ScalarType {
     pub const fn narrow_range(self) -> Option<(i64, i64)> {
         match self.bits() {
             64.. => None,
-            bits if self.is_signed_int() => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-            bits if self.is_unsigned_int() => Some((0, (1 << bits) - 1)),
-            _ => None,
+            bits => match self.kind() {
+                ScalarKind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+                ScalarKind::Unsigned => Some((0, (1 << bits) - 1)),
+                ScalarKind::Half(_)
+                | ScalarKind::Float32
+                | ScalarKind::Float64
+                | ScalarKind::Bool
+                | ScalarKind::Handle => None,
+            },
         }
     }
 

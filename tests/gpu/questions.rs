@@ -179,6 +179,28 @@ fn a_library_without_launches_asks() {
     }
 }
 
+#[cfg(feature = "cranelift")]
+#[test]
+fn c_functions_ask_for_the_capability() {
+    let devices = Devices::cuda();
+    let text = format!("extern {} {TEXT}", SIGNATURE.replace("capability", "c_capability"));
+    let functions = crate::c_functions::of_text(&text);
+    for (device, expected) in [(devices.device(1), 90), (DLDevice::CPU, 0)] {
+        let memory = Tensor::from_slice(&[1.0_f32], &[1]).unwrap();
+        let x = if device == DLDevice::CPU { memory } else { on(device, vec![1.0_f32], &[1]) };
+        let found = functions[0].call((&x,)).unwrap().cast::<i64>().unwrap();
+        match &devices.standin {
+            None if expected > 0 => assert!((50..1000).contains(&found), "{found}"),
+            _ => assert_eq!(found, expected),
+        }
+    }
+    let Some(driver) = &devices.standin else { return };
+    let text = "Cannot ask for the compute capability of a device when calling: `c_capability(";
+    driver.fail_name("cuDevicePrimaryCtxRetain", 2);
+    let error = functions[0].call((&on(devices.device(0), vec![1.0_f32], &[1]),)).unwrap_err();
+    assert!(error.message().starts_with(text), "{error}");
+}
+
 const CHILD: &str = "TEST_OF_A_QUESTION_WITHOUT_A_DRIVER";
 
 /// In its own process, because the stand-in is loaded in this one.

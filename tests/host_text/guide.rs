@@ -17,7 +17,7 @@ fn bodies_of_the_guide_have_their_texts() {
     let text = texts().concat();
     let program = HostProgram::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let names: Vec<&str> = program.functions().map(|(signature, _)| signature.name()).collect();
-    assert_eq!(names, ["saxpy", "convert", "load"]);
+    assert_eq!(names, ["saxpy", "convert", "axpy_f32", "axpy_f64", "axpy", "load"]);
     // the guide shows the canonical form
     for text in texts() {
         assert_eq!(HostProgram::format(&text).unwrap(), text);
@@ -34,7 +34,7 @@ fn bodies_of_the_guide_have_their_texts() {
         let engine = Engine::builder().backend(*backend).build().unwrap();
         // SAFETY: the bodies stay within the shapes that their signatures state.
         let functions = unsafe { engine.compile_functions(program.functions()) }.unwrap();
-        let [saxpy, convert, load] = &functions[..] else { panic!("{} functions", functions.len()) };
+        let [saxpy, convert, _, _, axpy, load] = &functions[..] else { panic!("{} functions", functions.len()) };
 
         let x = Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
         let y = Tensor::from_slice(&[10.0f32, 20.0], &[2]).unwrap();
@@ -45,6 +45,12 @@ fn bodies_of_the_guide_have_their_texts() {
         let error = convert.call((3.0, "XYZ")).unwrap_err();
         assert_eq!(error.to_string(), "KeyError: XYZ");
         assert!(error.backtrace().contains("File \"bank.py\", line 12, in convert"));
+
+        axpy.call((2, &x, &y)).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [15.0, 30.0]);
+        let whole = Tensor::from_slice(&[1i64], &[1]).unwrap();
+        let error = axpy.call((2, &whole, &whole)).unwrap_err();
+        assert!(error.message().ends_with("the rows are float32, float64; no row takes this `x.dtype`"), "{error}");
 
         assert_eq!(load.call((4,)).unwrap().cast::<i64>().unwrap(), 40);
         assert_eq!(load.call((0,)).unwrap().cast::<i64>().unwrap(), -1);

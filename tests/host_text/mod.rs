@@ -3,6 +3,7 @@
 
 mod generated;
 mod guide;
+mod matches;
 mod operations;
 mod printing;
 mod rows;
@@ -15,8 +16,8 @@ use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::diagnostic::{Diagnose, DiagnosticKind};
 use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::runtime::registry::get_global;
-use tvm_ffi_codegen::runtime::{Any, Tensor};
-use tvm_ffi_codegen::{HostProgram, Kernel, LowerError, Signature, image::Image};
+use tvm_ffi_codegen::runtime::{Any, DLDevice, Tensor};
+use tvm_ffi_codegen::{DLDataType, HostProgram, Kernel, LowerError, Signature, image::Image};
 
 use crate::support::library::{Library, Loaded, Prepared};
 use crate::support::sig;
@@ -57,7 +58,8 @@ fn library(program: &HostProgram) -> Result<Library, String> {
     Library::new(program.functions().map(|(signature, kernel)| (signature.clone(), kernel.clone())).collect())
 }
 
-/// An argument: a number, a truth value, a text, `None`, a vector of float32, or a global function's name.
+/// An argument: a number, a truth value, a text, `None`, a vector of float32, zeros such as `int8[3]`, a dtype or a device
+/// such as `dtype:int8`, or a global function's name.
 fn argument(text: &str) -> Any {
     let vector = |list: &str| {
         let values: Vec<f32> = list.split_whitespace().map(|value| value.parse().unwrap()).collect();
@@ -68,6 +70,12 @@ fn argument(text: &str) -> Any {
         "True" => Any::from(true),
         "False" => Any::from(false),
         _ if text.starts_with('"') => Any::from(text.trim_matches('"')),
+        _ if text.starts_with("dtype:") => Any::from(text["dtype:".len()..].parse::<DLDataType>().unwrap()),
+        _ if text.starts_with("device:") => Any::from(text["device:".len()..].parse::<DLDevice>().unwrap()),
+        _ if text.ends_with(']') && !text.starts_with('[') => {
+            let (dtype, size) = text.trim_end_matches(']').split_once('[').unwrap();
+            Tensor::zeros(&[size.parse().unwrap()], dtype.parse().unwrap(), DLDevice::CPU).unwrap().into()
+        }
         _ if text.starts_with('[') => vector(text.trim_matches(['[', ']'])),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(number), _) => Any::from(number),
@@ -82,8 +90,8 @@ fn outcome(loaded: &mut Loaded<'_>, call: &str) -> String {
     let (name, args) = call.trim_end_matches(')').split_once('(').unwrap();
     let args: Vec<Any> = args.split(", ").filter(|arg| !arg.is_empty()).map(argument).collect();
     let mut text = loaded.call(name, &args).to_string();
-    for tensor in args.iter().filter_map(|arg| arg.cast::<Tensor>().ok()) {
-        let _ = write!(text, "; {:?}", tensor.to_vec::<f32>().unwrap());
+    for elements in args.iter().filter_map(|arg| arg.cast::<Tensor>().ok()?.to_vec::<f32>().ok()) {
+        let _ = write!(text, "; {elements:?}");
     }
     loaded.unload();
     text
@@ -208,6 +216,7 @@ fn nesting_has_limits_on_a_small_stack() {
             [
                 nested("if n > 0 { ", "", "}", depth - 1),
                 nested("while n < 0 { ", "", "}", depth - 1),
+                nested("match n { 1 => { ", "", "} else => { } }", (depth - 1) / 2),
                 nested("try { ", "", "} catch e { raise e; }", depth - 1),
                 format!("{{ let a = {}n{}; return a; }}", "(".repeat(depth - 1), ")".repeat(depth - 1)),
                 format!("{{ let a = {}n; return a; }}", "~".repeat(depth)),

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::spec::KernelArg;
-use tvm_ffi_codegen::{Backend, HostProgram, Kernel, LowerError, OptLevel};
+use tvm_ffi_codegen::{Backend, Body, HostProgram, Kernel, LowerError, OptLevel, Signature};
 
 use super::{NO_IMAGES, fixture, program};
+use crate::support::library::reads_back;
 use crate::support::sig;
 
 /// The module of a program's functions, as text.
@@ -127,6 +129,65 @@ fn values_have_the_parentheses_that_they_need() {
     ] {
         assert!(printed.lines().any(|printed| printed == line), "{line}\n{printed}");
     }
+}
+
+#[test]
+fn c_functions_of_rust_are_read_back() {
+    let checked = Kernel::body(|b| {
+        let n = b.arg("n");
+        b.if_(n.gt(3), || b.raise("ValueError", "no {}", [n]));
+        b.ret(n + 1);
+    });
+    let text = Kernel::text("{ return call global host.next(n) -> int64; }", NO_IMAGES).unwrap();
+    let [f, g, h] = ["f(n: int64) -> int64", "g(n: int64) -> int64", "h(n: int64) -> int64"].map(sig);
+    let program = HostProgram::of_all([(&f, &checked)], [(&g, &checked), (&h, &text)]).unwrap();
+    let block = "{\n  if n > 3 {\n    raise ValueError(\"no {}\", n);\n  }\n  return n + 1;\n}\n";
+    let expected = format!(
+        "f(n: int64) -> int64 {block}\nextern g(n: int64) -> int64 {block}\n\
+         extern h(n: int64) -> int64 {{\n  return call global host.next(n) -> int64;\n}}\n"
+    );
+    assert_eq!(program.to_string(), expected);
+    read_back(&expected);
+    let object = |program: &HostProgram| LibraryBuilder::new().program(program).emit().unwrap().into_bytes();
+    assert!(object(&program) == object(&HostProgram::parse(&expected).unwrap()));
+    let names = |functions: Vec<(&Signature, &Kernel)>| -> Vec<String> {
+        functions.iter().map(|(signature, _)| signature.name().to_owned()).collect()
+    };
+    assert_eq!(names(program.functions().collect()), ["f"]);
+    assert_eq!(names(program.c_functions().collect()), ["g", "h"]);
+    let error = HostProgram::of_all([], [(&g, &Kernel::symbol("my_kernel"))]).unwrap_err().to_string();
+    assert!(error.contains("isn't a body, as a C function's kernel has to be"), "{error}");
+}
+
+/// Any body prints. The text reads back as long as its blocks nest within the limit.
+#[test]
+fn printed_texts_nest_up_to_the_limit() {
+    fn nest(b: &Body<'_>, depth: usize) {
+        match depth {
+            0 => b.raise("ValueError", "deep", ()),
+            _ if depth.is_multiple_of(2) => b.if_(b.arg("n").gt(0), || nest(b, depth - 1)),
+            _ => b.for_range(0, b.arg("n"), |_| nest(b, depth - 1)),
+        }
+    }
+    let signature = sig("f(n: int64)");
+    let reads = |depth: usize| {
+        let kernel = Kernel::body(move |b| nest(b, depth));
+        let text = HostProgram::of([(&signature, &kernel)]).unwrap().to_string();
+        assert_eq!(text.matches("{\n").count(), depth + 1);
+        HostProgram::parse(&text).map(|read| assert_eq!(read.to_string(), text))
+    };
+    let most = (1..80).take_while(|depth| reads(*depth).is_ok()).count();
+    assert!((60..=64).contains(&most), "{most}");
+    for depth in most + 1..80 {
+        let error = reads(depth).unwrap_err();
+        assert!(error.errors[0].message.starts_with("expected at most 64 "), "{error}");
+    }
+    // values are named before an expression gets that deep
+    let kernel = Kernel::body(|b| {
+        let value = (0..500).fold(b.arg("n"), |value, _| !(value + 1));
+        b.ret(value);
+    });
+    reads_back(&[(sig("g(n: int64) -> int64"), kernel)]);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use tvm_ffi_codegen::lower::LaunchValue;
 use tvm_ffi_codegen::runtime::DLDevice;
 use tvm_ffi_codegen::spec::Launch;
 use tvm_ffi_codegen::{
-    Body, CallArg, DLDataType, DLDeviceType, HostProgram, Kernel, Operand, ParamType, ScalarType, TensorFact, dim,
+    Body, CallArg, DLDataType, DLDeviceType, HostProgram, Kernel, MatchKey, MatchPattern, MatchRow, MatchValue,
+    Operand, ParamType, ScalarType, TensorFact, dim,
 };
 
 use crate::support::library::reads_back;
@@ -232,6 +233,58 @@ if n == 0 {
   raise ZeroError(\"none\");
 }
 return if n > 5 { v3 } else { int64(env_state(\"mylang.state\")) };
+",
+    );
+}
+
+#[test]
+fn matches() {
+    prints(
+        "f(x: Tensor([n], any), t: dtype, d: device, s: str, k: Optional[int32], yes: bool) -> Any",
+        |b| {
+            let (x, n) = (b.tensor("x"), b.dim("n"));
+            let keys = [
+                MatchKey::new("x.dtype", x),
+                MatchKey::new("of 16", n.floor_rem(16).eq(0)),
+                MatchKey::new("kind", MatchValue::DeviceKind(b.param(2).into())),
+                MatchKey::new("k", b.arg("k") + 1),
+            ];
+            let any = || MatchPattern::Any;
+            b.match_(
+                keys,
+                [
+                    MatchRow::new([DLDataType::FLOAT16.into(), true.into(), any(), 128.into()], || {
+                        b.call_symbol("f16", (n * 2,)).forward();
+                    }),
+                    MatchRow::new([any(), false.into(), DLDeviceType::CUDA.into(), (-5..9).into()], || {
+                        b.if_(n.gt(3), || b.ret_value(n));
+                    }),
+                ],
+            );
+            let keys = [
+                MatchKey::new("t", b.param(1)),
+                MatchKey::new("d", b.param(2)),
+                MatchKey::new("s", b.param(3)),
+                MatchKey::new("yes", b.arg("yes")),
+            ];
+            let row = [DLDataType::INT8.into(), DLDevice::CPU.into(), "a\n".into(), (..).into()];
+            b.match_else(keys, [MatchRow::new(row, || {})], || b.raise("KeyError", "none", ()));
+            b.ret_value(b.param(3));
+        },
+        "
+match x.dtype = x.dtype, \"of 16\" = n % 16 == 0, kind = d.kind, k = k + 1 {
+  float16, True, _, 128 => forward symbol f16(n * 2);
+  _, False, \"cuda\", range(-5, 9) => {
+    if n > 3 {
+      return n;
+    }
+  }
+}
+match t = t, d = d, s = s, yes = yes {
+  int8, \"cpu:0\", \"a\\n\", _ => {}
+  else => raise KeyError(\"none\");
+}
+return s;
 ",
     );
 }

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use arbitrary::Unstructured;
 use tvm_ffi_codegen::lower::{CallResult, Callee, Caught, Expr, Owned, TensorRef, Variable};
 use tvm_ffi_codegen::runtime::DLDevice;
-use tvm_ffi_codegen::{Body, CallArg, DLDataType, ParamType, ScalarType, Signature};
+use tvm_ffi_codegen::{Body, CallArg, DLDataType, MatchKey, MatchPattern, MatchRow, ParamType, ScalarType, Signature};
 
 /// Maximum number of statements in a program.
 const STATEMENTS: u32 = 60;
@@ -62,6 +62,8 @@ struct Writer<'b, 'a, 'i> {
     any: usize,
     statements: Cell<u32>,
     loops: Cell<u32>,
+    /// How many attempts of handlers are open.
+    tries: Cell<u32>,
     /// For each open loop the index that a turn has to advance itself; `None` if the loop has its own.
     indices: RefCell<Vec<Option<Expr<'b>>>>,
     numbers: RefCell<Vec<Expr<'b>>>,
@@ -77,6 +79,7 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
             any,
             statements: Cell::new(0),
             loops: Cell::new(0),
+            tries: Cell::new(0),
             indices: RefCell::default(),
             numbers: RefCell::new(vec![number]),
             values: RefCell::default(),
@@ -254,10 +257,11 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
     }
 
     fn statement(&self, depth: u32) {
-        let choice = self.below(28);
+        let choice = self.below(30);
         match choice {
             0..=9 => self.call(choice),
             10..=14 if depth > 0 => self.control(choice, depth - 1),
+            28 | 29 if depth > 0 => self.matches(choice, depth - 1),
             15..=19 => self.of_variables(choice),
             20..=24 => self.of_tensors(choice),
             _ => self.ways_out(choice),
@@ -350,7 +354,37 @@ impl<'b, 'a, 'i> Writer<'b, 'a, 'i> {
                 });
                 self.know_number(last);
             }
-            _ => b.try_(|| self.block(depth), |caught| self.inside(|| self.handle(caught, depth))),
+            _ => b.try_(|| self.attempt(depth), |caught| self.inside(|| self.handle(caught, depth))),
+        }
+    }
+
+    fn attempt(&self, depth: u32) {
+        self.tries.set(self.tries.get() + 1);
+        self.block(depth);
+        self.tries.set(self.tries.get() - 1);
+    }
+
+    /// A `match` by two numbers, whose rows may forward.
+    fn matches(&self, choice: usize, depth: u32) {
+        let b = self.b;
+        let keys =
+            [MatchKey::new("number", self.number(1)), MatchKey::new("parity", self.number(1).floor_rem(2).eq(0))];
+        let first = self.below(5) as i64 - 2;
+        let any = || MatchPattern::Any;
+        let rows = [
+            MatchRow::new([first.into(), true.into()], || self.block(depth)),
+            MatchRow::new([first.into(), any()], || match self.below(4) {
+                0 if self.tries.get() == 0 || !self.keeps_rules => match self.any {
+                    1 => b.call_global("fuzz.int", [self.number(1)]).forward(),
+                    _ => b.call_global("fuzz.echo", [self.argument()]).forward(),
+                },
+                _ => self.block(depth),
+            }),
+            MatchRow::new([(first + 1..first + 3).into(), false.into()], || self.block(depth)),
+        ];
+        match choice {
+            28 => b.match_(keys, rows),
+            _ => b.match_else(keys, rows, || self.block(depth)),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod expr;
 mod file;
+mod matches;
 mod statement;
 
 use std::ops::Range;
@@ -175,8 +176,9 @@ impl<'a> HostParser<'a> {
 
     /// The token after the statement that begins at a token and has an error at another one.
     fn end_of_statement(&self, start: usize, found: usize) -> usize {
-        let has_block = matches!(self.p.tokens.at(start), Token::Name("if" | "while" | "for" | "try" | "extern"))
-            || matches!(self.p.tokens.at(start + 1), Token::Open);
+        let has_block =
+            matches!(self.p.tokens.at(start), Token::Name("if" | "match" | "while" | "for" | "try" | "extern"))
+                || matches!(self.p.tokens.at(start + 1), Token::Open);
         let mut depth = 0_usize;
         for at in start.. {
             match self.p.tokens.at(at) {

@@ -60,12 +60,21 @@ impl HostParser<'_> {
         let start = self.start();
         let kind = match self.peek() {
             Token::Name("if") => self.if_()?,
+            Token::Name("match") => self.match_()?,
             Token::Name("while") => self.while_()?,
             Token::Name("for") => self.for_()?,
             Token::Name("try") => self.try_()?,
             _ => return self.simple(start, ends_with_value),
         };
         Ok(self.statement_of(start, kind))
+    }
+
+    /// Parses a statement without blocks, as a row of a `match` may have one.
+    pub(super) fn simple_statement(&mut self, start: usize) -> Read<Statement> {
+        match self.simple(start, false)? {
+            Stated::Statement(statement) => Ok(statement),
+            Stated::Value(_) => Err(self.p.expected("a statement").into()),
+        }
     }
 
     /// Parses a statement without blocks.

@@ -3,6 +3,7 @@
 
 mod expr;
 mod item;
+mod matches;
 mod place;
 
 use std::fmt;
@@ -28,6 +29,15 @@ impl fmt::Display for Text {
         let first = self.comments.partition_point(|comment| comment.at < self.block.span.start);
         let mut printer = Printer::new(&self.comments[first..]);
         printer.block(&self.block);
+        f.write_str(&printer.out)
+    }
+}
+
+/// A value, as the canonical form has it.
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printer = Printer::new(&[]);
+        printer.expr(self, EXPR);
         f.write_str(&printer.out)
     }
 }
@@ -130,6 +140,7 @@ impl<'t> Printer<'t> {
         self.line();
         match kind {
             StatementKind::If(if_) => self.if_(if_),
+            StatementKind::Match(match_) => self.match_(match_, span.end),
             StatementKind::While(while_) => self.while_(while_),
             StatementKind::For(for_) => self.for_(for_),
             StatementKind::Try(try_) => {
@@ -201,7 +212,11 @@ impl<'t> Printer<'t> {
             StatementKind::Launch(launch) => self.launch(launch),
             StatementKind::Location(location) => self.location(location),
             // `statement` has these
-            StatementKind::If(_) | StatementKind::While(_) | StatementKind::For(_) | StatementKind::Try(_) => {}
+            StatementKind::If(_)
+            | StatementKind::Match(_)
+            | StatementKind::While(_)
+            | StatementKind::For(_)
+            | StatementKind::Try(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 
 use super::half;
 use crate::ir::{ConvertOp, Emitter, FunctionBuilder, MemFlags, PointerFacts, Type, Val, Value};
-use crate::spec::ScalarType;
+use crate::spec::{ScalarKind, ScalarType};
 use fields::pair;
 use tvm_ffi_runtime::abi::{
     DLDevice, DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
@@ -113,16 +113,25 @@ pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: Scala
     store_any(b, result, index, payload);
 }
 
+/// The type index of a scalar's values.
+pub(super) fn scalar_index(ty: ScalarType) -> TypeIndex {
+    match ty.kind() {
+        ScalarKind::Signed | ScalarKind::Unsigned => TypeIndex::INT,
+        ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => TypeIndex::FLOAT,
+        ScalarKind::Bool => TypeIndex::BOOL,
+        ScalarKind::Handle => TypeIndex::OPAQUE_PTR,
+    }
+}
+
 /// The type index and the payload of a scalar.
 pub(super) fn scalar_parts(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) -> (TypeIndex, Value) {
-    match ty {
-        ScalarType::Bool => (TypeIndex::BOOL, b.convert(ConvertOp::ZExt, Type::I64, value)),
-        ScalarType::Float64 => (TypeIndex::FLOAT, value),
-        ScalarType::Float32 => (TypeIndex::FLOAT, b.convert(ConvertOp::FPromote, Type::F64, value)),
-        _ if ty.is_half() => (TypeIndex::FLOAT, half::widen(b, ty, value)),
-        ScalarType::Handle => (TypeIndex::OPAQUE_PTR, value),
-        _ if ty.bits() == 64 => (TypeIndex::INT, value),
-        _ if ty.is_signed_int() => (TypeIndex::INT, b.convert(ConvertOp::SExt, Type::I64, value)),
-        _ => (TypeIndex::INT, b.convert(ConvertOp::ZExt, Type::I64, value)),
-    }
+    let payload = match ty.kind() {
+        ScalarKind::Signed | ScalarKind::Unsigned if ty.bits() == 64 => value,
+        ScalarKind::Signed => b.convert(ConvertOp::SExt, Type::I64, value),
+        ScalarKind::Unsigned | ScalarKind::Bool => b.convert(ConvertOp::ZExt, Type::I64, value),
+        ScalarKind::Half(half) => half::widen(b, half, value),
+        ScalarKind::Float32 => b.convert(ConvertOp::FPromote, Type::F64, value),
+        ScalarKind::Float64 | ScalarKind::Handle => value,
+    };
+    (scalar_index(ty), payload)
 }

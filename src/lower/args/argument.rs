@@ -8,7 +8,7 @@ use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::convention::c_type::{CType, abi_param};
 use crate::lower::half;
 use crate::lower::protocol::Piece;
-use crate::spec::{Dim, KernelArg, ScalarType, dim};
+use crate::spec::{Dim, KernelArg, ScalarKind, ScalarType, dim};
 
 /// Allocates scratch memory with a size in bytes and an alignment; only launches support it.
 pub(in crate::lower) type Scratch<'s> = &'s mut dyn FnMut(&mut Values<'_, '_>, &Dim, u32) -> Value;
@@ -42,14 +42,16 @@ impl Values<'_, '_> {
                 let value = self.extent(&format!("{ty}({dim})"), dim);
                 Some(self.narrow(value, &format!("{dim}"), dim, *ty))
             }
-            KernelArg::Float(bits, ty) => Some(match ty {
-                ScalarType::Float32 => self.b.f32(bits.value() as f32),
-                _ if ty.is_half() => {
+            KernelArg::Float(bits, ty) => match ty.kind() {
+                ScalarKind::Half(half) => {
                     let value = self.b.f64(bits.value());
-                    half::narrow(self.b, *ty, value)
+                    Some(half::narrow(self.b, half, value))
                 }
-                _ => self.b.f64(bits.value()),
-            }),
+                ScalarKind::Float32 => Some(self.b.f32(bits.value() as f32)),
+                ScalarKind::Float64 => Some(self.b.f64(bits.value())),
+                // the checks refuse them
+                ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool | ScalarKind::Handle => None,
+            },
             KernelArg::Stride(name, number, ty) => {
                 tensor_of(self.signature, name).and_then(|tensor| stride_of(tensor, *number)).map(|stride| {
                     let what = format!("{name}.strides[{number}]");
@@ -100,26 +102,31 @@ impl Values<'_, '_> {
 
     /// Converts a scalar to another width.
     fn cast(&mut self, name: &str, from: CType, value: Value, to: ScalarType) -> Value {
+        use ScalarKind::{Bool, Float32, Float64, Half, Handle, Signed, Unsigned};
         let CType::Scalar(from) = from else { return value };
-        match (from.is_float(), to.is_float()) {
-            _ if from == to => value,
-            (true, true) if from.is_half() => {
-                let value = half::widen(self.b, from, value);
+        if from == to {
+            return value;
+        }
+        match (from.kind(), to.kind()) {
+            (Half(half), Half(_) | Float32 | Float64) => {
+                let value = half::widen(self.b, half, value);
                 self.cast(name, CType::Scalar(ScalarType::Float64), value, to)
             }
-            (_, true) if to.is_half() => {
+            (_, Half(half)) => {
                 let value = self.cast(name, CType::Scalar(from), value, ScalarType::Float64);
-                half::narrow(self.b, to, value)
+                half::narrow(self.b, half, value)
             }
-            (true, true) if to.bits() < from.bits() => self.b.convert(ConvertOp::FDemote, Type::F32, value),
-            (true, true) => self.b.convert(ConvertOp::FPromote, Type::F64, value),
-            (false, true) => {
+            (Float32 | Float64, Float32) => self.b.convert(ConvertOp::FDemote, Type::F32, value),
+            (Float32 | Float64, Float64) => self.b.convert(ConvertOp::FPromote, Type::F64, value),
+            (Signed | Unsigned | Bool | Handle, Float32 | Float64) => {
                 let value = widen(self.b, value, from.is_signed_int());
                 let op = if from.is_signed_int() { ConvertOp::SIntToFloat } else { ConvertOp::UIntToFloat };
                 self.b.convert(op, abi_param(to).ty, value)
             }
-            (true, false) => self.missing_value(format!("{to}({name}), as {name} is a {from}"), abi_param(to).ty),
-            (false, false) => {
+            (Half(_) | Float32 | Float64, Signed | Unsigned | Bool | Handle) => {
+                self.missing_value(format!("{to}({name}), as {name} is a {from}"), abi_param(to).ty)
+            }
+            (Signed | Unsigned | Bool | Handle, Signed | Unsigned | Bool | Handle) => {
                 let value = widen(self.b, value, from.is_signed_int());
                 self.narrow(value, name, &dim(name), to)
             }

@@ -7,7 +7,9 @@ use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
 use crate::lower::convention::{Convention, KernelReturn, params};
 use crate::lower::device_api::Api;
 use crate::lower::problem::{ArgProblem, TensorMapProblem};
-use crate::spec::{Dim, Interleave, KernelArg, Layout, ParamType, ScalarType, Signature, TensorMap, TensorType};
+use crate::spec::{
+    Dim, Interleave, KernelArg, Layout, ParamType, ScalarKind, ScalarType, Signature, TensorMap, TensorType,
+};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLFloat, kDLInt, kDLUInt};
 
 /// The receiver of the arguments.
@@ -51,7 +53,7 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
             let var = self.signature.dim_vars().contains(&name);
             let integer = self.signature.params().iter().any(|param| {
                 let ty = param.ty.as_scalar().filter(|_| param.name == name);
-                ty.is_some_and(|ty| !ty.is_float() && ty.bits() > 1 && ty != ScalarType::Handle)
+                ty.is_some_and(ScalarType::is_int)
             });
             if !var && !integer && ExtentOf::named(name, self.signature).is_none() {
                 let (what, name) = (what.to_owned(), name.to_owned());
@@ -140,8 +142,10 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
         let param = self.signature.params().iter().find(|param| param.name == *name);
         // an item of a tuple is not a parameter by itself
         let Some(param) = param else { return false };
-        let fits = param.ty.as_scalar().is_some_and(|from| {
-            from != ScalarType::Handle && ty != ScalarType::Handle && (!from.is_float() || ty.is_float())
+        let fits = param.ty.as_scalar().is_some_and(|from| match (from.kind(), ty.kind()) {
+            (ScalarKind::Handle, _) | (_, ScalarKind::Handle) => false,
+            (ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64, _) => ty.is_float(),
+            (ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool, _) => true,
         });
         if !fits {
             self.problem(ArgProblem::Cast { name: name.to_owned(), ty });
@@ -196,11 +200,10 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
     }
 
     fn integer_type(&mut self, ty: ScalarType) -> bool {
-        let is = !ty.is_float() && !matches!(ty, ScalarType::Bool | ScalarType::Handle);
-        if !is {
+        if !ty.is_int() {
             self.problem(ArgProblem::IntegerType { ty });
         }
-        is
+        ty.is_int()
     }
 
     fn tensor_map(&mut self, map: &TensorMap) {

@@ -5,11 +5,10 @@ use std::array;
 use super::builder::Body;
 use super::expr::{Expr, Operand};
 use super::function::BodyLowerer;
-use super::types::ir_type;
+use super::types::{ir_type, value_type};
 use crate::host::tree::StatementKind;
 use crate::ir::Hint;
 use crate::lower::convention::returns_value;
-use crate::lower::half;
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
@@ -94,16 +93,11 @@ impl Body<'_> {
             self.error("ret", format!("`{}` returns no scalar", self.signature));
             return self.end();
         };
-        let of_body = if ty.is_half() { ScalarType::Float32 } else { ty };
         let given = value.into();
-        let value = self.coerce("ret", of_body, given);
+        let value = self.coerce("ret", value_type(ty), given);
         self.record(|recorder| recorder.return_operand(given));
         self.emit(|l| {
-            let mut result = value.value;
-            if ty.is_half() {
-                result = half::of_float32(&mut l.b, ty, result);
-            }
-            l.succeed_with(ty, result);
+            l.succeed_with(ty, value.value);
             unreachable(l);
         });
     }

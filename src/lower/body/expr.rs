@@ -12,7 +12,7 @@ use crate::host::tree::UnaryOp as TreeOp;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
 use crate::lower::unit::import_conflict;
-use crate::spec::ScalarType;
+use crate::spec::{ScalarKind, ScalarType};
 
 /// A value of a known scalar type in a body.
 ///
@@ -72,12 +72,12 @@ impl dyn Ops + '_ {
 
     /// Zero of a type, the placeholder for a value after an error.
     pub(super) fn zero<'b>(&'b self, ty: ScalarType) -> Expr<'b> {
-        let value = self.value(|l| match ty {
-            ScalarType::Bool => l.b.bconst(false),
-            ScalarType::Float32 => l.b.f32(0.0),
-            ScalarType::Float64 => l.b.f64(0.0),
-            ScalarType::Handle => l.b.ptr_const(0),
-            _ => l.b.iconst(ir_type(ty), 0),
+        let value = self.value(|l| match ty.kind() {
+            ScalarKind::Bool => l.b.bconst(false),
+            ScalarKind::Float32 => l.b.f32(0.0),
+            ScalarKind::Float64 => l.b.f64(0.0),
+            ScalarKind::Handle => l.b.ptr_const(0),
+            ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Half(_) => l.b.iconst(ir_type(ty), 0),
         });
         Expr::new(self, value, ty)
     }
@@ -103,34 +103,33 @@ impl dyn Ops + '_ {
         ty: ScalarType,
         other: Operand<'b>,
     ) -> Result<Expr<'b>, String> {
-        let constant = match (other, ty) {
+        use ScalarKind::{Bool, Float32, Float64, Half, Handle, Signed, Unsigned};
+        let wrong = |found: &str| Err(format!("operands are {ty} and {found}; cast one"));
+        let constant = match (other, ty.kind()) {
             (Operand::Expr(e), _) if e.missing => return Ok(self.zero(ty)),
             (Operand::Expr(e), _) if e.ty == ty => return Ok(e.used(operation)),
-            (Operand::Int(v), ScalarType::Float32) => self.value(|l| l.b.f32(v as f32)),
-            (Operand::Int(v), ScalarType::Float64) => self.value(|l| l.b.f64(v as f64)),
-            (Operand::Int(v), _) if ty.is_int() => {
+            (Operand::Expr(e), _) => return wrong(e.used(operation).ty.name()),
+            (Operand::Int(v), Float32) => self.value(|l| l.b.f32(v as f32)),
+            (Operand::Int(v), Float64) => self.value(|l| l.b.f64(v as f64)),
+            (Operand::Int(v), Signed | Unsigned) => {
                 let (min, greatest) = int_range(ty);
                 if !(min..=greatest).contains(&v) {
                     return Err(format!("{v} is out of the range of {ty}, which is {min} to {greatest}"));
                 }
                 self.value(|l| l.b.iconst(ir_type(ty), v as i64))
             }
-            (Operand::Float(v), ScalarType::Float32) => {
+            (Operand::Int(_), Half(_) | Bool | Handle) => return wrong("an integer"),
+            (Operand::Float(v), Float32) => {
                 if v.is_finite() && (v as f32).is_infinite() {
                     return Err(format!("{v:e} is out of the range of {ty}"));
                 }
                 self.value(|l| l.b.f32(v as f32))
             }
-            (Operand::Float(v), ScalarType::Float64) => self.value(|l| l.b.f64(v)),
-            (Operand::Bool(v), ScalarType::Bool) => self.value(|l| l.b.bconst(v)),
-            _ => {
-                let found = match other {
-                    Operand::Expr(e) => e.used(operation).ty.name(),
-                    Operand::Int(_) => "an integer",
-                    Operand::Float(_) => "a float",
-                    Operand::Bool(_) => "a truth value",
-                };
-                return Err(format!("operands are {ty} and {found}; cast one"));
+            (Operand::Float(v), Float64) => self.value(|l| l.b.f64(v)),
+            (Operand::Float(_), Signed | Unsigned | Half(_) | Bool | Handle) => return wrong("a float"),
+            (Operand::Bool(v), Bool) => self.value(|l| l.b.bconst(v)),
+            (Operand::Bool(_), Signed | Unsigned | Half(_) | Float32 | Float64 | Handle) => {
+                return wrong("a truth value");
             }
         };
         Ok(Expr::new(self, constant, ty))
@@ -138,7 +137,7 @@ impl dyn Ops + '_ {
 }
 
 /// The minimum and maximum of an integer type.
-fn int_range(ty: ScalarType) -> (i128, i128) {
+pub(super) fn int_range(ty: ScalarType) -> (i128, i128) {
     match ty.is_signed_int() {
         true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
         false => (0, (1 << ty.bits()) - 1),
@@ -331,11 +330,11 @@ impl<'b> Expr<'b> {
 
     pub(super) fn neg_op(self) -> Expr<'b> {
         self.used("neg");
-        match self.ty {
+        match self.ty.kind() {
             _ if self.missing => self,
-            ty if ty.is_int() => self.negated(UnaryOp::Neg),
-            ty if ty.is_float() => self.negated(UnaryOp::FNeg),
-            _ => self.unsupported("neg"),
+            ScalarKind::Signed | ScalarKind::Unsigned => self.negated(UnaryOp::Neg),
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => self.negated(UnaryOp::FNeg),
+            ScalarKind::Bool | ScalarKind::Handle => self.unsupported("neg"),
         }
     }
 
@@ -345,18 +344,22 @@ impl<'b> Expr<'b> {
 
     pub(super) fn not_op(self) -> Expr<'b> {
         self.used("not");
-        match self.ty {
-            _ if self.missing => self,
-            ty if ty.is_int() || ty == ScalarType::Bool => {
-                let op = if ty == ScalarType::Bool { TreeOp::Not } else { TreeOp::Invert };
-                self.with(ty, |b| b.unary(UnaryOp::Not, self.value)).recorded(|recorder| recorder.unary(op, self))
+        let op = match self.ty.kind() {
+            _ if self.missing => return self,
+            ScalarKind::Signed | ScalarKind::Unsigned => TreeOp::Invert,
+            ScalarKind::Bool => TreeOp::Not,
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 | ScalarKind::Handle => {
+                return self.unsupported("not");
             }
-            _ => self.unsupported("not"),
-        }
+        };
+        self.with(self.ty, |b| b.unary(UnaryOp::Not, self.value)).recorded(|recorder| recorder.unary(op, self))
     }
 
     pub(super) fn bit_op(self, operation: &str, other: Operand<'b>, op: BinaryOp) -> Expr<'b> {
-        self.binary(operation, other, |ty| (ty.is_int() || ty == ScalarType::Bool).then_some(op))
+        self.binary(operation, other, |ty| match ty.kind() {
+            ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool => Some(op),
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 | ScalarKind::Handle => None,
+        })
     }
 
     pub(super) fn shl_op(self, other: Operand<'b>) -> Expr<'b> {
@@ -365,10 +368,12 @@ impl<'b> Expr<'b> {
 
     /// Arithmetic shift for signed integers, logical shift for unsigned integers.
     pub(super) fn shr_op(self, other: Operand<'b>) -> Expr<'b> {
-        self.binary("shr", other, |ty| match ty {
-            _ if ty.is_signed_int() => Some(BinaryOp::AShr),
-            _ if ty.is_unsigned_int() => Some(BinaryOp::LShr),
-            _ => None,
+        self.binary("shr", other, |ty| match ty.kind() {
+            ScalarKind::Signed => Some(BinaryOp::AShr),
+            ScalarKind::Unsigned => Some(BinaryOp::LShr),
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 | ScalarKind::Bool | ScalarKind::Handle => {
+                None
+            }
         })
     }
 
@@ -386,15 +391,17 @@ impl<'b> Expr<'b> {
         let other = self.coerce(operation, other);
         let (a, b) = (self.value, other.value);
         let equality = matches!(signed, IntCC::Eq | IntCC::Ne);
-        let value = match self.ty {
-            ty if ty.is_float() => self.with(ScalarType::Bool, |f| f.fcmp(float, a, b)),
-            ty if ty.is_signed_int() => self.with(ScalarType::Bool, |f| f.icmp(signed, a, b)),
-            ty if ty.is_int() || ty == ScalarType::Handle || equality => {
-                self.with(ScalarType::Bool, |f| f.icmp(unsigned, a, b))
+        let value = match self.ty.kind() {
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => {
+                self.with(ScalarType::Bool, |f| f.fcmp(float, a, b))
             }
-            _ => {
+            ScalarKind::Signed => self.with(ScalarType::Bool, |f| f.icmp(signed, a, b)),
+            ScalarKind::Bool if !equality => {
                 self.unsupported(operation);
                 self.with(ScalarType::Bool, |f| f.bconst(false))
+            }
+            ScalarKind::Unsigned | ScalarKind::Bool | ScalarKind::Handle => {
+                self.with(ScalarType::Bool, |f| f.icmp(unsigned, a, b))
             }
         };
         value.recorded(|recorder| recorder.compare(operation, self, other))
@@ -474,17 +481,23 @@ impl<'b> Expr<'b> {
             return self.body.zero(to);
         }
         let v = self.value;
-        self.with(to, |b| match to {
-            ScalarType::Bool if from.is_float() => {
-                let zero = if from == ScalarType::Float32 { b.f32(0.0) } else { b.f64(0.0) };
-                b.fcmp(FloatCC::Ne, v, zero)
-            }
-            ScalarType::Bool => b.icmp_imm(IntCC::Ne, v, 0),
-            ScalarType::Handle => b.convert(ConvertOp::IntToPtr, ir::Type::Ptr, v),
-            _ if from == ScalarType::Handle => b.convert(ConvertOp::PtrToInt, ir::Type::I64, v),
-            _ if to.is_float() => to_float(b, v, from, to),
-            _ if from.is_float() => to_int(b, v, to),
-            _ => resize(b, v, from, to),
+        self.with(to, |b| match to.kind() {
+            ScalarKind::Bool => match from.kind() {
+                ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => {
+                    let zero = if from == ScalarType::Float32 { b.f32(0.0) } else { b.f64(0.0) };
+                    b.fcmp(FloatCC::Ne, v, zero)
+                }
+                ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool | ScalarKind::Handle => {
+                    b.icmp_imm(IntCC::Ne, v, 0)
+                }
+            },
+            ScalarKind::Handle => b.convert(ConvertOp::IntToPtr, ir::Type::Ptr, v),
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => to_float(b, v, from, to),
+            ScalarKind::Signed | ScalarKind::Unsigned => match from.kind() {
+                ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool => resize(b, v, from, to),
+                ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => to_int(b, v, to),
+                ScalarKind::Handle => b.convert(ConvertOp::PtrToInt, ir::Type::I64, v),
+            },
         })
     }
 
@@ -675,11 +688,11 @@ libm_functions! {
 }
 
 fn by_kind(ty: ScalarType, signed: BinaryOp, unsigned: BinaryOp, float: BinaryOp) -> Option<BinaryOp> {
-    match ty {
-        _ if ty.is_signed_int() => Some(signed),
-        _ if ty.is_unsigned_int() => Some(unsigned),
-        _ if ty.is_float() => Some(float),
-        _ => None,
+    match ty.kind() {
+        ScalarKind::Signed => Some(signed),
+        ScalarKind::Unsigned => Some(unsigned),
+        ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => Some(float),
+        ScalarKind::Bool | ScalarKind::Handle => None,
     }
 }
 

@@ -10,7 +10,6 @@ use crate::ir::Value;
 use crate::lower::abi::fields::before_zeros;
 use crate::lower::abi::store_index;
 use crate::lower::convention::{returns_tensors, returns_value};
-use crate::lower::half;
 use crate::spec::ParamType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
@@ -98,10 +97,6 @@ fn end(l: &mut BodyLowerer<'_>) {
 /// Ends the function with a checked value of the callee's.
 fn succeed_with(l: &mut BodyLowerer<'_>, ty: &ParamType, value: Value) {
     match ty {
-        ParamType::Scalar(ty) if ty.is_half() => {
-            let bits = half::of_float32(&mut l.b, *ty, value);
-            l.succeed_with(*ty, bits);
-        }
         ParamType::Scalar(ty) => l.succeed_with(*ty, value),
         ParamType::DType => {
             let payload = before_zeros(&mut l.b, value);

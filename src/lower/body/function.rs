@@ -20,12 +20,15 @@ use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::symbol_call::SymbolCall;
 use crate::lower::unit::{ModulePool, Unit};
 use crate::lower::value::ValueChecks;
-use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, SourceLocation, TensorType};
+use crate::spec::{
+    Device, Dim, DimOp, Layout, ParamType, ScalarKind, ScalarType, Signature, SourceLocation, TensorType,
+};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
 use super::held::Exits;
 use super::life::{Life, Owners};
+use super::types::value_type;
 
 /// An error raised by a body: a template in the table, and the values that it prints.
 pub(super) struct Failure {
@@ -298,22 +301,19 @@ impl BodyLowerer<'_> {
     /// Adds a parameter, or the value inside an optional or tuple, under its path.
     pub(super) fn arg(&mut self, path: &str, ty: &ParamType, params: &mut FlatValues, args: &mut Args) {
         match ty {
-            ParamType::Scalar(ScalarType::Bool) => {
-                let value = params.next();
-                args.add(path.to_owned(), Arg::Scalar(ScalarType::Bool, self.b.icmp_imm(IntCC::Ne, value, 0)));
-            }
-            ParamType::Scalar(ty) if ty.is_half() => {
-                let bits = params.next();
-                let value = half::to_float32(&mut self.b, *ty, bits);
-                args.add(path.to_owned(), Arg::Scalar(ScalarType::Float32, value));
-            }
             ParamType::Scalar(ty) => {
-                let value = params.next();
-                args.add(path.to_owned(), Arg::Scalar(*ty, value));
-                if ty.is_int() {
-                    let wide = self.widened(*ty, value);
-                    self.dim_vars.insert(path.to_owned(), wide);
-                }
+                let given = params.next();
+                let value = match ty.kind() {
+                    ScalarKind::Signed | ScalarKind::Unsigned => {
+                        let wide = self.widened(*ty, given);
+                        self.dim_vars.insert(path.to_owned(), wide);
+                        given
+                    }
+                    ScalarKind::Half(half) => half::to_float32(&mut self.b, half, given),
+                    ScalarKind::Float32 | ScalarKind::Float64 | ScalarKind::Handle => given,
+                    ScalarKind::Bool => self.b.icmp_imm(IntCC::Ne, given, 0),
+                };
+                args.add(path.to_owned(), Arg::Scalar(value_type(*ty), value));
             }
             ParamType::Tensor(tensor) => {
                 let tensor = self.tensor(tensor, params, (Origin::Argument, args.life));
@@ -523,8 +523,17 @@ impl BodyLowerer<'_> {
         })
     }
 
-    /// Returns 0 after storing the function's result.
+    /// Returns 0 after storing the function's result. The value has the type that values of `ty` have in a body.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
+        let value = match ty.kind() {
+            ScalarKind::Half(half) => half::of_float32(&mut self.b, half, value),
+            ScalarKind::Signed
+            | ScalarKind::Unsigned
+            | ScalarKind::Float32
+            | ScalarKind::Float64
+            | ScalarKind::Bool
+            | ScalarKind::Handle => value,
+        };
         if let Some(result) = self.result_pointer() {
             match self.is_c {
                 false => abi::store_result(&mut self.b, result, ty, value),

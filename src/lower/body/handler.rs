@@ -6,6 +6,7 @@ use super::builder::Body;
 use super::calls::{CallArg, CallArgs, KnownOwned, Owned};
 use super::control::unreachable;
 use super::expr::Expr;
+use super::function::BodyLowerer;
 use super::held::Held;
 use crate::host::Word;
 use crate::ir::{BinaryOp, FuncRef, FuncSig, Hint, IntCC, MemFlags, Module, Type, Val, Value};
@@ -91,17 +92,10 @@ impl<'b> Caught<'b, '_> {
     pub fn is_kind(self, kind: &str) -> Expr<'b> {
         self.owned.used("is_kind");
         let value = self.body.value(|l| {
-            let same = same_text(l.b.module());
             let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
             let data = l.b.load(Type::Ptr, error, KIND, MemFlags::ALIGNED);
             let size = l.b.load(Type::I64, error, KIND + 8, MemFlags::ALIGNED);
-            let offset = l.pool.constants.text(kind);
-            let text = l.b.data_addr(l.pool.data, offset);
-            let len = l.b.i64(kind.len() as i64);
-            match l.b.call(same, &[data, size, text, len]) {
-                Some(same) => l.b.icmp_imm(IntCC::Ne, same, 0),
-                None => l.b.bconst(false),
-            }
+            is_text(l, (data, size), kind)
         });
         self.body.expr(value, ScalarType::Bool).recorded(|recorder| recorder.is_kind(self.owned, kind))
     }
@@ -167,6 +161,22 @@ impl<'b> Caught<'b, '_> {
 impl fmt::Debug for Caught<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Caught({:?})", self.owned)
+    }
+}
+
+/// Whether some characters, given by their address and their number, are a text.
+pub(super) fn is_text(l: &mut BodyLowerer<'_>, (data, size): (Value, Value), text: &str) -> Value {
+    let same = same_text(l.b.module());
+    let constant = if text.contains('\0') {
+        l.constant(text.as_bytes().to_vec())
+    } else {
+        let offset = l.pool.constants.text(text);
+        l.b.data_addr(l.pool.data, offset)
+    };
+    let len = l.b.i64(text.len() as i64);
+    match l.b.call(same, &[data, size, constant, len]) {
+        Some(same) => l.b.icmp_imm(IntCC::Ne, same, 0),
+        None => l.b.bconst(false),
     }
 }
 

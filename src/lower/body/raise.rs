@@ -15,7 +15,7 @@ use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
 /// A value in a message.
-enum Shown {
+pub(super) enum Shown {
     /// A string known at compile time.
     Text(String),
     /// A value computed by the code, printed with a directive.
@@ -136,7 +136,7 @@ impl Body<'_> {
 }
 
 /// Prepares a value for a message; values created for it are held from then on.
-fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
+pub(super) fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
     match &value.0 {
         ArgKind::Str(text) => return Some(Shown::Text(text.replace('\0', ""))),
         ArgKind::Scalar(Operand::Int(value)) => return Some(Shown::Text(value.to_string())),

@@ -6,10 +6,10 @@ use super::args::TensorVars;
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::life::{Ended, Life};
-use super::types::memory_type;
+use super::types::{memory_type, value_type};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::half;
-use crate::spec::{Layout, ScalarType};
+use crate::spec::{Layout, ScalarKind, ScalarType};
 
 /// A tensor in a body: a parameter, a result, or a tensor that the body has created.
 ///
@@ -202,18 +202,17 @@ impl fmt::Debug for TensorRef<'_> {
     }
 }
 
-/// The type in a body of elements of a type: `float32` has all values of both half types.
-fn value_type(element: ScalarType) -> ScalarType {
-    if element.is_half() { ScalarType::Float32 } else { element }
-}
-
 pub(super) fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlags) -> Expr<'b> {
     let value = body.value(|l| {
         let value = l.b.load(memory_type(ty), address.value, 0, flags);
-        match ty {
-            ScalarType::Bool => l.b.icmp_imm(IntCC::Ne, value, 0),
-            ty if ty.is_half() => half::to_float32(&mut l.b, ty, value),
-            _ => value,
+        match ty.kind() {
+            ScalarKind::Bool => l.b.icmp_imm(IntCC::Ne, value, 0),
+            ScalarKind::Half(half) => half::to_float32(&mut l.b, half, value),
+            ScalarKind::Signed
+            | ScalarKind::Unsigned
+            | ScalarKind::Float32
+            | ScalarKind::Float64
+            | ScalarKind::Handle => value,
         }
     });
     Expr::new(body, value, value_type(ty))
@@ -222,10 +221,14 @@ pub(super) fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, fla
 pub(super) fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operand<'b>, flags: MemFlags) {
     let value = body.coerce("store", value_type(ty), value).value;
     body.run(&mut |l| {
-        let value = match ty {
-            ScalarType::Bool => l.b.convert(ConvertOp::ZExt, Type::I8, value),
-            ty if ty.is_half() => half::of_float32(&mut l.b, ty, value),
-            _ => value,
+        let value = match ty.kind() {
+            ScalarKind::Bool => l.b.convert(ConvertOp::ZExt, Type::I8, value),
+            ScalarKind::Half(half) => half::of_float32(&mut l.b, half, value),
+            ScalarKind::Signed
+            | ScalarKind::Unsigned
+            | ScalarKind::Float32
+            | ScalarKind::Float64
+            | ScalarKind::Handle => value,
         };
         l.b.store(value, address.value, 0, flags);
     });

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::ir::{AbiParam, Extension, StructLayout, Type};
-use crate::spec::ScalarType;
+use crate::spec::{ScalarKind, ScalarType};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
 
 /// The C type of a kernel's parameter or result. `Display` prints it in C syntax: `float*`, `int64_t`.
@@ -156,14 +156,16 @@ const fn element_c(dtype: DLDataType) -> &'static str {
 
 /// The IR type of a scalar parameter.
 pub(in crate::lower) fn abi_param(ty: ScalarType) -> AbiParam {
-    let ir_type = match ty.bits() {
-        _ if ty == ScalarType::Handle => Type::Ptr,
-        32 if ty.is_float() => Type::F32,
-        64 if ty.is_float() => Type::F64,
-        8 => Type::I8,
-        16 => Type::I16,
-        32 => Type::I32,
-        _ => Type::I64,
+    let ir_type = match ty.kind() {
+        ScalarKind::Handle => Type::Ptr,
+        ScalarKind::Float32 => Type::F32,
+        ScalarKind::Float64 => Type::F64,
+        ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool | ScalarKind::Half(_) => match ty.bits() {
+            8 => Type::I8,
+            16 => Type::I16,
+            32 => Type::I32,
+            _ => Type::I64,
+        },
     };
     let ext = match ir_type {
         Type::I8 | Type::I16 | Type::I32 if ty.is_signed_int() => Extension::Signed,

@@ -84,55 +84,81 @@ pub(in crate::lower) struct Attributes {
     pub shared: u32,
 }
 
-/// A driver function that generated code calls. The value is its index in the function table.
+/// Which APIs have to have a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub(in crate::lower) enum Call {
-    Init,
-    Device,
-    Attribute,
-    Retain,
-    Release,
-    Current,
-    Enter,
-    Leave,
-    Load,
-    Kernel,
-    SetAttribute,
-    Launch,
-    LaunchCooperative,
-    Unload,
-    ErrorName,
-    ErrorText,
-    TensorMap,
-    ParamInfo,
-    GetAttribute,
+enum Need {
+    /// Every API.
+    Always,
+    /// APIs whose kernels run in contexts.
+    Contexts,
+    /// APIs with attributes of kernels.
+    KernelAttributes,
+    /// None: launches do without the function.
+    Never,
 }
 
-impl Call {
-    /// All functions, in the order of the table in generated code.
-    pub(super) const ALL: [Call; 19] = [
-        Call::Init,
-        Call::Device,
-        Call::Attribute,
-        Call::Retain,
-        Call::Release,
-        Call::Current,
-        Call::Enter,
-        Call::Leave,
-        Call::Load,
-        Call::Kernel,
-        Call::SetAttribute,
-        Call::Launch,
-        Call::LaunchCooperative,
-        Call::Unload,
-        Call::ErrorName,
-        Call::ErrorText,
-        Call::TensorMap,
-        Call::ParamInfo,
-        Call::GetAttribute,
-    ];
+/// Defines the functions, each with the APIs that have to have it.
+macro_rules! calls {
+    ($($variant:ident $need:ident;)*) => {
+        /// A driver function that generated code calls. The value is its index in the function table.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u32)]
+        pub(in crate::lower) enum Call {
+            $($variant,)*
+        }
+
+        impl Call {
+            /// All functions, in the order of the table in generated code.
+            pub(super) const ALL: &'static [Call] = &[$(Call::$variant),*];
+
+            const fn need(self) -> Need {
+                match self {
+                    $(Call::$variant => Need::$need,)*
+                }
+            }
+
+            /// What to tell about an API that lacks the function.
+            const fn missing(self) -> &'static str {
+                match self {
+                    $(Call::$variant => concat!("an API lacks the function of `Call::", stringify!($variant), "`"),)*
+                }
+            }
+        }
+    };
 }
+
+calls! {
+    Init Always;
+    Device Always;
+    Attribute Always;
+    Retain Contexts;
+    Release Contexts;
+    Current Always;
+    Enter Always;
+    Leave Always;
+    Load Always;
+    Kernel Always;
+    SetAttribute KernelAttributes;
+    Launch Always;
+    LaunchCooperative Never;
+    Unload Always;
+    ErrorName Always;
+    ErrorText Always;
+    TensorMap Never;
+    ParamInfo Never;
+    GetAttribute KernelAttributes;
+}
+
+/// Generated code would call NULL for a function that an API lacks, so such a table doesn't compile.
+const _: () = {
+    let mut number = 0;
+    while number < APIS.len() {
+        if let Some(call) = APIS[number].lacking() {
+            panic!("{}", call.missing());
+        }
+        number += 1;
+    }
+};
 
 const fn function(name: &'static str, version: u32, params: &'static [Type]) -> Function {
     Function { name, version, optional: false, params }
@@ -208,6 +234,36 @@ impl Api {
     /// The symbol of a helper.
     pub(super) fn symbol(&self, helper: Symbol) -> &'static str {
         self.helpers[helper as usize]
+    }
+
+    /// The first function that the API has to have, and lacks.
+    const fn lacking(&self) -> Option<Call> {
+        let mut number = 0;
+        while number < Call::ALL.len() {
+            let call = Call::ALL[number];
+            let is_needed = match call.need() {
+                Need::Always => true,
+                Need::Contexts => matches!(self.home, KernelHome::Contexts),
+                Need::KernelAttributes => self.kernel_shared.is_some() || self.non_portable_cluster.is_some(),
+                Need::Never => false,
+            };
+            if is_needed && !self.has(call) {
+                return Some(call);
+            }
+            number += 1;
+        }
+        None
+    }
+
+    const fn has(&self, call: Call) -> bool {
+        let mut number = 0;
+        while number < self.functions.len() {
+            if self.functions[number].0 as u32 == call as u32 {
+                return true;
+            }
+            number += 1;
+        }
+        false
     }
 
     /// The entry of a function, if the API has it.
@@ -305,3 +361,33 @@ pub(in crate::lower) static HIP: Api = Api {
     home: KernelHome::CurrentDevice,
     launch: LaunchForm::Arguments,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HIP's table without one function.
+    fn without(call: Call) -> Api {
+        let functions = HIP.functions.iter().filter(|(known, _)| *known != call);
+        let functions: Vec<(Call, Function)> = functions.map(|(call, f)| (*call, Function { ..*f })).collect();
+        Api { functions: functions.leak(), attributes: Attributes { ..HIP.attributes }, ..HIP }
+    }
+
+    #[test]
+    fn a_lacking_function_is_found() {
+        for api in APIS {
+            assert_eq!(api.lacking(), None, "{}", api.name);
+        }
+        for (call, _) in HIP.functions {
+            let lacking = Some(*call).filter(|call| *call != Call::LaunchCooperative);
+            assert_eq!(without(*call).lacking(), lacking);
+        }
+        assert_eq!(Call::Launch.missing(), "an API lacks the function of `Call::Launch`");
+        // HIP has neither contexts nor attributes of kernels
+        let contexts = Api { home: KernelHome::Contexts, ..without(Call::LaunchCooperative) };
+        assert_eq!(contexts.lacking(), Some(Call::Retain));
+        let shared = Some(SharedAttributes { own: 1, max: 8 });
+        let attributes = Api { kernel_shared: shared, ..without(Call::LaunchCooperative) };
+        assert_eq!(attributes.lacking(), Some(Call::SetAttribute));
+    }
+}

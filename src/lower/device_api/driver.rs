@@ -49,7 +49,7 @@ impl Driver {
         let cell = module.add_state(name("driver"), 8, 8);
         let functions = module.add_state(name("functions"), 8 * Call::ALL.len(), 8);
         let mut rows = vec![0; row::SIZE as usize * Call::ALL.len()];
-        for (row, call) in rows.chunks_mut(row::SIZE as usize).zip(Call::ALL) {
+        for (row, &call) in rows.chunks_mut(row::SIZE as usize).zip(Call::ALL) {
             let function = api.function(call);
             let version = function.map_or(0, |function| function.version);
             let mut put = |at: usize, bytes: &[u8]| row[at..][..bytes.len()].copy_from_slice(bytes);

@@ -10,7 +10,7 @@ use crate::lower::protocol::{
     SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, TARGET, TensorDescriptor, TensorFlags, TermDescriptor,
     TupleDescriptor, TypeDescriptor, TypeKind, VarDim,
 };
-use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, TensorType};
+use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarKind, ScalarType, TensorType};
 use tvm_ffi_runtime::abi::{
     DLDataType, DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
 };
@@ -368,11 +368,13 @@ fn small(number: Option<usize>) -> i8 {
 
 fn kind(ty: &ParamType) -> TypeKind {
     match ty {
-        ParamType::Scalar(ScalarType::Bool) => TypeKind::Bool,
-        ParamType::Scalar(ScalarType::Handle) => TypeKind::Handle,
-        ParamType::Scalar(ty) if ty.is_float() => TypeKind::Float,
-        ParamType::Scalar(ty) if ty.is_signed_int() => TypeKind::Signed,
-        ParamType::Scalar(_) => TypeKind::Unsigned,
+        ParamType::Scalar(ty) => match ty.kind() {
+            ScalarKind::Signed => TypeKind::Signed,
+            ScalarKind::Unsigned => TypeKind::Unsigned,
+            ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64 => TypeKind::Float,
+            ScalarKind::Bool => TypeKind::Bool,
+            ScalarKind::Handle => TypeKind::Handle,
+        },
         ParamType::Tensor(_) => TypeKind::Tensor,
         ParamType::Str => TypeKind::Str,
         ParamType::Bytes => TypeKind::Bytes,

@@ -4,12 +4,13 @@
 use super::encoder::{Encoder, STRINGS};
 use super::texts::{Subject, expected, shown};
 use crate::lower::abi::fields::{dtype_word, pair};
+use crate::lower::abi::scalar_index;
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{
     ConstraintDescriptor, DefaultDescriptor, Orderings, ResultDescriptor, ResultDimDescriptor, ResultKind, SizedText,
     SplitI64,
 };
-use crate::spec::{CompareOp, Constraint, DefaultValue, ParamType, ScalarType, Signature};
+use crate::spec::{CompareOp, Constraint, DefaultValue, ParamType, Signature};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
 impl Encoder<'_, '_> {
@@ -88,10 +89,9 @@ pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamT
     let one_of = |index: TypeIndex, other: TypeIndex| (ResultKind::OneOf, index, other, "");
     let one = |index: TypeIndex| one_of(index, index);
     let (kind, index, other, key) = match ty {
-        P::Scalar(ScalarType::Bool) | P::Bool(_) => one(TypeIndex::BOOL),
-        P::Scalar(ScalarType::Handle) => one(TypeIndex::OPAQUE_PTR),
-        P::Scalar(ty) if ty.is_float() => one(TypeIndex::FLOAT),
-        P::Scalar(_) | P::Int(_) => one(TypeIndex::INT),
+        P::Scalar(ty) => one(scalar_index(*ty)),
+        P::Bool(_) => one(TypeIndex::BOOL),
+        P::Int(_) => one(TypeIndex::INT),
         P::Str => one_of(TypeIndex::STR, TypeIndex::SMALL_STR),
         P::Bytes => one_of(TypeIndex::BYTES, TypeIndex::SMALL_BYTES),
         P::DType => one(TypeIndex::DATA_TYPE),

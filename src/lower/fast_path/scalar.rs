@@ -4,10 +4,10 @@
 use super::checks::Checks;
 use super::context::AnyRef;
 use crate::ir::{ConvertOp, IntCC, Type, Value};
+use crate::lower::abi::scalar_index;
 use crate::lower::convention::c_type::abi_param;
 use crate::lower::half;
-use crate::spec::ScalarType;
-use tvm_ffi_runtime::abi::TypeIndex;
+use crate::spec::{ScalarKind, ScalarType};
 
 /// A scalar's value for the kernel, and the 64 bits of an integer.
 pub(super) struct Scalar {
@@ -18,31 +18,25 @@ pub(super) struct Scalar {
 /// Checks an argument and returns its value, in the scalar's C type.
 pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let type_index = arg.type_index(c);
-    let expected = match ty {
-        _ if ty.is_float() => TypeIndex::FLOAT,
-        ScalarType::Handle => TypeIndex::OPAQUE_PTR,
-        ScalarType::Bool => TypeIndex::BOOL,
-        _ => TypeIndex::INT,
-    };
-    let expected = c.b.iconst(Type::I32, i64::from(expected.0));
+    let expected = c.b.iconst(Type::I32, i64::from(scalar_index(ty).0));
     c.require_equal(type_index, expected);
-    let value = match ty {
-        ScalarType::Bool => {
+    let value = match ty.kind() {
+        ScalarKind::Bool => {
             let payload = arg.payload(c, Type::I64);
             let value = c.b.icmp_imm(IntCC::Ne, payload, 0);
             c.b.convert(ConvertOp::ZExt, Type::I8, value)
         }
-        ScalarType::Float64 => arg.payload(c, Type::F64),
-        ScalarType::Float32 => {
+        ScalarKind::Float64 => arg.payload(c, Type::F64),
+        ScalarKind::Float32 => {
             let value = arg.payload(c, Type::F64);
             c.b.convert(ConvertOp::FDemote, Type::F32, value)
         }
-        _ if ty.is_half() => {
+        ScalarKind::Half(half) => {
             let value = arg.payload(c, Type::F64);
-            half::narrow(c.b, ty, value)
+            half::narrow(c.b, half, value)
         }
-        ScalarType::Handle => arg.payload(c, Type::Ptr),
-        _ => return int(c, arg, ty),
+        ScalarKind::Handle => arg.payload(c, Type::Ptr),
+        ScalarKind::Signed | ScalarKind::Unsigned => return int(c, arg, ty),
     };
     Scalar { value, wide: None }
 }

@@ -4,6 +4,7 @@
 mod driver;
 mod expr;
 mod launch;
+mod matches;
 mod questions;
 mod source;
 mod statement;

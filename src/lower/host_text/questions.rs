@@ -1,9 +1,12 @@
 //! Questions about what a signature leaves open, and what their answers narrow.
 
+use std::collections::HashSet;
+
 use super::driver::Driver;
 use super::value::Val;
 use crate::host::Word;
-use crate::host::tree::{At, BinaryOp, Expr as Tree, ExprKind, Input, Span};
+use crate::host::tree::{At, BinaryOp, Block, Expr as Tree, ExprKind, Input, Pattern, Span, Statement, StatementKind};
+use crate::host::walk::names;
 use crate::lower::body::{DTypeValue, DeviceValue, Expr, TensorFact, TensorRef, ValueKind};
 use crate::spec::{CompareOp, Device, DeviceId, ParamType, did_you_mean, named_dtype};
 use tvm_ffi_runtime::abi::DLDeviceType;
@@ -81,8 +84,29 @@ fn fact_of_word(word: Word, inputs: &[Input]) -> Option<Fact> {
     Some(Fact { name: name_of(&inputs.first()?.value)?, fact })
 }
 
+/// What holds for a tensor where a key of a `match` fits a pattern.
+pub(super) fn facts_of_pattern(key: &Tree, pattern: &Pattern) -> Vec<Fact> {
+    let constant = match pattern {
+        Pattern::Bool(true) => return facts(key),
+        Pattern::Name(name) => ExprKind::Name(name.clone()),
+        Pattern::Int(value) => ExprKind::Int(*value),
+        Pattern::Text(text) => ExprKind::Text(text.clone()),
+        Pattern::Any | Pattern::Bool(false) | Pattern::Range(..) => return Vec::new(),
+    };
+    let constant = Tree { span: 0..0, depth: 0, kind: Box::new(constant) };
+    fact_of_comparison(key, &constant).into_iter().collect()
+}
+
+/// The facts that a row's block may use. A row that only forwards uses those about its inputs.
+pub(super) fn used_facts(facts: Vec<Fact>, block: &Block) -> Vec<Fact> {
+    let [Statement { kind: StatementKind::Forward(_), .. }] = &block.statements[..] else { return facts };
+    let mut used = HashSet::new();
+    names(&mut block.clone(), &mut |name| _ = used.insert(name.clone()));
+    facts.into_iter().filter(|fact| used.contains(&fact.name.value)).collect()
+}
+
 /// The kind of device with that name.
-fn kind_named(name: &str) -> Option<DLDeviceType> {
+pub(super) fn kind_named(name: &str) -> Option<DLDeviceType> {
     DLDeviceType::ALL.iter().copied().find(|kind| kind.name() == Some(name))
 }
 

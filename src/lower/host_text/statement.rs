@@ -20,6 +20,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         let span = &statement.span;
         match &statement.kind {
             StatementKind::If(if_) => self.if_(&if_.branches, if_),
+            StatementKind::Match(match_) => self.match_(span, match_),
             StatementKind::While(while_) => self.while_(span, while_),
             StatementKind::For(for_) => self.for_(span, for_),
             StatementKind::Try(try_) => self.try_(span, try_),
@@ -73,7 +74,11 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             StatementKind::Launch(launch) => self.launch(span, launch),
             StatementKind::Location(location) => self.set_location(span, location),
             // `statement` has those with blocks
-            StatementKind::If(_) | StatementKind::While(_) | StatementKind::For(_) | StatementKind::Try(_) => {}
+            StatementKind::If(_)
+            | StatementKind::Match(_)
+            | StatementKind::While(_)
+            | StatementKind::For(_)
+            | StatementKind::Try(_) => {}
         }
     }
 
@@ -210,8 +215,9 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     /// Writes the block of a loop. Returns the next values: those of a `continue` at its end.
     fn turn(&self, block: &Block, values: &[Expr<'b>]) -> Vec<Expr<'b>> {
         let leaves = |statement: &Statement| {
-            use StatementKind::{Break, Continue, Forward, If, Raise, RaiseAgain, Return};
-            matches!(statement.kind, Break | Continue(_) | Forward(_) | If(_) | Raise(..) | RaiseAgain(_) | Return(_))
+            use StatementKind::{Break, Continue, Forward, If, Match, Raise, RaiseAgain, Return};
+            let is_exit = matches!(statement.kind, Break | Continue(_) | Forward(_) | Return(_));
+            is_exit || matches!(statement.kind, If(_) | Match(_) | Raise(..) | RaiseAgain(_))
         };
         self.inside(block.span.end, || match block.statements.split_last() {
             Some((Statement { kind: StatementKind::Continue(next), span }, before)) if !next.is_empty() => {

@@ -198,6 +198,10 @@ fn for_each_block(statement: &mut Statement, visit: &mut dyn FnMut(&mut Block, O
             if_.branches.iter_mut().for_each(|(_, block)| visit(block, None));
             if_.otherwise.iter_mut().for_each(|block| visit(block, None));
         }
+        StatementKind::Match(match_) => {
+            match_.rows.iter_mut().for_each(|row| visit(&mut row.block, None));
+            match_.otherwise.iter_mut().for_each(|block| visit(block, None));
+        }
         StatementKind::While(while_) => {
             visit(&mut while_.condition.block, Some(&mut while_.condition.value));
             visit(&mut while_.block, None);
@@ -234,6 +238,7 @@ fn places_of<'t>(kind: &'t mut StatementKind, places: &mut Vec<&'t mut Expr>) {
         StatementKind::If(if_) => {
             if_.branches.first_mut().into_iter().for_each(|(condition, _)| places_in(condition, places));
         }
+        StatementKind::Match(match_) => match_.keys.iter_mut().for_each(|key| places_in(&mut key.value, places)),
         StatementKind::While(while_) => while_.carried.iter_mut().for_each(|(_, first)| places_in(first, places)),
         StatementKind::For(for_) => {
             places_in(&mut for_.start, places);

@@ -5,6 +5,7 @@
 //! A body is recorded only when its text is asked for. Otherwise each operation tests once that there is no recorder.
 
 mod inline;
+mod matches;
 mod operation;
 mod questions;
 mod trees;
