@@ -111,6 +111,18 @@ impl Function {
         Self::with_payload(safe_call, keep_alive)
     }
 
+    /// A function that calls a value with the raw arguments and the caller's result. The last reference drops the
+    /// value.
+    ///
+    /// Prefer [`Function::from_packed`], unless the value forwards its calls: here nothing is checked, and a panic ends
+    /// the process.
+    pub fn from_callable(value: impl Callable) -> Self {
+        fn make<T: Callable>(value: T) -> Function {
+            Function::with_payload(call_value::<T>, value)
+        }
+        make(value)
+    }
+
     /// A function of a library's symbol. The callable receives NULL as its handle, as upstream. `keep_alive` keeps the
     /// library open, and is dropped when the function is freed.
     ///
@@ -257,6 +269,18 @@ where
         Ok(Err(error)) => raise(error),
         Err(payload) => raise(error::from_panic(payload)),
     }
+}
+
+/// The callable of [`Function::from_callable`].
+unsafe extern "C" fn call_value<T: Callable>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call. The arguments are passed
+    // on under the same convention.
+    unsafe { (*handle.cast::<FunctionObject<T>>()).payload.call(args, num_args, result) }
 }
 
 struct Callback {
