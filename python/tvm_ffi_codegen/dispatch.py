@@ -85,9 +85,9 @@ class Dispatch(CompiledFunction):
     def library(self, **options: Any) -> Library:
         """A library with the variants that are known now, and a function of this name that chooses one of them.
 
-        It has no compiler in it. A call that fits no variant is a ``ValueError`` that lists them, at most 8. ``options``
-        are those of :class:`Library`. A variant that was given as a function, and not as a signature with its kernel, is a
-        :class:`KernelError`.
+        It has no compiler in it. A call that fits no variant is a ``ValueError`` that lists them, at most 8.
+        ``options`` are those of :class:`Library`. A variant that was given as a function, and not as a signature with
+        its kernel, is a :class:`KernelError`.
         """
         keys = list(self.entries())
         variants = [(key, self._variants.variant(key)) for key in keys]
