@@ -65,7 +65,7 @@ fn row(which: &str, keys: usize) -> String {
 fn arguments(keys: usize, entry: usize) -> Vec<Any> {
     let mut args: Vec<Any> = match keys {
         1 => Vec::new(),
-        _ => vec![DLDataType::FLOAT16.into(), (entry % 2 == 0).into()],
+        _ => vec![DLDataType::FLOAT16.into(), entry.is_multiple_of(2).into()],
     };
     args.extend((args.len()..keys).map(|place| Any::from((entry / place.max(1)) as i64)));
     if keys > 2 {

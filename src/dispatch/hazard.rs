@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    /// Names an entry, which `place` had just before, so that nobody frees it. Only the owner may call this. It fails if
+    /// Names an entry, which `place` had just before, so that it isn't freed. Only the owner may call this. It fails if
     /// `place` has another entry by now, or if too many hits are under way.
     #[inline(always)]
     pub fn protect(&self, entry: *mut Entry, place: &AtomicPtr<Entry>) -> Option<Hit<'_>> {
