@@ -25,14 +25,14 @@ from ._text import quoted
 from .signature import Signature, SourceLocation
 
 __all__ = [
-    "ANY", "Body", "Callee", "Passed", "Program", "Value", "and_", "as_", "cast", "choose", "global_", "import_", "move",
-    "not_", "op", "or_", "quoted", "symbol", "type_",
+    "ANY", "Body", "Callee", "Passed", "Program", "Value", "and_", "as_", "cast", "choose", "global_", "import_",
+    "move", "not_", "op", "or_", "quoted", "symbol", "type_",
 ]  # fmt: skip
 
 #: The words that can't be names.
 RESERVED = frozenset(
-    "let var if else match for while break continue return forward try catch raise ensure call closure launch and or not is as True "
-    "False None inf nan result".split()
+    "let var if else match for while break continue return forward try catch raise ensure call closure launch and or "
+    "not is as True False None inf nan result".split()
 )
 
 # How tightly expressions bind.
@@ -450,9 +450,8 @@ class Body:
         with self._block(f"{head} =>"):
             yield
         # the canonical form has a single statement without braces
-        match self._lines[start + 1 :]:
-            case [only, _] if only.endswith(";"):
-                self._lines[start:] = [f"{self._lines[start][:-1]}{only.lstrip()}"]
+        if len(self._lines) == start + 3 and self._lines[start + 1].endswith(";"):
+            self._lines[start:] = [f"{self._lines[start][:-1]}{self._lines[start + 1].lstrip()}"]
 
     @contextmanager
     def for_range(self, start: Passed, end: Passed, step: Passed = 1, *, name: str | None = None) -> Iterator[Value]:

@@ -58,8 +58,8 @@ fn library(program: &HostProgram) -> Result<Library, String> {
     Library::new(program.functions().map(|(signature, kernel)| (signature.clone(), kernel.clone())).collect())
 }
 
-/// An argument: a number, a truth value, a text, `None`, a vector of float32, zeros such as `int8[3]`, a dtype or a device
-/// such as `dtype:int8`, or a global function's name.
+/// An argument: a number, a truth value, a text, `None`, a vector of float32, zeros such as `int8[3]`, a dtype or a
+/// device such as `dtype:int8`, or a global function's name.
 fn argument(text: &str) -> Any {
     let vector = |list: &str| {
         let values: Vec<f32> = list.split_whitespace().map(|value| value.parse().unwrap()).collect();
