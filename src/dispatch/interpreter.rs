@@ -52,5 +52,7 @@ mod python {
 
 #[cfg(not(all(unix, not(miri))))]
 mod python {
-    pub fn release() {}
+    pub fn release() -> Option<()> {
+        None
+    }
 }
