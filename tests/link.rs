@@ -131,6 +131,23 @@ fn undefined_symbols_are_named_with_who_refers_to_them() {
     }
 }
 
+/// A process that lacks a function refuses the library. A later call would end the process.
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
+fn functions_are_bound_when_the_library_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    compile(folder.path(), "kernel.o", "long missing(long n); long kernel(long n) { return missing(n) + 1; }");
+    for (number, link) in LINKS.iter().enumerate() {
+        let output = folder.path().join(format!("kernel{number}.so"));
+        link(&host_linker().file(folder.path().join("kernel.o")).allow_undefined("missing"), &output).unwrap();
+        // SAFETY: it has no constructors.
+        let error = unsafe { libloading::Library::new(&output) }.unwrap_err();
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        assert!(format!("{error} {source}").contains("missing"), "{error} {source}");
+    }
+}
+
 /// A library that is loaded with the output defines the symbols that the output needs, wherever the linker has found
 /// it.
 #[test]

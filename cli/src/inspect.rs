@@ -64,7 +64,11 @@ fn as_text(binary: &Binary) -> String {
             line(&mut text, 1, &format!("#{index} {}{size}{imports}", module.kind));
         }
     }
-    heading(&mut text, "needed symbols", binary.needed_symbols.len());
+    let count = binary.needed_symbols.len();
+    match binary.needed_tvm_ffi {
+        Some(version) => line(&mut text, 0, &format!("needed symbols: {count} (TVM FFI {version} or newer)")),
+        None => heading(&mut text, "needed symbols", count),
+    }
     binary.needed_symbols.iter().for_each(|symbol| line(&mut text, 1, symbol));
     if binary.linked {
         heading(&mut text, "needed libraries", binary.needed_libraries.len());

@@ -51,8 +51,9 @@ def inspect(binary: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     """The contents of an object or shared library of any format, from its path or bytes. No code of it runs.
 
     The dictionary has ``format``, ``architecture``, ``linked``, ``functions`` (each with ``name``, ``signature``,
-    ``metadata`` and ``doc``), ``modules``, ``needed_symbols`` and ``needed_libraries``, as ``tvm-ffi-codegen inspect
-    --json`` prints them.
+    ``metadata`` and ``doc``), ``modules``, ``needed_symbols``, ``needed_tvm_ffi`` (the min version of
+    ``tvm_ffi`` that has these symbols, or None) and ``needed_libraries``, as ``tvm-ffi-codegen inspect --json`` prints
+    them.
     """
     if isinstance(binary, (bytes, bytearray, memoryview)):
         return decode(_inspect_bytes(bytes(binary), "the bytes"))

@@ -7,7 +7,8 @@ use object::{
     Architecture, BinaryFormat, File, Object, ObjectSection, ObjectSymbol, RelocationFlags, SectionKind, SymbolKind,
     elf, macho, pe,
 };
-use tvm_ffi_codegen::artifact::{LibraryBuilder, ObjectFile, inspect};
+use tvm_ffi_codegen::artifact::{LibraryBuilder, ObjectFile, inspect, inspect_bytes};
+use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::{Backend, Kernel};
 
 use crate::support::sig;
@@ -339,4 +340,20 @@ fn libraries_of_macos_with_open_symbols_are_inspected() {
     let function = &seen.functions[0];
     assert_eq!((function.name.as_str(), function.signature.as_deref()), ("f", Some("f(x: Tensor([n], float32))")));
     assert!(seen.needed_symbols.iter().any(|symbol| symbol == "kernel"), "{:?}", seen.needed_symbols);
+}
+
+#[test]
+fn the_needed_version_of_tvm_ffi_is_that_of_the_newest_function() {
+    let needed = |signature: &str, body: &str| {
+        let kernel = Kernel::text(body, std::iter::empty::<(String, Image)>()).unwrap();
+        let object = LibraryBuilder::new().function(&sig(signature), &kernel).emit().unwrap().into_bytes();
+        inspect_bytes(&object, "f.o").unwrap().needed_tvm_ffi.map(|version| version.to_string())
+    };
+    assert_eq!(needed("f(x: int64) -> int64", "{ return x + 1; }").as_deref(), Some("0.1.0"));
+    // a one-time handle
+    let calls = "{ let y = call global tests.twice(x) -> int64; return y; }";
+    assert_eq!(needed("f(x: int64) -> int64", calls).as_deref(), Some("0.1.5"));
+    // a view
+    let allocates = "{ let y = alloc([n], float32, strides=[2], like=x); }";
+    assert_eq!(needed("f(x: Tensor([n], float32))", allocates).as_deref(), Some("0.1.6"));
 }

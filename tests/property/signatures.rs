@@ -63,6 +63,7 @@ pub fn dtype() -> impl Strategy<Value = DLDataType> {
         "float8_e5m2",
         "float4_e2m1fn",
         "bfloat16",
+        "complex64",
     ];
     select(names.map(|name| name.parse::<DLDataType>().unwrap()).to_vec())
 }

@@ -113,8 +113,8 @@ fn pointer(tensor: &TensorType) -> &'static str {
         "uint16" | "float16" | "bfloat16" => "uint16_t*",
         "uint32" => "uint32_t*",
         "uint64" => "uint64_t*",
-        "float32" => "float*",
-        "float64" => "double*",
+        "float32" | "complex64" => "float*",
+        "float64" | "complex128" => "double*",
         name if name.starts_with("float8_") && dtype.lanes == 1 => "uint8_t*",
         _ => "void*",
     }

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use tvm_ffi_codegen::runtime::abi::symbol::min_version;
+
 use crate::support::exec::{Prepared, Program};
 use crate::support::kernels::Noted;
 use crate::support::value::parse::parse_call;
@@ -207,4 +209,25 @@ fn wrappers_take_what_upstream_takes() {
         }
     }
     assert!(problems.is_empty(), "docs/upstream.md doesn't say what there is:\n{}", problems.join("\n"));
+}
+
+/// The document's table of versions agrees with the versions that `inspect` tells.
+#[test]
+fn c_functions_have_the_versions_of_the_document() {
+    let rows = DOCUMENT.lines().filter(|line| line.starts_with("| 0."));
+    let cells = rows.map(|row| row.trim_matches(['|', ' ']).split_once(" | ").unwrap());
+    let mut checked = 0;
+    for (version, names) in cells {
+        for name in names.split('`').filter(|name| name.starts_with("TVMFFI")) {
+            let needed = min_version([name]).map(|version| version.to_string());
+            assert_eq!(needed.as_deref(), Some(version), "{name}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "{checked}");
+    assert_eq!(
+        min_version(["TVMFFIHandleInitOnce", "TVMFFIFunctionCall", "puts"]),
+        min_version(["TVMFFIHandleInitOnce"])
+    );
+    assert_eq!(min_version(["puts"]), None);
 }

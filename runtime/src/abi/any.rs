@@ -13,7 +13,7 @@ use super::type_index::TypeIndex;
 
 /// Version of the C ABI (`TVMFFIVersion`).
 #[repr(C)]
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TVMFFIVersion {
     /// Major version.
     pub major: u32,
@@ -21,6 +21,12 @@ pub struct TVMFFIVersion {
     pub minor: u32,
     /// Patch version.
     pub patch: u32,
+}
+
+impl fmt::Display for TVMFFIVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
 }
 
 /// A pointer and a length in bytes (`TVMFFIByteArray`).

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(str: *const TVMFFIByteArray, o
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let text = unsafe { required_text(str, "str")? };
-        let dtype = text.parse::<DLDataType>().map_err(|error| value_error(&error.to_string()))?;
+        let dtype = DLDataType::from_upstream_name(&text).map_err(|error| value_error(&error.to_string()))?;
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(dtype) };
         Ok(())

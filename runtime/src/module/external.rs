@@ -11,9 +11,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::TypeIndex;
+use crate::abi::symbol::{FIRST_VERSION, min_version};
 use crate::any::{Any, exact_objects};
 use crate::container::{Array, ContainerItem};
-use crate::error::{Result, object_wrapper, raised_error, runtime_error, value_error};
+use crate::error::{Error, Result, object_wrapper, raised_error, runtime_error, value_error};
 use crate::function::{CallArgs, Function};
 use crate::heap::ObjectRef;
 use crate::registry::{LOAD_FROM_FILE, find};
@@ -41,12 +42,24 @@ fn call(name: &str, args: impl CallArgs) -> Result<Any> {
     function.call(args)
 }
 
+/// Adds the version that a library needs to the error of a system's loader, which only tells the missing symbol.
+fn name_version(error: Error) -> Error {
+    let message = error.message();
+    match min_version(message.split(|c: char| !c.is_ascii_alphanumeric())) {
+        Some(version) if message.contains("symbol") && version > FIRST_VERSION => {
+            Error::new(error.kind(), &format!("{message}. The library needs TVM FFI {version} or newer"))
+        }
+        _ => error,
+    }
+}
+
 impl Module {
     /// Loads a file, as upstream's `Module::LoadFromFile`, using the global function
     /// `ffi.Module.load_from_file.<extension>`.
     ///
     /// # Errors
-    /// `RuntimeError` without a runtime; the errors of the external runtime.
+    /// `RuntimeError` without a runtime; the errors of the external runtime. If it lacks a C function that the library
+    /// needs, the message names the version that has it.
     ///
     /// # Safety
     /// As for any library, its initialisers must be sound to run, and its functions must be sound to call with any
@@ -56,7 +69,7 @@ impl Module {
     pub unsafe fn load_from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {}", path.display())))?;
-        call(LOAD_FROM_FILE, (file,))?.cast()
+        call(LOAD_FROM_FILE, (file,)).map_err(name_version)?.cast()
     }
 
     /// Loads a shared library, as [`load_from_file`](Self::load_from_file), but ignores the path's extension. The path
@@ -70,7 +83,7 @@ impl Module {
     pub unsafe fn load_library(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {}", path.display())))?;
-        call("ffi.Module.load_from_file.so", (file, "so"))?.cast()
+        call("ffi.Module.load_from_file.so", (file, "so")).map_err(name_version)?.cast()
     }
 
     /// The module of this process's system library: the functions registered under names that begin with

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use tvm_ffi_runtime::abi::TVMFFIVersion;
 use tvm_ffi_runtime::unstable::library_bin::LibraryBinError;
 
 use crate::lower::LaunchDescription;
@@ -53,6 +54,9 @@ pub struct Binary {
     pub has_context: bool,
     /// The symbols that another file has to define, by name. Weak symbols may stay undefined and are omitted.
     pub needed_symbols: Vec<String>,
+    /// The min version of TVM FFI that has all needed symbols which are its C functions; `None` if there are none. A
+    /// process with an older version can't load the file.
+    pub needed_tvm_ffi: Option<TVMFFIVersion>,
     /// The libraries that are loaded with the file, in order.
     pub needed_libraries: Vec<String>,
     /// The nodes of `__tvm_ffi__library_bin`, the root first; `None` if it isn't defined.

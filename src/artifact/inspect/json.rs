@@ -15,6 +15,7 @@ impl Binary {
             "has_context": self.has_context,
             "modules": self.modules.as_ref().map(|modules| modules.iter().map(module).collect::<Vec<_>>()),
             "needed_symbols": self.needed_symbols,
+            "needed_tvm_ffi": self.needed_tvm_ffi.map(|version| version.to_string()),
             "needed_libraries": self.needed_libraries,
         });
         binary.to_string()

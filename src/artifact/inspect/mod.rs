@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use object::{File, Object, ObjectKind};
-use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
+use tvm_ffi_runtime::abi::symbol::{LIBRARY_BIN, min_version};
 use tvm_ffi_runtime::unstable::library_bin::{LibraryBin, Node};
 
 use super::map::contents;
@@ -75,6 +75,7 @@ fn read(bytes: &[u8], path: &Path) -> Result<Binary, InspectError> {
         functions: functions.into_iter().map(|(_, function)| function).collect(),
         has_context: symbols.has_context(),
         needed_symbols: symbols.undefined().map(str::to_owned).collect(),
+        needed_tvm_ffi: min_version(symbols.undefined()),
         needed_libraries,
         modules: bin.as_ref().map(modules),
     })

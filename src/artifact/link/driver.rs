@@ -23,8 +23,9 @@ pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<
 
 fn elf(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
     let mut command = driver(linker)?;
-    // don't record libc and the like as needed if they aren't
-    command.args(["-shared", "-Wl,--as-needed", "-o"]).arg(as_file(output));
+    // Don't record libc and the like as needed if they aren't. Bind all functions when the library is loaded: a process
+    // whose TVM FFI is too old can't load it then, while a later call of a missing function would end the process.
+    command.args(["-shared", "-Wl,--as-needed", "-Wl,-z,now", "-o"]).arg(as_file(output));
     command.args(linker.elf_inputs(objects, |option| format!("-Wl,{option}").into()));
     command.args(linker.last(linker.runtime.as_deref()));
     Ok(command)

@@ -23,7 +23,7 @@ pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<
     let unsupported = || linker.unsupported("expected Linux on x86-64, aarch64 or riscv64");
     let emulation = emulation(&linker.target).ok_or_else(unsupported)?;
     let mut args: Vec<String> =
-        ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed"].map(String::from).into();
+        ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed", "-z", "now"].map(String::from).into();
     if is_small(linker) {
         // the output doesn't depend on the number of threads, and starting them takes longer than the link
         args.push("--threads=1".to_owned());

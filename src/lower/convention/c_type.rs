@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::ir::{AbiParam, Extension, StructLayout, Type};
 use crate::spec::{ScalarKind, ScalarType};
-use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
+use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLComplex, kDLFloat, kDLInt, kDLUInt};
 
 /// The C type of a kernel's parameter or result. `Display` prints it in C syntax: `float*`, `int64_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -148,6 +148,9 @@ const fn element_c(dtype: DLDataType) -> &'static str {
         (kDLUInt, 64) => "uint64_t",
         (kDLFloat, 32) => "float",
         (kDLFloat, 64) => "double",
+        // two of them for each element: C++ has no `_Complex`, and its `std::complex` has the same layout
+        (kDLComplex, 64) => "float",
+        (kDLComplex, 128) => "double",
         // the 8-bit floats
         (7..=14, 8) => "uint8_t",
         _ => "void",

@@ -355,7 +355,10 @@ impl<'a> Checker<'a> {
             (ParamType::Bool(wanted), DefaultValue::Bool(value)) => wanted == value,
             // wrappers pass it as a NUL-terminated string
             (ParamType::Str | ParamType::Bytes | ParamType::Any, DefaultValue::Str(text)) => !text.contains('\0'),
-            (ParamType::DType, DefaultValue::DType(dtype)) => dtype.to_string().parse() == Ok(*dtype),
+            // Python reads the name with `tvm_ffi.dtype`, which has no complex types
+            (ParamType::DType, DefaultValue::DType(dtype)) => {
+                DLDataType::from_upstream_name(&dtype.to_string()) == Ok(*dtype)
+            }
             (ParamType::Device, DefaultValue::Device(device)) => {
                 device.device_type.name().is_some() && device.device_id >= 0
             }

@@ -29,6 +29,8 @@ const DTYPES: &[&str] = &[
     "float32",
     "float64",
     "bfloat16",
+    "complex64",
+    "complex128",
     "float8_e4m3fn",
     "float8_e5m2",
     "float8_e4m3fnuz",

@@ -218,7 +218,7 @@ impl<'a> Model<'a> {
                 let Some(text) = seen::str_text(value) else {
                     return if seen::is_null(value) { self.null(ty, at) } else { Err(Stop::TrustBroken) };
                 };
-                let Ok(DLDataType { code, bits, lanes }) = text.parse() else {
+                let Ok(DLDataType { code, bits, lanes }) = DLDataType::from_upstream_name(text) else {
                     return self.wrong_value(at, "the name of a dtype", &format!("\"{}\"", cut(text)));
                 };
                 u64::from(code) | u64::from(bits) << 8 | u64::from(lanes) << 16
