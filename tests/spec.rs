@@ -171,7 +171,7 @@ fn products_of_constants() {
 
 #[test]
 fn dtypes_without_a_name_are_errors() {
-    for (code, bits, lanes) in [(5, 64, 1), (2, 0, 1), (2, 32, 0), (3, 32, 1), (3, 0, 0), (129, 8, 1), (2, 32, 65535)] {
+    for (code, bits, lanes) in [(5, 0, 1), (2, 0, 1), (2, 32, 0), (3, 32, 1), (3, 0, 0), (129, 8, 1), (2, 32, 65535)] {
         let dtype = DLDataType::new(code, bits, lanes);
         let result = Signature::builder("f").param("x", TensorType::new(["n"], dtype)).build();
         assert!(result.is_err(), "{dtype:?}");
