@@ -135,7 +135,7 @@ fn hip_takes_a_stated_stream() {
 fn a_body_launches_on_streams() {
     let driver = Driver::cuda();
     let text = format!(
-        "fn {} {{
+        "{} {{
           let other = if n < 4 {{ s }} else {{ t }};
           launch add grid=1 block=128 args=[x, y, z, int64(n)] stream=s;
           launch add grid=1 block=128 args=[x, y, z, int64(n)] stream=other;
@@ -168,7 +168,8 @@ fn body(engine: &Engine, program: &HostProgram) -> Function {
 #[test]
 fn a_stream_has_to_be_one() {
     for name in ["n", "x", "w"] {
-        let text = format!("has stream={name}, and the function has no parameter {name} of type Stream, EnvStream or handle");
+        let text =
+            format!("has stream={name}, and the function has no parameter {name} of type Stream, EnvStream or handle");
         let error = refusal(&add_on(), launch().stream(name), vec![ptx("sm_80", 80)]);
         assert_eq!(error, format!("the launch of kernel `add` by function `add` {text}"));
     }
