@@ -54,7 +54,8 @@ fn build(path: &Path, linker: fn() -> Linker) -> Result<()> {
 }
 
 fn link(functions: &[(Signature, Kernel)], path: &Path, linker: fn() -> Linker) -> Result<()> {
-    let library = functions.iter().fold(LibraryBuilder::new(), |all, (signature, kernel)| all.function(signature, kernel));
+    let library =
+        functions.iter().fold(LibraryBuilder::new(), |all, (signature, kernel)| all.function(signature, kernel));
     Ok(linker().object(library.emit()?.as_bytes()).link(path)?)
 }
 

@@ -259,7 +259,9 @@ impl Text {
     fn choice(&mut self, dispatch: &Dispatch, otherwise: Option<&str>) {
         let Dispatch { keys, variants, .. } = dispatch;
         self.put("{");
-        if variants.is_empty() && let Some(callee) = otherwise {
+        if variants.is_empty()
+            && let Some(callee) = otherwise
+        {
             self.line(1);
             self.forward(callee, keys.iter().map(|key| (key.as_str(), true)));
         } else {

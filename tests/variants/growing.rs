@@ -1,10 +1,10 @@
 //! Dispatches that forward to a table of the process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tvm_ffi_codegen::dispatch::DispatchTable;
-use tvm_ffi_codegen::runtime::{Error, Function, error::kind};
+use tvm_ffi_codegen::runtime::{Any, AsObject, Error, Function, WeakRef, error::kind};
 use tvm_ffi_codegen::{DLDataType, Dispatch, Engine};
 
 use super::{KEYS, PICK, ROWS, call, calls_of_rows_run_their_variants, engines, pick, variant};
@@ -90,19 +90,43 @@ fn the_function_keeps_its_table_and_nothing_stays() {
 #[test]
 fn names_of_the_author_are_free() {
     let signature = sig("made(grow: int64, code: Tensor([grow_], any)) -> int64");
-    let (variant, kernel) = (sig("make(grow: int64, code: Tensor([k], int8)) -> int64"), super::text("{ return grow; }"));
+    let (variant, kernel) =
+        (sig("make(grow: int64, code: Tensor([k], int8)) -> int64"), super::text("{ return grow; }"));
     let engine = Engine::new().unwrap();
     let on_miss = Function::from_packed(|args| {
         let sum = args[0].cast::<i64>()? + args[2].cast::<i64>()?;
         Ok(Function::from_packed(move |_| Ok(sum.into())).into())
     });
     let table = DispatchTable::new("made", ["size", "dtype", "grow"], on_miss, None).unwrap();
-    let dispatch = Dispatch::new(&signature, ["size = grow_", "code.dtype", "grow"]).variant("_, int8, _", &variant, &kernel);
+    let dispatch =
+        Dispatch::new(&signature, ["size = grow_", "code.dtype", "grow"]).variant("_, int8, _", &variant, &kernel);
     // SAFETY: the variant reads no memory.
     let function = unsafe { dispatch.compile_growing(&engine, &table) }.unwrap();
-    let zeros = |dtype| {
-        tvm_ffi_codegen::runtime::Tensor::zeros(&[3], dtype, tvm_ffi_codegen::runtime::DLDevice::CPU).unwrap()
-    };
+    let zeros =
+        |dtype| tvm_ffi_codegen::runtime::Tensor::zeros(&[3], dtype, tvm_ffi_codegen::runtime::DLDevice::CPU).unwrap();
     assert_eq!(function.call_as::<i64>((5, &zeros(DLDataType::INT8))).unwrap(), 5);
     assert_eq!(function.call_as::<i64>((5, &zeros(DLDataType::FLOAT64))).unwrap(), 8);
+}
+
+/// An `on_miss` that holds its table weakly may call it, and doesn't keep it.
+#[test]
+fn a_table_that_its_callback_holds_weakly_is_freed() {
+    let (own, alive) = (Arc::new(OnceLock::<WeakRef>::new()), Arc::new(()));
+    let (of_table, kept) = (Arc::clone(&own), Arc::clone(&alive));
+    let on_miss = Function::from_packed(move |args| {
+        let _kept = &kept;
+        let depth: i64 = args[0].cast()?;
+        let table = of_table.get().and_then(WeakRef::upgrade).map(|table| Any::from(table).cast::<Function>());
+        let deeper = match table {
+            Some(table) if depth > 0 => table?.call_as::<i64>((depth - 1,))?,
+            _ => 0,
+        };
+        Ok(Function::from_packed(move |_| Ok((deeper + 1).into())).into())
+    });
+    let table = DispatchTable::new("deep", ["depth"], on_miss, None).unwrap();
+    assert!(own.set(table.function().as_object().downgrade()).is_ok());
+    assert_eq!(table.function().call_as::<i64>((3,)).unwrap(), 4);
+    assert_eq!(table.stats().entries, 4);
+    drop(table);
+    assert_eq!(Arc::strong_count(&alive), 1);
 }

@@ -46,7 +46,8 @@ fn linked(library: LibraryBuilder, backend: Backend, path: &Path, objects: &[Pat
 fn a_library_has_all_variants() {
     let folder = tempfile::tempdir().unwrap();
     let (source, object) = (folder.path().join("native.c"), folder.path().join("native.o"));
-    std::fs::write(&source, "long long native(void* x, long long block, long long n) { return 1000 * block + n; }").unwrap();
+    std::fs::write(&source, "long long native(void* x, long long block, long long n) { return 1000 * block + n; }")
+        .unwrap();
     assert!(compiler::c().arg("-c").arg("-fPIC").arg(&source).arg("-o").arg(&object).status().unwrap().success());
     for backend in backends() {
         // a symbol of the same library
@@ -71,20 +72,22 @@ fn cached(folder: &Path) -> (DispatchTable, Arc<AtomicI64>) {
     let cache = Cache::open(folder, 1 << 24).unwrap();
     let compiled = Arc::new(AtomicI64::new(0));
     let counted = Arc::clone(&compiled);
-    let make = move |dtype: DLDataType, is_multiple: bool, block: i64| -> Result<Function, Box<dyn std::error::Error>> {
-        let key = CacheKey::builder()
-            .part("function", PICK)
-            .part("dtype", dtype.to_string())
-            .part("n % 16 == 0", is_multiple.to_string())
-            .part("BLOCK", block.to_string());
-        let library = cache.get_or_make(&key.finish(), ".so", |path| -> Result<(), Box<dyn std::error::Error>> {
-            let number = 100 * block + counted.fetch_add(1, Ordering::SeqCst);
-            let (signature, kernel) = variant("made", &dtype.to_string(), number);
-            let object = LibraryBuilder::new().function(&signature, &kernel).emit()?;
-            Ok(host_linker().object(object.as_bytes()).link(path)?)
-        })?;
-        Ok(loaded(&library.keep(), "made"))
-    };
+    let make =
+        move |dtype: DLDataType, is_multiple: bool, block: i64| -> Result<Function, Box<dyn std::error::Error>> {
+            let key = CacheKey::builder()
+                .part("function", PICK)
+                .part("dtype", dtype.to_string())
+                .part("n % 16 == 0", is_multiple.to_string())
+                .part("BLOCK", block.to_string());
+            let library =
+                cache.get_or_make(&key.finish(), ".so", |path| -> Result<(), Box<dyn std::error::Error>> {
+                    let number = 100 * block + counted.fetch_add(1, Ordering::SeqCst);
+                    let (signature, kernel) = variant("made", &dtype.to_string(), number);
+                    let object = LibraryBuilder::new().function(&signature, &kernel).emit()?;
+                    Ok(host_linker().object(object.as_bytes()).link(path)?)
+                })?;
+            Ok(loaded(&library.keep(), "made"))
+        };
     let on_miss = Function::from_packed(move |args| {
         let function = make(args[0].cast()?, args[1].cast()?, args[2].cast()?);
         function.map(Into::into).map_err(|error| Error::new(kind::RUNTIME_ERROR, &error.to_string()))

@@ -98,7 +98,8 @@ fn a_call_without_a_row_lists_the_variants() {
         // SAFETY: the bodies read no memory.
         let function = unsafe { pick(&ROWS).compile(&engine) }.unwrap();
         let of = "ValueError: no row of `pick(x: Tensor([n], any), BLOCK: int64) -> Any` holds for";
-        let rows = "the rows are (float16, True, 128), (float32, True, range(64, 256)), (float32, False, _), (int8, _, 1)";
+        let rows =
+            "the rows are (float16, True, 128), (float32, True, range(64, 256)), (float32, False, _), (int8, _, 1)";
         assert_eq!(
             call(&function, DLDataType::FLOAT64, 32, 1).unwrap_err(),
             format!("{of} `x.dtype` = float64, `n % 16 == 0` = True, `BLOCK` = 1; {rows}; no row takes this `x.dtype`")
