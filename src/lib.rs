@@ -23,7 +23,8 @@
 //! | state a function's interface | [`Signature`] |
 //! | name or define the kernel | [`Kernel`], [`Body`] |
 //! | compile it and call it | [`Engine`], [`runtime::Function`] |
-//! | choose among variants by key values, and make them when needed | [`dispatch`] |
+//! | choose among variants of a function by its arguments | [`Dispatch`] |
+//! | make variants when they are first needed | [`dispatch::DispatchTable`] |
 //! | add it to your own module | [`embed`] |
 //! | put it into an object file or a library, with modules of other kinds | [`artifact`] |
 //! | load libraries | [`runtime::Module`] |
@@ -129,6 +130,7 @@ mod op_tests;
 mod parallel;
 mod parallel_for;
 pub mod spec;
+mod variants;
 
 pub use backend::CodegenError;
 #[cfg(feature = "_engine")]
@@ -153,6 +155,7 @@ pub use spec::{
 };
 pub use tvm_ffi_runtime as runtime;
 pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
+pub use variants::Dispatch;
 
 /// The README's examples, run as doc tests.
 #[cfg(all(doctest, feature = "cranelift"))]

@@ -81,4 +81,6 @@ mod threads;
 #[cfg(not(feature = "external-runtime"))]
 mod upstream;
 #[cfg(not(feature = "external-runtime"))]
+mod variants;
+#[cfg(not(feature = "external-runtime"))]
 mod without_memory;

@@ -251,6 +251,12 @@ fn a_stream_is_that_of_a_tensor_on_a_device() {
         ("f(x: Optional[EnvStream])", &[&format!("x: {nested}")]),
         ("f(x: Tuple[int8, EnvStream])", &[&format!("x[1]: {nested}")]),
         ("f(x: Map[str, EnvStream])", &[&format!("x[...]: {nested}")]),
+        ("f(s: Stream)", &[none]),
+        (
+            "f(x: Tensor([n], int8, device=\"cuda\"), s: Optional[Stream])",
+            &["s: expected a type of values, got Stream: it stands only for a whole parameter"],
+        ),
+        ("f(x: Tensor([n], int8, device=\"cuda\"), s: Stream = 0)", &["s.default: 0 can't be a default of Stream"]),
     ]);
     for tensor in ["Tensor([n], int8, device=\"cuda\")", "Tensor([n], int8, device=any)"] {
         for ty in [tensor.to_owned(), format!("Optional[{tensor}]"), format!("Tuple[int8, {tensor}]")] {
@@ -562,6 +568,7 @@ fn pieces_of_a_signature_are_read_alone() {
         "Object(\"my.Type\")",
         "Optional[Tuple[str, Array[Map[Any, bytes]]]]",
         "EnvStream",
+        "Stream",
         "EnvState(\"mylang.get_global_state\")",
     ]);
     reads::<Convention>(&Convention::ALL.iter().map(|convention| convention.name()).collect::<Vec<_>>());
@@ -663,7 +670,7 @@ fn launches_have_a_text_form() {
                   args=[x, float32(a), cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
                   struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
                   tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
-                  priority=-3 cooperative programmatic_dependent_launch non_portable_cluster";
+                  stream=x priority=-3 cooperative programmatic_dependent_launch non_portable_cluster";
     let text = format!("{signature} @ {launch}");
     let read: LaunchedSignature = text.parse().unwrap();
     let canonical = text.replace("float32(a)", "cast(a, float32)");

@@ -356,9 +356,10 @@ static inline int32_t tfc_item(TVMFFIAny array, int64_t index, TVMFFIAny* item) 
 /*! A table of functions by keys: a map of its functions by name, for `tfc_map_function`. The caller releases it.
  *
  * `call` takes the values of the key and then any arguments. It calls the function that the table keeps under the key
- * with the arguments after the key. If there is none, `on_miss` gets all arguments of the call, and returns it. `key_names` names the values. The table keeps at
- * most `max_entries` functions, or all if it is 0. `insert(key, function)`, `remove(key)`, `clear()`, `stats()`,
- * `entries()` and `prewarm(keys)` take keys as arrays (`tfc_array`). */
+ * with the arguments after the key. If there is none, `on_miss` gets all arguments of the call, and returns it.
+ * `key_names` names the values. The table keeps at most `max_entries` functions, or all if it is 0.
+ * `insert(key, function)`, `remove(key)`, `clear()`, `stats()`, `entries()` and `prewarm(keys)` take keys as arrays
+ * (`tfc_array`). A table is never freed while its `on_miss` owns one of these functions. */
 static inline int32_t tfc_dispatch_table(TVMFFIObjectHandle on_miss, const char* const* key_names, int32_t num_keys,
                                          int64_t max_entries, const char* name, TVMFFIAny* functions) {
   enum { kMost = 64 };

@@ -53,6 +53,7 @@ fn of_type(ty: &Type) -> Value {
         ParamType::None => "none",
         ParamType::Function => "function",
         ParamType::Module => "module",
+        ParamType::Stream => "stream",
         // types of later versions are written in their text form
         other => return json!({ "kind": "other", "text": other.to_string() }),
     };

@@ -225,11 +225,11 @@ def test_entries_are_replaced_removed_and_cleared():
 
 def test_the_variants_that_were_used_longest_ago_go_first():
     dispatch, missed = counted(max_entries=2)
-    # uses are dated by the variants that have come so far, so that int8 is older only than what is used after it
-    for dtype in ("int8", "float32", "float32", "float64", "float32"):
+    # int8 is used after float32 has come
+    for dtype in ("int8", "float32", "int8", "float64", "int8"):
         dispatch(ones(dtype))
     assert [str(key["x.dtype"]) for key in missed] == ["int8", "float32", "float64"]
-    assert {str(key["x.dtype"]) for key in dispatch.entries()} == {"float32", "float64"}
+    assert {str(key["x.dtype"]) for key in dispatch.entries()} == {"int8", "float64"}
     assert dispatch.stats()["evictions"] == 1
     for wrong, error in [(0, ValueError), (-1, ValueError), ("2", TypeError), (True, TypeError)]:
         with pytest.raises(error, match="max_entries: expected"):

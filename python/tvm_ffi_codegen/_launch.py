@@ -27,9 +27,11 @@ def launch_text(entry: str, items: Mapping[str, Any]) -> str:
             words.append(f"{name}={_check.extent(name, value)}")
         elif name == "args":
             words.append(f"args=[{', '.join(_check.texts('args', value))}]")
+        elif name == "stream":
+            words.append(f"stream={_check.text('stream', value)}")
         elif name == "priority":
             words.append(f"priority={_check.integer('priority', value)}")
         else:
-            known = ", ".join([*_EXTENTS, "shared_memory", "args", "priority", *_FLAGS])
+            known = ", ".join([*_EXTENTS, "shared_memory", "args", "stream", "priority", *_FLAGS])
             raise TypeError(f"unknown item {name!r} of a launch; the items are {known}")
     return " ".join(words)

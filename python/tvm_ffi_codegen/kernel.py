@@ -153,6 +153,7 @@ class Kernel:
         cluster: Extents | None = None,
         preferred_cluster: Extents | None = None,
         shared_memory: int | str = 0,
+        stream: str | None = None,
         priority: int | None = None,
         cooperative: bool = False,
         programmatic_dependent_launch: bool = False,
@@ -161,7 +162,8 @@ class Kernel:
         """A kernel of a CUDA device, specified by the parts of its launch.
 
         ``args`` are the kernel's parameters, written as in a launch's text: ``["x", "y", "int32(n)"]``. The default is
-        those of convention ``flat``. An extent is a number, or an expression as a str. Pass several as a list of up to
+        those of convention ``flat``. ``stream`` names a parameter of type ``Stream``, ``EnvStream`` or ``handle``; the
+        default is the environment's stream. An extent is a number, or an expression as a str. Pass several as a list of up to
         three.
         """
         items = {
@@ -171,6 +173,7 @@ class Kernel:
             "preferred_cluster": preferred_cluster,
             "shared_memory": None if shared_memory == 0 else shared_memory,
             "args": args,
+            "stream": stream,
             "priority": priority,
             "cooperative": cooperative,
             "programmatic_dependent_launch": programmatic_dependent_launch,

@@ -14,7 +14,7 @@ pub struct Entry {
     pub function: Function,
     /// The function's callable, which a hit would otherwise read from the function object.
     pub callable: TVMFFISafeCallType,
-    /// The table's time when it took the entry: the number of entries that it had taken, this one included.
+    /// The table's time when it took the entry.
     pub taken: u64,
     /// The table's time when a call last used the entry.
     used: AtomicU64,

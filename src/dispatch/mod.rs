@@ -51,6 +51,9 @@ pub use table::{DispatchEntry, DispatchStats};
 /// none, `on_miss` makes it.
 ///
 /// Clones are the same table. All of its functions may be used on any thread.
+///
+/// The table owns `on_miss`. If that owns the table, or a function that forwards to it, the table is never freed. Let
+/// it hold a weak reference: `table.function().as_object().downgrade()`.
 #[derive(Clone)]
 pub struct DispatchTable {
     table: Arc<table::Table>,

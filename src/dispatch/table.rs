@@ -257,7 +257,8 @@ impl Table {
     /// Keeps a function under a key that has none, and evicts others if there are too many.
     fn keep(&self, state: &mut State, key: Arc<Key>, function: Function) {
         let time = self.time.load(Ordering::Relaxed) + 1;
-        self.time.store(time, Ordering::Relaxed);
+        // uses from now on are later than the entry's coming
+        self.time.store(time + 1, Ordering::Relaxed);
         let entry = Arc::new(Entry::new(key, function, time));
         let writer = state.writer(self.number);
         writer.entries.insert(Arc::clone(&entry.key), Arc::clone(&entry));

@@ -6,6 +6,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::diagnostic::{Diagnose, Diagnostic, DiagnosticKind, UndefinedSymbol};
+use crate::host::HostTextError;
 use crate::lower::{LowerError, diagnostic_of};
 
 /// The end of the advice about missing symbols.
@@ -109,6 +110,9 @@ pub enum EngineError {
     /// in the order of the functions.
     #[error("{}", crate::lower::lines(.0))]
     Functions(Vec<LowerError>),
+    /// Errors in the keys or rows of a [`Dispatch`](crate::Dispatch).
+    #[error(transparent)]
+    Dispatch(#[from] HostTextError),
     /// Kernels that their objects don't define; lists all of them.
     #[error("{}", kernels.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     UndefinedKernels {
@@ -174,7 +178,7 @@ pub enum EngineError {
 impl EngineError {
     /// A bug of this library.
     #[cfg(feature = "_engine")] // unused without a backend
-    pub(super) fn internal(text: impl Into<String>) -> Self {
+    pub(crate) fn internal(text: impl Into<String>) -> Self {
         EngineError::Codegen(crate::backend::CodegenError::internal(text))
     }
 }
@@ -184,6 +188,7 @@ impl Diagnose for EngineError {
         match self {
             EngineError::Functions(errors) => diagnostic_of(errors, self),
             EngineError::Codegen(error) => error.diagnostic(),
+            EngineError::Dispatch(error) => error.diagnostic(),
             EngineError::Unresolved { names, callers, references } => {
                 let symbol = |name: &String| {
                     let referring = callers.get(name).into_iter().chain(references.get(name)).flatten();

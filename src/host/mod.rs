@@ -11,6 +11,6 @@ pub(crate) mod walk;
 mod words;
 
 pub use error::HostTextError;
-pub(crate) use parse::{block, file};
+pub(crate) use parse::{block, file, match_key, match_patterns};
 pub(crate) use tree::{File, Text};
 pub(crate) use words::{RESERVED, Word, WordKind};

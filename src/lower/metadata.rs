@@ -135,7 +135,8 @@ fn schema(ty: &ParamType, position: Position) -> Value {
         ParamType::DType => "DataType",
         ParamType::Device => "Device",
         ParamType::Shape(_) => "ffi.Shape",
-        ParamType::Any => "Any",
+        // a number, a pointer, None, or an object that tvm_ffi makes one of
+        ParamType::Any | ParamType::Stream => "Any",
         ParamType::Function => "ffi.Function",
         ParamType::Module => "ffi.Module",
         ParamType::Object(key) => key,

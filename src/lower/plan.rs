@@ -67,7 +67,7 @@ impl<'a> Plan<'a> {
 
 /// All tensors in order, if the kernel, a stream or a returned tensor needs their devices.
 fn tensors_with_devices(signature: &Signature, needs_devices: bool) -> Vec<&TensorType> {
-    let streams = needs_devices || signature.params().iter().any(|param| param.ty == ParamType::EnvStream);
+    let streams = needs_devices || signature.params().iter().any(|param| param.ty.is_stream());
     let mut tensors = Vec::new();
     if streams || !signature.returned_tensors().is_empty() {
         signature.params().iter().for_each(|param| param.ty.for_each_tensor(&mut |tensor| tensors.push(tensor)));

@@ -153,6 +153,7 @@ impl KnownArg {
                 };
                 rank || dtype || device
             }
+            ParamType::Stream => !matches!(self, K::Unknown | K::None | K::Int(_) | K::Handle),
             ParamType::EnvStream | ParamType::EnvState(_) => false,
         }
     }

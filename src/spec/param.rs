@@ -66,6 +66,9 @@ pub enum ParamType {
     Dict(Box<ParamType>, Box<ParamType>),
     /// The current stream: that of the device of the first tensor on a device. The caller passes no argument for it.
     EnvStream,
+    /// A stream: None for the one that an [`EnvStream`](Self::EnvStream) is, or the handle of another one, as an
+    /// integer or an opaque pointer. The handle 0 is the device's default stream.
+    Stream,
     /// The state of the compiler's own runtime: the opaque pointer that the global function with this name returns.
     /// The caller passes no argument for it.
     EnvState(String),
@@ -116,6 +119,16 @@ impl ParamType {
     /// Whether a call passes an argument for a parameter of this type.
     pub fn is_passed(&self) -> bool {
         !matches!(self, ParamType::EnvStream | ParamType::EnvState(_))
+    }
+
+    /// Whether only a whole parameter can have this type: neither a part of one, nor another value.
+    pub(crate) fn is_of_parameters(&self) -> bool {
+        matches!(self, ParamType::Stream) || !self.is_passed()
+    }
+
+    /// Whether a parameter of this type may be the current stream of a tensor's device.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self, ParamType::EnvStream | ParamType::Stream)
     }
 
     /// The scalar type, if this is one.
@@ -245,6 +258,7 @@ impl fmt::Display for ParamType {
             ParamType::Function => "Function",
             ParamType::Module => "Module",
             ParamType::EnvStream => "EnvStream",
+            ParamType::Stream => "Stream",
         };
         f.write_str(name)
     }

@@ -52,6 +52,12 @@ impl SyntaxError {
         self
     }
 
+    /// The same error as one of a source that has this one at an offset. The errors after it are left out.
+    pub(crate) fn within(self, source: &str, offset: usize) -> Self {
+        let span = self.span.start + offset..self.span.end + offset;
+        SyntaxError { mismatch: self.mismatch, ..SyntaxError::new(source, span, self.message) }
+    }
+
     /// This error and the ones after it, each alone.
     pub(crate) fn each(mut self) -> Vec<SyntaxError> {
         let more = std::mem::take(&mut self.more);

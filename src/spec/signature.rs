@@ -49,6 +49,11 @@ impl Signature {
         }
     }
 
+    /// The signature of a function that forwards its calls: the callee checks its own result.
+    pub(crate) fn of_forwarding(&self) -> Self {
+        Signature { ret: self.ret.as_ref().map(|_| ParamType::Any), ..self.clone() }
+    }
+
     /// The function's name; its symbol is `__tvm_ffi_<name>`.
     pub fn name(&self) -> &str {
         &self.name

@@ -52,6 +52,7 @@ impl Model {
     fn keep(&mut self, key: i64, number: i64) {
         self.time += 1;
         self.kept.push(Kept { key, number, used: self.time, taken: self.time });
+        self.time += 1;
         if self.kept.len() > self.most {
             let oldest = self.kept.iter().map(|kept| (kept.used, kept.taken)).min().unwrap();
             self.kept.retain(|kept| (kept.used, kept.taken) != oldest);

@@ -205,7 +205,7 @@ fn every_call_of_the_driver_may_fail() {
 }
 
 /// Makes each driver call in a function's first call fail, one after the other.
-fn fail_in_turn(
+pub(super) fn fail_in_turn(
     driver: &Driver,
     make: impl Fn() -> Function,
     entry: &str,

@@ -26,6 +26,7 @@ mod refusals;
 mod sequences;
 mod shared;
 mod standin;
+mod streams;
 
 use tvm_ffi_codegen::{Backend, Engine};
 

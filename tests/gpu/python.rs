@@ -4,11 +4,13 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use tvm_ffi_codegen::Backend;
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::{Backend, Kernel};
 
 use super::brought;
 use super::libraries::library;
-use super::{real, standin};
+use super::{real, standin, streams};
+use crate::support::{host_linker, sig};
 
 #[test]
 fn python_launches_kernels_of_a_library() {
@@ -29,6 +31,27 @@ fn python_launches_kernels_of_a_library() {
              cuLaunchKernelEx(grid 1 1 1, block 128 1 1, shared 0, device 1)\n\
              RuntimeError: `cuLaunchKernelEx` failed with CUDA_ERROR_LAUNCH_FAILED (719)\n"
         );
+    }
+}
+
+/// A caller's stream arrives from Python in every form that `tvm_ffi` has for it.
+#[test]
+fn python_passes_streams() {
+    let Some(python_path) = brought("TVM_FFI_CODEGEN_PYTHON_PATH") else { return };
+    for backend in Backend::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("add.so");
+        let kernel = Kernel::launch(streams::launch().stream("stream"), [standin::ptx("sm_80", 80)]);
+        let library = LibraryBuilder::new().backend(*backend).function(&sig(&streams::add_on()), &kernel);
+        host_linker().object(library.emit().unwrap().into_bytes()).link(&path).unwrap();
+        let done = Command::new("python3")
+            .args(["tests/gpu/stream.py".as_ref(), standin::path_of_cuda().as_os_str(), path.as_os_str()])
+            .env("PYTHONPATH", &python_path)
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(done.status.success(), "{}{}", text(&done.stdout), text(&done.stderr));
+        assert_eq!(text(&done.stdout), "0x1001\n0x1001\n0x2001\n0x3001\n0x0\n0x0\n[0.0, 1.5, 3.0, 4.5, 6.0]\n");
     }
 }
 

@@ -64,6 +64,7 @@ class Driver:
         self._library = ctypes.CDLL(path)
         self._library.standin_log.restype = ctypes.c_char_p
         self._library.standin_parameters.restype = ctypes.c_void_p
+        self._library.standin_stream.restype = ctypes.c_void_p
         self._library.standin_program.argtypes = [ctypes.c_char_p, _PROGRAM]
         self._programs: list[object] = []
 
@@ -76,6 +77,10 @@ class Driver:
         """The lines of the recorded calls that start with this text."""
         lines = self._library.standin_log().decode().splitlines()
         return [line for line in lines if line.startswith(beginning)]
+
+    def stream(self) -> int:
+        """The stream of the last launch."""
+        return self._library.standin_stream() or 0
 
     def fail(self, name: str, status: int) -> None:
         """Makes all calls of a function fail."""

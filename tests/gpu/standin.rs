@@ -208,6 +208,8 @@ impl Driver {
         make_current = "standin_make_current"(device: c_int);
         current = "standin_current"() -> c_int;
         hip_device = "standin_hip_device"() -> c_int;
+        /// The stream of the last launch.
+        stream = "standin_stream"() -> usize;
     }
 
     /// Makes calls of a function fail.

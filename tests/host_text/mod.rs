@@ -102,17 +102,20 @@ fn run_alike(name: &str, min_calls: usize) {
     crate::calls::callees::register();
     let (path, text) = fixture(name);
     let mut actual = String::new();
-    let mut lines = text.lines().filter(|line| !line.starts_with("expect: "));
-    let mut current: Option<Library> = None;
+    let mut lines = text.lines().filter(|line| !line.starts_with("expect: ")).peekable();
     let mut calls = 0;
     while let Some(line) = lines.next() {
         let _ = writeln!(actual, "{line}");
-        if line == "program:" {
-            let text = program(&mut lines, &mut actual);
-            let parsed = HostProgram::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-            current = Some(library(&parsed).unwrap_or_else(|e| panic!("{e}\n{text}")));
-        } else if let Some(call) = line.strip_prefix("call: ") {
-            let mut prepared = Prepared::new(current.as_ref().unwrap()).unwrap();
+        if line != "program:" {
+            continue;
+        }
+        let text = program(&mut lines, &mut actual);
+        let parsed = HostProgram::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let library = library(&parsed).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut prepared = Prepared::new(&library).unwrap();
+        while let Some(line) = lines.next_if(|line| *line != "program:") {
+            let _ = writeln!(actual, "{line}");
+            let Some(call) = line.strip_prefix("call: ") else { continue };
             let found = prepared.run(|loaded| outcome(loaded, call)).unwrap_or_else(|e| panic!("{call}: {e}"));
             let _ = writeln!(actual, "expect: {found}");
             calls += 1;

@@ -144,6 +144,10 @@ impl Maker<'_> {
                 }
             }
             ParamType::Any => anything(&mut self.dice, spot != Spot::Argument),
+            ParamType::Stream => {
+                let handle = self.dice.below(4) as u64;
+                self.dice.pick(&[Value::NONE, Value::int(handle as i64), Value::Raw(4, handle)])
+            }
             ParamType::Int(value) => Value::int(*value),
             ParamType::Bool(value) if converted => Value::int((*value).into()),
             ParamType::Bool(value) => Value::bool(*value),

@@ -181,7 +181,7 @@ fn default(ty: &ParamType) -> Option<DefaultValue> {
     Some(match ty {
         ParamType::Optional(inner) => return Some(default(inner).unwrap_or(DefaultValue::None)),
         ParamType::Scalar(ScalarType::Bool) => true.into(),
-        ParamType::Scalar(ScalarType::Handle) | ParamType::None => DefaultValue::None,
+        ParamType::Scalar(ScalarType::Handle) | ParamType::Stream | ParamType::None => DefaultValue::None,
         ParamType::Scalar(ty) if ty.is_float() => 0.5.into(),
         ParamType::Scalar(_) => 2.into(),
         ParamType::Str | ParamType::Bytes => "of the signature".into(),
@@ -203,6 +203,8 @@ struct Parts {
     /// The integer parameter that is a symbol, and the symbol's name.
     symbol: Option<(usize, &'static str)>,
     stream: bool,
+    /// Whether the caller may pass a stream.
+    given_stream: bool,
     /// The global function that provides the state.
     state: Option<&'static str>,
     constraint: Option<(Dim, CompareOp, i64)>,
@@ -239,6 +241,9 @@ impl Parts {
                 None => builder.param(name(i), ty.clone()),
             };
         }
+        if self.given_stream && !names.contains("given") {
+            builder = builder.param_or("given", ParamType::Stream, DefaultValue::None);
+        }
         if self.stream && !names.contains("stream") {
             builder = builder.param("stream", ParamType::EnvStream);
         }
@@ -272,13 +277,14 @@ pub fn signature() -> impl Strategy<Value = Signature> {
     let params =
         (vec(param_type(), 0..5), 0usize..4, proptest::option::weighted(0.3, (0usize..4, select(&SYMBOLS[..]))));
     let state = proptest::option::weighted(0.1, select(vec!["test.state", "test.other_state", "test.null_state"]));
-    let rest = ((proptest::bool::weighted(0.15), state), proptest::option::weighted(0.2, constraint), policy, result());
+    let streams = (proptest::bool::weighted(0.15), proptest::bool::weighted(0.1));
+    let rest = ((streams, state), proptest::option::weighted(0.2, constraint), policy, result());
     (params, rest).prop_filter_map(
         "the builder finds errors",
-        |(params, ((stream, state), constraint, policy, ret))| {
+        |(params, (((stream, given_stream), state), constraint, policy, ret))| {
             let (params, defaults, symbol) = params;
-            let parts = Parts { params, defaults, symbol, stream, state, constraint, policy, ret };
-            let plain = Parts { stream: false, ..parts.clone() };
+            let parts = Parts { params, defaults, symbol, stream, given_stream, state, constraint, policy, ret };
+            let plain = Parts { stream: false, given_stream: false, ..parts.clone() };
             parts.build().or_else(|| plain.build())
         },
     )

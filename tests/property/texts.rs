@@ -43,6 +43,7 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
             }
             if stream {
                 builder = builder.param("stream", ParamType::EnvStream);
+                builder = builder.param_or("given", ParamType::Stream, DefaultValue::None);
             }
             if let Some(state) = &state {
                 builder = builder.param("state", ParamType::env_state(state));

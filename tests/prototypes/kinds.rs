@@ -48,6 +48,8 @@ const KINDS: &[(&str, &str)] = &[
     ("uint32", "42949672#"),
     ("Tensor([n], float16, device=\"cuda\")", "tensor(float16, [3], device=cuda:1, data=0x7#00)"),
     ("EnvStream", ""),
+    ("Stream", "none"),
+    ("Stream", "ptr(0xfff0000000000#)"),
     ("EnvState(\"test.state\")", ""),
     ("Int(3)", "3"),
     ("Array[int64]", "array([1, #, -3])"),
@@ -131,7 +133,7 @@ pub fn case(convention: Convention, count: usize, result: &str) -> Case {
     let mut chosen: Vec<(&str, &str)> = kinds.iter().copied().cycle().take(count).collect();
     let has_stream = chosen.iter().any(|(ty, call)| ty.contains("device=\"cuda\"") && *call != "none");
     if !has_stream {
-        chosen.iter_mut().filter(|(ty, _)| *ty == "EnvStream").for_each(|kind| *kind = KINDS[0]);
+        chosen.iter_mut().filter(|(ty, _)| ty.ends_with("Stream")).for_each(|kind| *kind = KINDS[0]);
     }
     let numbered = |(i, text): (usize, &str)| text.replace('#', &format!("{i:02}"));
     let params = chosen.iter().map(|(ty, _)| *ty).enumerate();

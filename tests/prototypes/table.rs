@@ -7,7 +7,7 @@ use tvm_ffi_codegen::spec::DType;
 use tvm_ffi_codegen::{Dim, ParamType, ScalarType, Signature, TensorType};
 
 use crate::support::layout::{Gives, gives, is_opaque, is_open, says_given};
-use crate::support::model::seen::default_value;
+use crate::support::model::seen::{self, default_value};
 use crate::support::states::state_of;
 use crate::support::streams::stream_of;
 use crate::support::value::{Data, Strides, TensorSpec, Value};
@@ -54,6 +54,13 @@ pub fn received(signature: &Signature, convention: Convention, passed: &Passed<'
         if param.ty == ParamType::EnvStream {
             streams.push(table.noted.len());
             table.word("void*", 0);
+            continue;
+        }
+        if param.ty == ParamType::Stream {
+            let (index, payload) = seen::plain(&values[next]).unwrap();
+            streams.extend((index == 0).then_some(table.noted.len()));
+            table.word("void*", payload);
+            next += 1;
             continue;
         }
         table.param(&param.ty, Some(&values[next]), passed.raw.get(next));

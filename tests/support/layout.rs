@@ -80,7 +80,7 @@ pub fn layout(signature: &Signature) -> Vec<Slot> {
 pub fn param_slots(ty: &ParamType, slots: &mut Vec<Slot>) {
     match ty {
         ParamType::Scalar(_) | ParamType::DType | ParamType::Device => slots.push(Slot::Word),
-        ParamType::EnvStream | ParamType::EnvState(_) => slots.push(Slot::Word),
+        ParamType::EnvStream | ParamType::Stream | ParamType::EnvState(_) => slots.push(Slot::Word),
         ParamType::Tensor(tensor) if is_open(tensor) => slots.push(Slot::Tensor),
         ParamType::Tensor(tensor) => {
             slots.push(Slot::Word);

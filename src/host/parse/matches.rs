@@ -26,32 +26,40 @@ impl HostParser<'_> {
 
     /// The keys up to the `{`.
     fn match_keys(&mut self) -> Read<Vec<MatchKey>> {
-        let mut keys = Vec::new();
-        loop {
-            let is_named = matches!(self.peek(), Token::Name(_) | Token::Text(_)) && self.second() == Token::Equals;
-            let name = match is_named {
-                true => {
-                    let name = self.label("the name of a key")?;
-                    self.p.expect(Token::Equals)?;
-                    Some(name)
-                }
-                false => None,
-            };
-            keys.push(MatchKey { name, value: self.expr()? });
-            if !self.p.eat(Token::Comma) {
-                return Ok(keys);
-            }
+        let mut keys = vec![self.match_key()?];
+        while self.p.eat(Token::Comma) {
+            keys.push(self.match_key()?);
         }
+        Ok(keys)
+    }
+
+    pub(super) fn match_key(&mut self) -> Read<MatchKey> {
+        let is_named = matches!(self.peek(), Token::Name(_) | Token::Text(_)) && self.second() == Token::Equals;
+        let name = match is_named {
+            true => {
+                let name = self.label("the name of a key")?;
+                self.p.expect(Token::Equals)?;
+                Some(name)
+            }
+            false => None,
+        };
+        Ok(MatchKey { name, value: self.expr()? })
     }
 
     fn match_row(&mut self) -> Read<MatchRow> {
         let start = self.start();
+        let patterns = self.match_patterns()?;
+        let span = self.since(start);
+        Ok(MatchRow { span, patterns, block: self.row_block()? })
+    }
+
+    /// The patterns of a row.
+    pub(super) fn match_patterns(&mut self) -> Read<Vec<At<Pattern>>> {
         let mut patterns = vec![self.pattern()?];
         while self.p.eat(Token::Comma) {
             patterns.push(self.pattern()?);
         }
-        let span = self.since(start);
-        Ok(MatchRow { span, patterns, block: self.row_block()? })
+        Ok(patterns)
     }
 
     /// `=>` with a block, or with a statement that has none.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::spec::{CommentLine, MAX_ERRORS, Parser, SyntaxError, Token, Tokens, did_you_mean};
 
 use super::error::HostTextError;
-use super::tree::{At, Comment, File, Text};
+use super::tree::{At, Comment, File, MatchKey, Pattern, Text};
 use super::words::RESERVED;
 
 /// How deep blocks and expressions together may be nested.
@@ -31,6 +31,31 @@ pub(crate) fn block(text: &str, images: &[&str]) -> Result<Text, HostTextError> 
         let block = Arc::new(parser.block()?);
         parser.p.end("the end of the text, after the block")?;
         Ok(Text { block, comments: Arc::clone(&parser.comments) })
+    })
+}
+
+/// Parses a key of a `match` and nothing else.
+pub(crate) fn match_key(text: &str) -> Result<MatchKey, HostTextError> {
+    part(text, "the end of the key", |parser| parser.match_key())
+}
+
+/// Parses the patterns of a row of a `match` and nothing else.
+pub(crate) fn match_patterns(text: &str) -> Result<Vec<At<Pattern>>, HostTextError> {
+    part(text, "the end of the row's patterns", |parser| parser.match_patterns())
+}
+
+/// Parses a part of a statement that can stand on a line with others, so it has no comment.
+fn part<T>(text: &str, end: &str, read: fn(&mut HostParser<'_>) -> Read<T>) -> Result<T, HostTextError> {
+    HostParser::run(text, Some(&[]), |parser| {
+        let read = read(parser)?;
+        parser.p.end(end)?;
+        match parser.comments.first() {
+            Some(comment) => {
+                let problem = format!("expected {end}, found a comment");
+                Err(SyntaxError::new(text, comment.at..comment.at, problem).into())
+            }
+            None => Ok(read),
+        }
     })
 }
 

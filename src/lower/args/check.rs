@@ -279,7 +279,7 @@ fn is_host_memory(signature: &Signature, param: &KernelParam) -> bool {
     match ty {
         ParamType::Tensor(tensor) => tensor.device.kind().is_none_or(|kind| Api::of(kind).is_none()),
         ParamType::Scalar(_) | ParamType::Int(_) | ParamType::Bool(_) | ParamType::DType | ParamType::Device => false,
-        ParamType::EnvStream | ParamType::EnvState(_) => false,
+        ParamType::EnvStream | ParamType::Stream | ParamType::EnvState(_) => false,
         _ => true,
     }
 }

@@ -81,7 +81,7 @@ impl<'c> Binder<'c, '_> {
 type CheckFn = for<'c> fn(&Binder<'c, '_>, Arg<'c>);
 
 /// The check of each kind of type.
-const CHECKS: [(TypeKind, CheckFn); 21] = [
+const CHECKS: [(TypeKind, CheckFn); 22] = [
     (TypeKind::Tensor, |r, arg| r.tensor(arg)),
     (TypeKind::Optional, |r, arg| {
         r.c.when_else(
@@ -120,6 +120,10 @@ const CHECKS: [(TypeKind, CheckFn); 21] = [
     (TypeKind::Tuple, |r, arg| r.tuple(arg)),
     (TypeKind::Sequence, |r, arg| r.sequence(arg)),
     (TypeKind::Map, |r, arg| r.map(arg)),
+    (TypeKind::Stream, |r, arg| {
+        r.require_index(arg, &[TypeIndex::NONE, TypeIndex::INT, TypeIndex::OPAQUE_PTR]);
+        r.accept_same(arg);
+    }),
 ];
 
 /// The type index and the payload. An rvalue reference is resolved to its object, unless it is empty.

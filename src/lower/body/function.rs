@@ -334,6 +334,7 @@ impl BodyLowerer<'_> {
             | ParamType::Map(..)
             | ParamType::Dict(..)
             | ParamType::EnvStream
+            | ParamType::Stream
             | ParamType::EnvState(_) => args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next())),
             ParamType::Optional(inner) if has_null(inner) => {
                 let given = self.b.icmp_imm(IntCC::Ne, params.peek(), 0);

@@ -196,7 +196,7 @@ impl Goes {
 /// Checks an owned value against a stated type and returns its parts.
 fn take_apart<'b>(owned: Owned<'b>, path: &str, relation: &str, ty: ParamType) -> CallResult<'b> {
     let body = owned.body;
-    if !ty.is_passed() {
+    if ty.is_of_parameters() {
         body.note("returns", format!("an {ty} is no value"));
         return placeholder(body, path, &ParamType::None, owned);
     }

@@ -102,7 +102,7 @@ impl<'b> ParamRef<'b> {
         let (body, ty) = (self.body, ty.into());
         let missing = ParamRef { node: None, ..self };
         let Some(any) = self.any(OPERATION) else { return missing };
-        if !ty.is_passed() {
+        if ty.is_of_parameters() {
             body.note(OPERATION, format!("an {ty} is no value"));
             return missing;
         }

@@ -279,7 +279,7 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
         ParamType::Scalar(ty) => return Some(Packed::Scalar(*ty, param.value().used(operation).value)),
         ParamType::DType => return evaluate(body, operation, &CallArg(ArgKind::DType(param.into()))),
         ParamType::Device => return evaluate(body, operation, &CallArg(ArgKind::Device(param.into()))),
-        ParamType::EnvStream | ParamType::EnvState(_) => {
+        ParamType::EnvStream | ParamType::Stream | ParamType::EnvState(_) => {
             return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().used(operation).value));
         }
         _ => {}

@@ -145,7 +145,7 @@ pub enum ParamPart {
     Extent(u32),
     /// The stride of a memref's dimension, in elements.
     Stride(u32),
-    /// The stream of an `EnvStream`.
+    /// The stream of an `EnvStream` or `Stream`.
     Stream,
     /// The state of an `EnvState`.
     State,

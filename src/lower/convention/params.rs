@@ -285,7 +285,7 @@ impl Walk<'_> {
             | ParamType::Map(..)
             | ParamType::Dict(..) => self.part(place, ParamPart::Value, CType::Object),
             ParamType::Array(_) => self.span(place, "const TVMFFIAny"),
-            ParamType::EnvStream => self.part(place, ParamPart::Stream, CType::Pointer("void")),
+            ParamType::EnvStream | ParamType::Stream => self.part(place, ParamPart::Stream, CType::Pointer("void")),
             ParamType::EnvState(_) => self.part(place, ParamPart::State, CType::Pointer("void")),
             ParamType::Optional(inner) => {
                 if !has_null(inner) {

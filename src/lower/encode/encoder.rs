@@ -138,6 +138,7 @@ impl<'a, 'p> Encoder<'a, 'p> {
             | ParamType::None
             | ParamType::Bool(_)
             | ParamType::EnvStream
+            | ParamType::Stream
             | ParamType::EnvState(_) => Ok(self.pool.encoded(&plain)),
         }
     }
@@ -381,8 +382,9 @@ fn kind(ty: &ParamType) -> TypeKind {
         ParamType::DType => TypeKind::DType,
         ParamType::Device => TypeKind::Device,
         ParamType::Shape(_) => TypeKind::Shape,
-        // a stream is never passed, so it has no descriptor
+        // an environment's stream is never passed, so it has no descriptor
         ParamType::Any | ParamType::EnvStream | ParamType::EnvState(_) => TypeKind::Any,
+        ParamType::Stream => TypeKind::Stream,
         ParamType::None => TypeKind::None,
         ParamType::Int(_) => TypeKind::Int,
         ParamType::Bool(true) => TypeKind::True,

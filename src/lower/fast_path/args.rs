@@ -14,7 +14,7 @@ use super::context::{AnyRef, Context};
 use super::scalar;
 use super::state::Saved;
 use super::tensor;
-use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::convention::has_null;
 use crate::spec::{Dim, ParamType};
@@ -207,6 +207,7 @@ impl<'a> Item<'a> {
             ParamType::Dict(..) => vec![object(c, arg, TypeIndex::DICT)],
             // the binder has already checked its type
             ParamType::Object(_) => vec![arg.payload(c, Type::Ptr)],
+            ParamType::Stream => stream(c, arg),
             ParamType::EnvStream | ParamType::EnvState(_) => Vec::new(),
             ParamType::Tuple(types) => return tuple(cx, arg, types),
             ParamType::Optional(inner) => return Outcome::Late(inner, arg),
@@ -249,6 +250,20 @@ fn shape(cx: &mut Context<'_, '_, '_>, arg: AnyRef, dims: Option<&[Dim]>) -> Vec
         }
     }
     span
+}
+
+/// Whether a stream isn't None, an `I8`, and its handle. Nothing reads the handle of None.
+fn stream(c: &mut Checks<'_, '_>, arg: AnyRef) -> Vec<Value> {
+    let type_index = arg.type_index(c);
+    let is = |b: &mut FunctionBuilder<'_>, index: TypeIndex| b.icmp_imm(IntCC::Eq, type_index, i64::from(index.0));
+    let mut accepted = is(c.b, TypeIndex::NONE);
+    for index in [TypeIndex::INT, TypeIndex::OPAQUE_PTR] {
+        let other = is(c.b, index);
+        accepted = c.b.binary(BinaryOp::Or, accepted, other);
+    }
+    c.require(accepted);
+    let given = c.b.icmp_imm(IntCC::Ne, type_index, i64::from(TypeIndex::NONE.0));
+    vec![c.b.convert(ConvertOp::ZExt, Type::I8, given), arg.payload(c, Type::Ptr)]
 }
 
 fn require_index(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex) {

@@ -276,8 +276,12 @@ impl LaunchEmitter<'_, '_> {
         args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_) | KernelArg::Scratch { .. }))
     }
 
-    /// Queries the environment's stream for the device.
+    /// The stream that the launch states, or the environment's for the device.
     fn stream(&mut self) -> Value {
+        if let Some(name) = self.prepared.launch.stated_stream() {
+            let named = self.values.named(name).map(|(_, stream)| stream);
+            return named.unwrap_or_else(|| self.values.missing_value(format!("the stream {name}"), Type::Ptr));
+        }
         let null = self.values.b.ptr_const(0);
         let Some(kind) = self.inputs.kind else { return null };
         let get = capi::import(self.values.b.module(), capi::ENV_GET_STREAM);

@@ -102,7 +102,10 @@ impl Sequence<'_> {
         let launch = &self.spec.launch;
         writeln!(f, "\neach call:")?;
         self.extents_and_params(f, Some(api))?;
-        writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?;
+        match launch.stated_stream() {
+            Some(name) => writeln!(f, "  the stream: {name}")?,
+            None => writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?,
+        }
         let flags = launch.flags();
         let stated = [
             (flags.cooperative, "cooperative"),

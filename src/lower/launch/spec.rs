@@ -10,7 +10,7 @@ use super::super::launch_description::LaunchDescription;
 use super::super::problem::{ImageName, LaunchProblem};
 use super::blocks::{BlockFunction, BlockParam};
 use crate::image::{ArchFeatures, GpuTarget, Image, ImageEntry, ImageKind};
-use crate::spec::{Dim, KernelArg, Launch, ParamType, Signature};
+use crate::spec::{Dim, KernelArg, Launch, ParamType, ScalarType, Signature};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
 /// A launch with the code of its kernel.
@@ -147,6 +147,7 @@ impl LaunchSpec {
             check.problem(LaunchProblem::Returns { ty: Box::new(ret.clone()) });
         }
         check.extents();
+        check.stream();
         let sizes = check.args.sizes(self.launch.stated_args());
         for (image, target, entry) in self.entries() {
             check.entry(image, target, entry, sizes.as_deref());
@@ -196,6 +197,7 @@ impl Check<'_> {
             (!launch.preferred_cluster_extents().is_empty(), "preferred_cluster"),
             (flags.cooperative, "cooperative"),
             (*launch.shared_memory_bytes() != Dim::Const(0), "shared_memory"),
+            (launch.stated_stream().is_some(), "stream"),
         ];
         for (_, part) in stated.into_iter().filter(|(is, _)| *is) {
             self.problem(LaunchProblem::NotOnCpu { part });
@@ -219,6 +221,15 @@ impl Check<'_> {
             known.dedup();
             let (entry, image) = (self.launch.entry().to_owned(), ImageName::of(image));
             self.problem(LaunchProblem::NoEntry { entry, image, known });
+        }
+    }
+
+    /// Requires the stated stream to be a parameter that has one.
+    fn stream(&mut self) {
+        let Some(name) = self.launch.stated_stream() else { return };
+        let is_stream = |ty: &ParamType| ty.is_stream() || *ty == ParamType::Scalar(ScalarType::Handle);
+        if !self.args.signature.params().iter().any(|param| param.name == name && is_stream(&param.ty)) {
+            self.problem(LaunchProblem::NotAStream { name: name.to_owned() });
         }
     }
 

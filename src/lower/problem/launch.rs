@@ -115,6 +115,12 @@ pub enum LaunchProblem {
         /// The limit in bytes.
         max: i64,
     },
+    /// The stated stream isn't a parameter that can have one.
+    #[error("has stream={name}, and the function has no parameter {name} of type Stream, EnvStream or handle")]
+    NotAStream {
+        /// The stated name.
+        name: String,
+    },
     /// The passed parameters aren't the kernel's.
     #[error("doesn't fit: in {image}, {params}")]
     Params {

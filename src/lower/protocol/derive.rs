@@ -132,6 +132,7 @@ impl Walk<'_> {
             }
             TypeKind::Bool
             | TypeKind::Handle
+            | TypeKind::Stream
             | TypeKind::Str
             | TypeKind::Bytes
             | TypeKind::DType

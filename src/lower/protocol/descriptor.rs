@@ -375,6 +375,7 @@ kinds! {
         Tuple,
         Sequence,
         Map,
+        Stream,
     }
 
     /// Kinds of dimensions.

@@ -1,7 +1,7 @@
 //! Calling a kernel: the transfer of control, and the environment's streams.
 
 use super::locations;
-use crate::ir::{IntCC, Type, Value};
+use crate::ir::{Hint, IntCC, Type, Value};
 use crate::lower::args;
 use crate::lower::body::{Code, Form};
 use crate::lower::capi;
@@ -125,13 +125,35 @@ pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option
     }
 }
 
-/// Inserts the streams at their positions among the values.
+/// Inserts the streams at their positions among the values. A stream that the caller may pass has two values before:
+/// whether it has, and its handle.
 pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, values: &mut [Vec<Value>]) {
     for (number, (param, values)) in cx.plan.signature.params().iter().zip(values).enumerate() {
-        if param.ty == ParamType::EnvStream {
-            *values = vec![stream(cx, pool, number, &param.name)];
-        }
+        *values = match (&param.ty, &values[..]) {
+            (ParamType::EnvStream, _) => vec![stream(cx, pool, number, &param.name)],
+            (ParamType::Stream, [given, handle]) => vec![passed(cx, pool, (number, &param.name), [*given, *handle])],
+            _ => continue,
+        };
     }
+}
+
+/// The stream that the caller has passed, or the current one for None.
+fn passed(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut ModulePool,
+    (number, name): (usize, &str),
+    [given, handle]: [Value; 2],
+) -> Value {
+    let b = &mut *cx.checks.b;
+    let (current, known) = (b.block(), b.block());
+    let result = b.block_param(known, Type::Ptr);
+    let given = b.icmp_imm(IntCC::Ne, given, 0);
+    b.branch_with(given, (known, &[handle]), (current, &[]), Hint::None);
+    b.switch_to(current);
+    let own = stream(cx, pool, number, name);
+    cx.checks.b.jump(known, &[own]);
+    cx.checks.b.switch_to(known);
+    result
 }
 
 /// The current stream of the first device that a tensor is on.

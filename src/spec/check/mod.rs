@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
         for (i, param) in signature.params.iter().enumerate().skip(vars) {
             let at = Way::to(Part::Param(i));
             checker.param_type(at, &param.ty, Nesting { depth: 0, containers: 0 });
-            if !param.is_passed() {
+            if param.ty.is_of_parameters() {
                 checker.error(at, format!("a value can't have type {}; only a parameter can", param.ty));
             }
             param.ty.for_each_tensor(&mut |tensor| {
@@ -166,7 +166,7 @@ impl<'a> Checker<'a> {
                 (None, _) => {}
             }
         }
-        let stream = signature.params.iter().position(|param| param.ty == ParamType::EnvStream);
+        let stream = signature.params.iter().position(|param| param.ty.is_stream());
         if let Some(stream) = stream
             && !signature.params.iter().any(|param| has_device_tensor(&param.ty))
         {
@@ -190,8 +190,9 @@ impl<'a> Checker<'a> {
             ParamType::Object(key) if key.is_empty() || !is_quotable(key) => {
                 self.error(at, Problem::mismatch("a type key without `\"` and `\\`", format_args!("{key:?}")));
             }
-            _ if !ty.is_passed() && nesting.depth > 0 => {
-                let problem = Problem::mismatch("a type that is passed", ty);
+            _ if ty.is_of_parameters() && nesting.depth > 0 => {
+                let expected = if ty.is_passed() { "a type of values" } else { "a type that is passed" };
+                let problem = Problem::mismatch(expected, ty);
                 self.error(at, problem.because("it stands only for a whole parameter"));
             }
             ParamType::EnvState(name) if name.is_empty() || !is_quotable(name) => {
@@ -345,7 +346,10 @@ impl<'a> Checker<'a> {
         let fits = match (ty, default) {
             (ParamType::Optional(_), DefaultValue::None) => true,
             (ParamType::Optional(inner), _) => return self.default(at, inner, default),
-            (ParamType::None | ParamType::Any | ParamType::Scalar(ScalarType::Handle), DefaultValue::None) => true,
+            (
+                ParamType::None | ParamType::Any | ParamType::Stream | ParamType::Scalar(ScalarType::Handle),
+                DefaultValue::None,
+            ) => true,
             (ParamType::Scalar(ScalarType::Bool), DefaultValue::Bool(_)) => true,
             (ParamType::Scalar(ty), DefaultValue::Int(value)) if ty.is_int() => {
                 ty.narrow_range().is_none_or(|(min, greatest)| (min..=greatest).contains(value))

@@ -36,6 +36,9 @@ impl Display for Launch {
         if let Some(args) = &self.args {
             write!(f, " args=[{}]", Listed(args))?;
         }
+        if let Some(stream) = &self.stream {
+            write!(f, " stream={stream}")?;
+        }
         if let Some(priority) = self.priority {
             write!(f, " priority={priority}")?;
         }

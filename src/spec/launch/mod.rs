@@ -29,6 +29,7 @@ pub struct Launch {
     preferred_cluster: Vec<Dim>,
     shared: Dim,
     args: Option<Vec<KernelArg>>,
+    stream: Option<String>,
     priority: Option<i32>,
     flags: LaunchFlags,
 }
@@ -77,6 +78,7 @@ impl Launch {
             preferred_cluster: Vec::new(),
             shared: Dim::Const(0),
             args: None,
+            stream: None,
             priority: None,
             flags: LaunchFlags::default(),
         }
@@ -115,6 +117,24 @@ impl Launch {
     /// Sets the kernel's parameters in order. The default is those of convention `flat`.
     pub fn args(mut self, args: impl IntoIterator<Item = KernelArg>) -> Self {
         self.args = Some(args.into_iter().collect());
+        self
+    }
+
+    /// Launches on the stream that a parameter of type [`Stream`](super::ParamType::Stream), `EnvStream` or `handle`
+    /// has. The default is the environment's stream for the device.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::dim;
+    /// use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
+    ///
+    /// let text = "f(x: Tensor([n], float32, device=\"cuda\"), stream: Stream = None) @ launch f grid=n args=[x] stream=stream";
+    /// let function: LaunchedSignature = text.parse()?;
+    /// assert_eq!(function.launch.stated_stream(), Some("stream"));
+    /// assert_eq!(Launch::new("f").grid([dim("n")]).stream("stream").to_string(), "launch f grid=n stream=stream");
+    /// # Ok::<(), tvm_ffi_codegen::ParseError>(())
+    /// ```
+    pub fn stream(mut self, name: impl Into<String>) -> Self {
+        self.stream = Some(name.into());
         self
     }
 
@@ -175,6 +195,11 @@ impl Launch {
     /// The kernel's parameters, if they are stated.
     pub fn stated_args(&self) -> Option<&[KernelArg]> {
         self.args.as_deref()
+    }
+
+    /// The name of the parameter with the stream, if it is stated.
+    pub fn stated_stream(&self) -> Option<&str> {
+        self.stream.as_deref()
     }
 
     /// The flags.

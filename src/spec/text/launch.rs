@@ -16,8 +16,8 @@ use crate::spec::token::{Token, Tokens};
 macro_rules! items {
     ($more:literal) => {
         concat!(
-            "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, `cooperative`, ",
-            "`programmatic_dependent_launch`, `non_portable_cluster`",
+            "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, ",
+            "`cooperative`, `programmatic_dependent_launch`, `non_portable_cluster`",
             $more
         )
     };
@@ -153,6 +153,7 @@ impl<'a> Parser<'a> {
             "cluster" => launch.cluster(self.extents()?),
             "preferred_cluster" => launch.preferred_cluster(self.extents()?),
             "shared_memory" => launch.shared_memory(self.dim(dims::OPERAND)?),
+            "stream" => launch.stream(self.name("the name of a stream")?),
             "priority" => launch.priority(self.small("a priority")?),
             _ => {
                 self.expect(Token::OpenList)?;

@@ -14,7 +14,6 @@ const OTHERS: &[(&str, &str)] = &[
     ("ndarray", "Tensor"),
     ("pointer", "handle"),
     ("ptr", "handle"),
-    ("stream", "EnvStream"),
     ("string", "str"),
 ];
 

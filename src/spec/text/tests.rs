@@ -393,7 +393,7 @@ fn found(text: &str) -> Vec<String> {
 const NAME: &str = "a parameter's name, `*` or `)`";
 const ARG: &str =
     "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
-const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `priority`, \
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, \
     `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
 const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 
@@ -655,7 +655,7 @@ const LAUNCHED: [&str; 2] = [
      shared_memory=4 * n args=[x, cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
      struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
      tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
-     priority=-3 cooperative programmatic_dependent_launch non_portable_cluster",
+     stream=x priority=-3 cooperative programmatic_dependent_launch non_portable_cluster",
     "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, \
      x.device_id]",
 ];

@@ -6,7 +6,7 @@ use crate::spec::param::ParamType;
 use crate::spec::token::Token;
 
 /// Types of one word, except scalars.
-pub(super) const WORDS: [(&str, ParamType); 9] = [
+pub(super) const WORDS: [(&str, ParamType); 10] = [
     ("str", ParamType::Str),
     ("bytes", ParamType::Bytes),
     ("dtype", ParamType::DType),
@@ -16,6 +16,7 @@ pub(super) const WORDS: [(&str, ParamType); 9] = [
     ("Function", ParamType::Function),
     ("Module", ParamType::Module),
     ("EnvStream", ParamType::EnvStream),
+    ("Stream", ParamType::Stream),
 ];
 
 /// Types that consist of more than one word, with the part after their names.
@@ -40,7 +41,7 @@ pub(super) const ARG_FORMS: &[&str] = &["param", "cast", "scratch", "struct", "t
 
 /// Items with a value after `=`.
 pub(super) const VALUES: &[&str] =
-    &["grid", "block", "cluster", "preferred_cluster", "shared_memory", "args", "priority"];
+    &["grid", "block", "cluster", "preferred_cluster", "shared_memory", "args", "stream", "priority"];
 /// Items that consist of one word.
 pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic_dependent_launch", "non_portable_cluster"];
 

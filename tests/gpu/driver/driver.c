@@ -60,6 +60,8 @@ static struct program programs[16];
 // The parameters of the last launch, in the device's layout.
 static uint8_t parameters[1 << 15];
 static uint32_t parameters_size;
+// The stream of the last launch.
+static void* last_stream;
 static __thread struct context* stack[16];
 static __thread int depth, hip_device;
 static int unbalanced;
@@ -129,6 +131,7 @@ const void* standin_parameters(uint32_t* size) {
   *size = parameters_size;
   return parameters;
 }
+const void* standin_stream(void) { return last_stream; }
 const char* standin_log(void) { return record; }
 int standin_calls(void) { return calls; }
 void standin_fail(int number, int with) {
@@ -571,6 +574,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
     }
   }
   note(")\n");
+  last_stream = config->stream;
   run_kernel(kernel, config->grid, config->block, config->shared, params);
   LEAVE
 }
@@ -730,13 +734,13 @@ static int launch(const char* name, struct kernel* kernel, struct extent grid, s
 }
 int hipModuleLaunchKernel(struct kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                           void* stream, void** params, void** extra) {
-  (void)stream;
+  last_stream = stream;
   if (extra) return INVALID_VALUE;
   return launch("hipModuleLaunchKernel", kernel, (struct extent){gx, gy, gz}, (struct extent){bx, by, bz}, shared, params);
 }
 int hipModuleLaunchCooperativeKernel(struct kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                      unsigned shared, void* stream, void** params) {
-  (void)stream;
+  last_stream = stream;
   return launch("hipModuleLaunchCooperativeKernel", kernel, (struct extent){gx, gy, gz}, (struct extent){bx, by, bz}, shared, params);
 }
 int hipDrvGetErrorName(int status, const char** out) { return standin_error_name(status, out); }

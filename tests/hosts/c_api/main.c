@@ -144,6 +144,72 @@ static void program(const TVMFFIByteArray* object, const char* library) {
   print_error("\"line\":2");
 }
 
+/* The variant for a value of BLOCK, which a dispatch calls when it has none. Gets the keys, then the arguments. */
+static int made = 0;
+static int on_miss(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+  char text[64];
+  TfcObject signature, kernel;
+  TVMFFIObjectHandle function = NULL;
+  (void)self;
+  if (num_args != 4 || args[0].type_index != kTVMFFIInt || args[1].type_index != kTVMFFIBool) return -1;
+  snprintf(text, sizeof text, "{ return n * %d + %d; }", (int)args[0].v_int64, ++made * 1000);
+  if (tfc_signature("made(n: int64, BLOCK: int64) -> int64", NULL, &signature) != 0) return -1;
+  int32_t code = tfc_kernel_host(text, NULL, 0, NULL, 0, &kernel);
+  if (code == 0) {
+    code = tfc_compile(signature, kernel, NULL, 0, NULL, NULL, &function);
+    TVMFFIObjectDecRef(kernel);
+  }
+  TVMFFIObjectDecRef(signature);
+  if (code == 0) *result = tfc_object_any(function);
+  return code;
+}
+
+/* One function with a variant that is compiled with it, and others that a table makes when they are needed. */
+static void dispatch(void) {
+  const char* text =
+      "make(grow: Function, code: Function) -> Function {\n"
+      "  let pick = closure [grow: Function = grow, code: Function = code] pick(n: int64, BLOCK: int64) -> Any {\n"
+      "    match BLOCK { 1 => forward symbol one(); else => forward grow(BLOCK, n % 16 == 0); }\n"
+      "  };\n"
+      "  return move(pick);\n"
+      "}\n"
+      "one(n: int64, BLOCK: int64) -> int64 { return n; }\n";
+  const char* keys[2] = {"BLOCK", "n % 16 == 0"};
+  TfcObject program;
+  TVMFFIAny functions, make, table, pick = tfc_none(), stats = tfc_none(), misses = tfc_none();
+  TVMFFIObjectHandle callback, call, counts;
+  expect(tfc_program(text, NULL, 0, &program) == 0, "program of a dispatch");
+  expect(tfc_program_compile(program, NULL, 0, NULL, NULL, &functions) == 0, "compile of a dispatch");
+  expect(tfc_item(functions, 0, &make) == 0, "maker");
+  expect(TVMFFIFunctionCreate(NULL, on_miss, NULL, &callback) == 0, "callback");
+  expect(tfc_dispatch_table(callback, keys, 2, 256, "pick", &table) == 0, "table");
+  expect(tfc_map_function(table, "call", &call) == 0, "call of the table");
+  /* a closure doesn't keep its own code, so it captures its maker */
+  TVMFFIAny args[2] = {tfc_object_any(call), make};
+  expect(TVMFFIFunctionCall((TVMFFIObjectHandle)make.v_obj, args, 2, &pick) == 0, "a dispatch");
+  for (int block = 1; block <= 3; ++block) {
+    for (int n = 15; n <= 17; ++n) {
+      TVMFFIAny arguments[2] = {tfc_int(n), tfc_int(block)}, result = tfc_none();
+      expect(TVMFFIFunctionCall((TVMFFIObjectHandle)pick.v_obj, arguments, 2, &result) == 0, "call of a dispatch");
+      printf("%d%s", (int)result.v_int64, n == 17 ? "\n" : " ");
+    }
+  }
+  expect(tfc_map_function(table, "stats", &counts) == 0, "statistics");
+  expect(TVMFFIFunctionCall(counts, NULL, 0, &stats) == 0, "statistics");
+  TVMFFIAny named[2] = {stats, tfc_text("misses")};
+  expect(tfc_call_global("ffi.MapGetItem", named, 2, &misses) == 0, "misses");
+  printf("%d misses\n", (int)misses.v_int64);
+  TVMFFIObjectDecRef(counts);
+  TVMFFIObjectDecRef(call);
+  TVMFFIObjectDecRef(callback);
+  tfc_release(&stats);
+  tfc_release(&pick);
+  tfc_release(&table);
+  tfc_release(&make);
+  tfc_release(&functions);
+  TVMFFIObjectDecRef(program);
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   TVMFFIByteArray object = {NULL, 0};
@@ -196,6 +262,7 @@ int main(int argc, char** argv) {
   TVMFFIObjectDecRef(signature);
   host_kernel(&object);
   program(&object, argv[3]);
+  dispatch();
   free((void*)object.data);
   return 0;
 }

@@ -198,13 +198,16 @@ impl<'a> Model<'a> {
                 let scalar = self.scalar(&param.ty, ty, value, &at)?.1;
                 accepted.first_scalar.get_or_insert(scalar);
             }
+            if param.ty == ParamType::Stream && seen::index(value) == 0 {
+                environment.push((param, self.words.len() - 1));
+            }
             argument += 1;
         }
         self.decide_deferred()?;
         self.constraints()?;
         accepted.tensors = self.returned_tensors()?;
         // streams come first
-        environment.sort_by_key(|(param, _)| param.ty != ParamType::EnvStream);
+        environment.sort_by_key(|(param, _)| matches!(param.ty, ParamType::EnvState(_)));
         for (param, place) in environment {
             let word = match &param.ty {
                 // a packed kernel receives no state

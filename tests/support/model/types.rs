@@ -98,6 +98,17 @@ impl<'a> Model<'a> {
                 got if got == *wanted => Ok(()),
                 got => self.wrong_value(at, truth(*wanted), truth(got)),
             },
+            ParamType::Stream => match seen::plain(value) {
+                Some((0, _)) => {
+                    self.give_word(at, 0);
+                    Ok(())
+                }
+                Some((1 | 4, payload)) => {
+                    self.give_word(at, payload);
+                    Ok(())
+                }
+                _ => self.other_type(ty, at, value),
+            },
             ParamType::Function => self.object(ty, &|index| index == 68, value, at),
             ParamType::Module => self.object(ty, &|index| index == 73, value, at),
             ParamType::Object(key) => match key_to_index(key) {
