@@ -1,5 +1,6 @@
 //! One function with several variants: the `match` that chooses one by keys, and its way to a table, as host text.
 
+#[cfg(feature = "_engine")]
 use crate::dispatch::DispatchTable;
 #[cfg(feature = "_engine")]
 use crate::engine::{Engine, EngineError};
@@ -7,7 +8,9 @@ use crate::host::tree::{At, Pattern};
 use crate::host::{self, HostTextError};
 use crate::image::Image;
 use crate::lower::Kernel;
-use crate::spec::{ParamType, Signature, SyntaxError, quoted_bytes};
+#[cfg(feature = "_engine")]
+use crate::spec::ParamType;
+use crate::spec::{Signature, SyntaxError, quoted_bytes};
 #[cfg(feature = "_engine")]
 use tvm_ffi_runtime::Function;
 
@@ -179,6 +182,7 @@ impl Dispatch {
     }
 
     /// The body of a function that makes the dispatch's function for a table.
+    #[cfg(feature = "_engine")]
     fn growing(&self, table: &DispatchTable) -> Result<Kernel, HostTextError> {
         let dims = self.signature.names_in_dims();
         let taken: Vec<&str> = self.signature.params().iter().map(|param| &*param.name).chain(dims).collect();
@@ -213,6 +217,7 @@ unsafe fn first(engine: &Engine, functions: &[(Signature, Kernel)]) -> Result<Fu
 }
 
 /// A name that is none of the others.
+#[cfg(feature = "_engine")]
 fn unused(name: &str, taken: &[&str]) -> String {
     let mut free = name.to_owned();
     while taken.contains(&free.as_str()) {
@@ -242,6 +247,7 @@ impl Text {
     }
 
     /// Notes an error at the end of the text.
+    #[cfg(feature = "_engine")]
     fn error(&mut self, problem: String) {
         self.errors.push((self.text.len(), SyntaxError::new("", 0..0, problem)));
     }
