@@ -11,7 +11,7 @@ pub fn released<T>(run: impl FnOnce() -> T) -> T {
 mod python {
     use std::ffi::c_void;
 
-    use libloading::os::unix::Library;
+    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
     type Get = unsafe extern "C" fn() -> *mut c_void;
     type Restore = unsafe extern "C" fn(*mut c_void);
@@ -31,7 +31,8 @@ mod python {
 
     /// Releases the GIL, if the process has a Python and this thread holds its GIL.
     pub fn release() -> Option<Released> {
-        let process = Library::this();
+        // SAFETY: the process itself is already open, so no initialisers run.
+        let process = unsafe { Library::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) }.ok()?;
         // SAFETY: these are the types of the functions in Python's C API.
         let get = |name: &[u8]| unsafe { process.get::<Get>(name) }.ok().map(|symbol| *symbol);
         let own = get(b"PyGILState_GetThisThreadState")?;

@@ -197,7 +197,6 @@ c_functions! {
 fn process_symbol(name: &str) -> Option<*const u8> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
-    // `Library::this` panics in an executable that is statically linked with musl, which has no dynamic loader.
     // SAFETY: the process itself is already open, so no initialisers run.
     let this = unsafe { Library::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) }.ok()?;
     // SAFETY: nothing is read through the symbol; only its address is used.

@@ -122,8 +122,12 @@ fn open(file: &OsString) -> Result<Library, libloading::Error> {
     // The process may have globally loaded a library that contains LLVM and exports its C++ symbols, as Triton's does.
     // Then libLLVM must prefer its own symbols (`RTLD_DEEPBIND`). It doesn't always do so, because it would then also
     // prefer the C library's `malloc` to a replacement in the process.
-    // SAFETY: the symbol is only looked for.
-    let is_other_visible = unsafe { UnixLibrary::this().get::<*const ()>("_ZN4llvm2cl6Option11addArgumentEv") }.is_ok();
+    // SAFETY: the process itself is already open, so no initialisers run.
+    let process = unsafe { UnixLibrary::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) };
+    let is_other_visible = process.is_ok_and(|process| {
+        // SAFETY: the symbol is only looked for.
+        unsafe { process.get::<*const ()>("_ZN4llvm2cl6Option11addArgumentEv") }.is_ok()
+    });
     let own_first = if is_other_visible { libc::RTLD_DEEPBIND } else { 0 };
     // SAFETY: libLLVM's initialisers only set up its own state.
     unsafe { UnixLibrary::open(Some(file), RTLD_LAZY | RTLD_LOCAL | own_first) }.map(Library::from)

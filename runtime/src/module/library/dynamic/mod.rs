@@ -194,8 +194,7 @@ fn open_library(path: &str) -> Result<Library> {
     Ok(library)
 }
 
-/// The process's own symbols. As `Library::this`, but that panics in an executable without a dynamic loader, such as
-/// one that is statically linked with musl.
+/// The process's own symbols. An executable without a dynamic loader has none.
 #[cfg(unix)]
 fn this_process() -> std::result::Result<libloading::os::unix::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
