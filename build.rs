@@ -13,6 +13,7 @@ fn main() {
     if std::env::var_os("CARGO_CFG_UNIX").is_some() {
         println!("cargo::rustc-link-arg-tests=-rdynamic");
         println!("cargo::rustc-link-arg-examples=-rdynamic");
+        println!("cargo::rustc-link-arg-benches=-rdynamic");
     }
     let mut files = Vec::new();
     list(Path::new("src"), &mut files);

@@ -79,15 +79,25 @@ fn mixed(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash of a key, or `None` if a value can't be a part of a key.
+/// The hash of the first words of a key and the next one. The products don't depend on each other, so that a processor
+/// computes them at the same time.
 #[inline(always)]
-pub fn hash(values: &[AnyView<'_>]) -> Option<u64> {
-    let mut hash = FACTOR;
-    for value in values {
-        let Word { tag, bits } = word(value)?;
-        hash = mixed(hash ^ bits, FACTOR.wrapping_add(tag << 1));
-    }
-    Some(hash)
+fn hash_with(hash: u64, word: Word) -> u64 {
+    hash.rotate_left(23) ^ mixed(word.bits ^ FACTOR, FACTOR.wrapping_add(word.tag << 1))
+}
+
+/// The hash of a call's key, or `None` if it needs a closer look: if a value can't be a part of a key, or is a truth
+/// value other than 0 and 1.
+#[inline(always)]
+pub fn hash_of_call(values: &[AnyView<'_>]) -> Option<u64> {
+    values.iter().try_fold(FACTOR, |hash, value| {
+        let (index, bits) = (value.type_index(), value.as_raw().bits());
+        let word = match MASKS.get(index.0 as usize) {
+            Some(&mask) if index != TypeIndex::OPAQUE_PTR => Word { tag: index.0 as u64, bits: bits & mask },
+            _ => text_word(value)?,
+        };
+        Some(hash_with(hash, word))
+    })
 }
 
 /// The view of an object for an r-value reference to it, so that nobody takes the object over; any other value as it
@@ -112,14 +122,35 @@ pub unsafe fn settled<'a>(value: TVMFFIAny) -> AnyView<'a> {
 /// A value of a key that is kept.
 struct KeyValue {
     word: Word,
+    /// The payload bits of `word`, for values that aren't text.
+    mask: u64,
     value: Any,
 }
 
 impl KeyValue {
+    fn of(view: &AnyView<'_>) -> Option<Self> {
+        let mask = MASKS.get(view.type_index().0 as usize).copied().unwrap_or_default();
+        Some(Self { word: word(view)?, mask, value: view.to_owned().ok()? })
+    }
+
+    /// True if the value is this one, but for truth values other than 0 and 1.
     #[inline(always)]
     fn matches(&self, view: &AnyView<'_>) -> bool {
-        word(view) == Some(self.word)
-            && (self.word.tag >> 32 <= SHORT as u64 || text(view) == text(&self.value.as_view()))
+        let raw = view.as_raw();
+        match MASKS.len() as u64 > self.word.tag {
+            true => self.word.tag == raw.type_index as u64 && self.word.bits == raw.bits() & self.mask,
+            false => self.matches_text(view),
+        }
+    }
+
+    #[inline(never)]
+    fn matches_text(&self, view: &AnyView<'_>) -> bool {
+        word(view).is_some_and(|word| self.is(word, view))
+    }
+
+    /// True if a value with a word is this one.
+    fn is(&self, word: Word, view: &AnyView<'_>) -> bool {
+        word == self.word && (word.tag >> 32 <= SHORT as u64 || text(view) == text(&self.value.as_view()))
     }
 }
 
@@ -135,12 +166,9 @@ impl Key {
     /// # Errors
     /// The index of the first value that can't be a part of a key.
     pub fn of(values: &[AnyView<'_>]) -> Result<Self, usize> {
-        let keep = |(index, view): (usize, &AnyView<'_>)| {
-            let word = word(view).ok_or(index)?;
-            Ok(KeyValue { word, value: view.to_owned().map_err(|_| index)? })
-        };
-        let kept = values.iter().enumerate().map(keep).collect::<Result<_, usize>>()?;
-        Ok(Self { hash: hash(values).unwrap_or_default(), values: kept })
+        let keep = |(index, view): (usize, &AnyView<'_>)| KeyValue::of(view).ok_or(index);
+        let kept = values.iter().enumerate().map(keep).collect::<Result<Box<[_]>, usize>>()?;
+        Ok(Self { hash: kept.iter().fold(FACTOR, |hash, kept| hash_with(hash, kept.word)), values: kept })
     }
 
     pub fn hash(&self) -> u64 {
@@ -175,7 +203,10 @@ impl Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.hash == other.hash && self.values.len() == other.values.len() && self.matches(&other.views())
+        let mut values = self.values.iter().zip(&other.values);
+        self.hash == other.hash
+            && self.values.len() == other.values.len()
+            && values.all(|(kept, other)| kept.is(other.word, &other.value.as_view()))
     }
 }
 

@@ -112,21 +112,23 @@ impl Table {
         // SAFETY: the caller promises so many values, which live for the call. A view is a transparent `TVMFFIAny`.
         let values: &[AnyView<'_>] = unsafe { slice::from_raw_parts(args.cast(), count) };
         let record = hazard::of_thread()?;
-        let hash = key::hash(values)?;
+        let hash = key::hash_of_call(values)?;
         // SAFETY: the table's slots live as long as the table, which the caller keeps.
         let slots = unsafe { &*self.slots.load(Ordering::Acquire) };
         let (entry, place) = slots.find(hash)?;
         let hit = record.protect(entry, place)?;
         // SAFETY: the entry was in the slots after this thread named it, so nobody frees it until the hit ends.
         let entry = unsafe { &*entry };
-        let code = entry.key.matches(values).then(|| {
+        let mut code = None;
+        // a closure would be a function of its own
+        if entry.key.matches(values) {
             entry.note_use(self.time.load(Ordering::Relaxed));
             self.hits.count(record.index);
             // SAFETY: the function lives as long as its entry. The arguments behind the key are passed on as they came.
-            unsafe {
+            code = Some(unsafe {
                 (entry.callable)(entry.function.as_raw_handle(), args.add(count), num_args - count as i32, result)
-            }
-        });
+            });
+        }
         if hit.end() {
             free_removed();
         }

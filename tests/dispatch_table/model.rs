@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{call, constant, kept, packed, table};
-use crate::property::{run, stated_or};
+use crate::support::random::{run, stated_or};
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -11,7 +11,7 @@ use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::{Kernel, Signature};
 
 use crate::fuzz::targets::bodies;
-use crate::property;
+use crate::support::random::{run, stated_or};
 
 /// The number of programs in a default run.
 const PROGRAMS: u32 = 200;
@@ -26,7 +26,7 @@ fn object(signature: &Signature, kernel: &Kernel) -> Vec<u8> {
 fn programs_are_read_back_to_the_same_objects_and_run_alike() {
     let (programs, statements) = (Cell::new(0), Cell::new(0));
     let every = if std::env::var_os("PROPTEST_CASES").is_some() { 1 } else { COMPILED };
-    property::run(property::stated_or(PROGRAMS), &vec(any::<u8>(), 0..400), |mut input| {
+    run(stated_or(PROGRAMS), &vec(any::<u8>(), 0..400), |mut input| {
         // programs that break the rules have no text
         input.insert(0, 1);
         let (signature, kernel) = bodies::function(&input, bodies::keeps_rules(&input));

@@ -9,7 +9,7 @@ use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Kernel, LowerError};
 
 use super::{NO_IMAGES, outcome};
-use crate::property;
+use crate::support::random::{run, stated_or};
 use crate::support::library::{Library, Prepared};
 use crate::support::sig;
 
@@ -79,7 +79,7 @@ fn rows_run_and_are_refused_as_stated() {
     crate::calls::callees::register();
     let (fine, wrong) = (Cell::new(0), Cell::new(0));
     // fewer cases might have too few of either kind
-    property::run(property::stated_or(300).max(300), &vec((pattern.clone(), pattern), 1..6), |rows| {
+    run(stated_or(300).max(300), &vec((pattern.clone(), pattern), 1..6), |rows| {
         let rows: Vec<Row> = rows.into_iter().map(|(a, b)| [a, b]).collect();
         let covers_all = points().all(|point| rows.iter().any(|row| holds(row, point)));
         let end = if covers_all { "" } else { "  else => return -1;\n" };

@@ -13,7 +13,7 @@ use tvm_ffi_codegen::{Kernel, Signature};
 use super::same::same;
 use crate::fixtures::signatures;
 use crate::property;
-use crate::support::parallel;
+use crate::support::{parallel, random};
 
 /// Cranelift's object of a module.
 fn object(module: &Module, triple: &str) -> Result<Vec<u8>, String> {
@@ -88,7 +88,7 @@ fn modules_of_helpers_survive() {
 #[test]
 fn modules_of_random_signatures_survive() {
     let strategy = (property::signatures::signature(), any::<u8>());
-    property::run(property::stated_or(30), &strategy, |(signature, choice)| {
+    random::run(random::stated_or(30), &strategy, |(signature, choice)| {
         let kernel = property::Behind::choose(&signature, choice).kernel(&signature).map_err(TestCaseError::fail)?;
         let module = lower(&signature, &kernel, RuntimeHelpers::Import);
         let module = module.map_err(|e| TestCaseError::fail(e.to_string()))?;

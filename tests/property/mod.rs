@@ -13,15 +13,14 @@ use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::AnyView;
 use tvm_ffi_codegen::{Kernel, ParamType, Signature};
 
 use crate::support::args::{Arguments, Form};
-use crate::support::dice::seed;
 use crate::support::exec::{Outcome, Prepared, Program, Returned};
 use crate::support::model::{self, Accepted, Prediction};
+use crate::support::random::{run, stated_or};
 use crate::support::value::Call;
 use crate::support::{recorder, show};
 use calls::Plan;
@@ -30,24 +29,6 @@ use calls::Plan;
 const SIGNATURES: u32 = 30;
 /// The number of calls per signature.
 const CALLS: usize = 100;
-
-/// The number of cases from `PROPTEST_CASES`, or else the given number.
-pub fn stated_or(cases: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|stated| stated.parse().ok()).unwrap_or(cases)
-}
-
-/// Runs a test on random values. A failure says how to repeat it.
-pub fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let seed = seed();
-    let mut bytes = [0u8; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 40, ..Config::default() };
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    println!("TVM_FFI_CODEGEN_SEED={seed}");
-    if let Err(error) = TestRunner::new_with_rng(config, rng).run(strategy, test) {
-        panic!("{error}\nTVM_FFI_CODEGEN_SEED={seed} repeats this");
-    }
-}
 
 /// The code that the wrapper calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

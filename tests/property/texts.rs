@@ -12,7 +12,7 @@ use tvm_ffi_codegen::spec::{
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
 use super::signatures::dim_op;
-use super::{run, stated_or};
+use crate::support::random::{run, stated_or};
 
 /// Signatures that use everything that the text form can express, whether useful or not.
 fn wide_signature() -> impl Strategy<Value = Signature> {

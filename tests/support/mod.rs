@@ -16,6 +16,7 @@ pub mod model;
 pub mod modules;
 pub mod names;
 pub mod parallel;
+pub mod random;
 pub mod recorder;
 pub mod recording;
 pub mod show;

@@ -7,6 +7,7 @@ mod command;
 mod compiler;
 mod debugging;
 mod difference;
+mod dispatch_cost;
 mod fuzz;
 mod hosts;
 mod launches_cost;

@@ -12,7 +12,7 @@ use crate::tools::{
     RUST_WINDOWS, RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
 use crate::{
-    calls_cost, debugging, fuzz, hosts, launches_cost, layers, page, payload, platforms, python, quickstart,
+    calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python, quickstart,
     runtime_cost, struct_args, upstream, with_llvm,
 };
 
@@ -175,10 +175,10 @@ pub const TEST: &[Step] = &[
         run: platforms::windows,
     },
     Step { name: "soak", about: "memory stays flat, threads agree: short runs", needs: &[], run: soak },
-    Step { name: "miri", about: "the runtime's tests on Miri", needs: &[MIRI, RUST_SRC], run: miri },
+    Step { name: "miri", about: "tests of the runtime and of dispatch tables on Miri", needs: &[MIRI, RUST_SRC], run: miri },
     Step {
         name: "sanitizers",
-        about: "the runtime's tests with AddressSanitizer and ThreadSanitizer",
+        about: "the runtime's tests with AddressSanitizer, and with ThreadSanitizer, which also gets dispatch tables",
         needs: &[MIRI, RUST_SRC],
         run: sanitizers,
     },
@@ -242,7 +242,7 @@ pub const GPU: &[Step] = &[Step {
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
-    Step { name: "dispatch", about: "hits of dispatch tables", needs: &[], run: bench_dispatch },
+    Step { name: "dispatch", about: "calls of functions with variants", needs: &[VALGRIND], run: bench_dispatch },
     Step {
         name: "calls-out",
         about: "instructions of calls that generated code makes, beside C's",
@@ -495,32 +495,35 @@ fn nightly(args: &[&str]) -> Cmd {
 const SLOW_ON_MIRI: &[&str] = &["containers::", "reflection::", "collections::"];
 
 /// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so
-/// the tests are split into two runs.
+/// the tests are split into several runs.
 fn miri() -> Result {
-    let run = |kinds: &[&str], options: &[&str]| {
-        let tests = [&["miri", "test", "-p", "tvm-ffi-runtime"], kinds, options].concat();
-        nightly(&tests).env("MIRIFLAGS", "-Zmiri-disable-isolation")
-    };
+    let run = |words: &[&str]| nightly(&[&["miri", "test"], words].concat()).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    let runtime = ["-p", "tvm-ffi-runtime"];
     let skipped: Vec<&str> = SLOW_ON_MIRI.iter().flat_map(|&room| ["--skip", room]).collect();
     // Build once, before the parallel runs start.
-    let mut tests = all([run(&["--lib"], &[])])?;
-    let slow = run(&["--test", "main"], &[&["--"], SLOW_ON_MIRI].concat());
-    let rest = run(&["--test", "main"], &[&["--"], &skipped[..]].concat());
-    tests.add(all_at_once([slow, rest])?);
+    let mut tests = all([run(&[&runtime[..], &["--lib"]].concat())])?;
+    let slow = run(&[&runtime[..], &["--test", "main", "--"], SLOW_ON_MIRI].concat());
+    let rest = run(&[&runtime[..], &["--test", "main", "--"], &skipped[..]].concat());
+    tests.add(all_at_once([slow, rest, run(DISPATCH_TABLES)])?);
     Ok(tests)
 }
 
 fn sanitizers() -> Result {
-    all_at_once([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
+    // ThreadSanitizer must instrument the standard library's locks.
+    let thread = |tests: &[&str]| sanitizer("thread", &[&["-Zbuild-std"], tests].concat());
+    all_at_once([sanitizer("address", RUNTIME), thread(RUNTIME), thread(DISPATCH_TABLES)])
 }
 
-/// The runtime's tests with a sanitizer. Its allocator returns NULL without memory, as others do. ThreadSanitizer must
-/// instrument the standard library's locks, and uses more memory than the memory test allows.
-fn sanitizer(name: &str, options: &[&str]) -> Cmd {
+/// The runtime's integration tests. ThreadSanitizer uses more memory than the memory test allows.
+const RUNTIME: &[&str] = &["-p", "tvm-ffi-runtime", "--test", "main", "--", "--skip", "take_little_memory"];
+/// The tests of dispatch tables, without code generators.
+const DISPATCH_TABLES: &[&str] = &["-p", "dispatch-alone", "--lib"];
+
+/// Tests with a sanitizer. Its allocator returns NULL without memory, as others do.
+fn sanitizer(name: &str, tests: &[&str]) -> Cmd {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let folder = format!("target/sanitizers/{name}");
-    let tests = ["-p", "tvm-ffi-runtime", "--test", "main", "--target", &target, "--target-dir", &folder];
-    nightly(&[&["test"], options, &tests, &["--", "--skip", "take_little_memory"]].concat())
+    nightly(&[&["test", "--target", &target, "--target-dir", &folder], tests].concat())
         .env("RUSTFLAGS", &format!("-Zsanitizer={name} -Cdebuginfo=1"))
         .env("ASAN_OPTIONS", "allocator_may_return_null=1")
         .env("TSAN_OPTIONS", "allocator_may_return_null=1")
@@ -561,7 +564,8 @@ fn bench_call() -> Result {
 }
 
 fn bench_dispatch() -> Result {
-    all([without_stacks(cargo(&["bench", "--bench", "dispatch"]))])
+    all([without_stacks(cargo(&["bench", "--bench", "dispatch"]))])?;
+    dispatch_cost::table()
 }
 
 /// Runs each backend in a program without the other. A program with LLVM takes milliseconds to load it, whichever

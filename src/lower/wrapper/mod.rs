@@ -84,8 +84,7 @@ fn lower_closures(into: &mut Unit, mut closures: Vec<Closure>) -> Result<(), Low
         let kernel = Kernel::of_body(build);
         kernel.check(&signature)?;
         let KernelCode::Body(build) = &kernel.code else { continue };
-        // bind first: the handle is the closure's own, so the slow path can't use it to pass the caller's arguments
-        let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention(), false) };
+        let plan = Plan::new(&signature, kernel.stated_convention(), false);
         let descriptor = describe(into, &plan)?;
         let enclosing = Enclosing { wrapper: &symbol, is_c: false, captured: &captured };
         let lowered = body::lower(into, &signature, enclosing, &**build)?;
@@ -126,8 +125,8 @@ fn define(
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
     let locations = LocationTable::new(pool, signature, &module.functions[func].name);
-    let body_needs_originals = body.as_ref().is_some_and(|body| body.extras.contains(&Extra::Originals));
-    let originals = (body_needs_originals || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
+    let body_needs = |extra| body.as_ref().is_some_and(|body| body.extras.contains(&extra));
+    let originals = (body_needs(Extra::Originals) || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
     let bind = helpers::bind(module);
     let slow_path = SlowPath {
         descriptor,
@@ -135,6 +134,7 @@ fn define(
         bind,
         passed: plan.passed,
         has_result: plan.has_result,
+        keeps_handle: body_needs(Extra::Handle),
         originals: originals.as_ref(),
         locations,
     };

@@ -98,14 +98,16 @@ fn copy<'c>(from: Val<'c>, to: Val<'c>, offset: i32) {
     }
 }
 
-/// The caller's arguments, in a wrapper that its slow path may have called. In that case the slow path has passed them
-/// instead of the handle.
+/// The caller's arguments, in a wrapper that its slow path may have called. In that case their address is the payload of
+/// the marked result.
 pub(super) fn of_this_call(c: Emitter<'_>, has_result: bool) -> Val<'_> {
-    let [handle, args, _, result] = c.params();
+    let [_, args, _, result] = c.params();
     let marked = match has_result {
         true => result,
         // the caller may pass no result to a function that returns nothing; the arguments are never marked
         false => result.is(0).select(args, result),
     };
-    marked.load(Type::I32, TYPE_INDEX).is(MARK).select(handle, args)
+    // the payload of a result that isn't marked is anything
+    let passed_on = marked.load(Type::Ptr, PAYLOAD);
+    marked.load(Type::I32, TYPE_INDEX).is(MARK).select(passed_on, args)
 }

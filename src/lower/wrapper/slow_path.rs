@@ -4,7 +4,7 @@
 use super::locations::LocationTable;
 use super::originals::{MARK, Originals};
 use crate::ir::{Block, DataRef, Emitter, FuncRef, FunctionBuilder, Hint, Module, StackSlot, Type, Val, Value};
-use crate::lower::abi::{ANY_SIZE, TYPE_INDEX};
+use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::encode::Encoded;
 use crate::lower::plan::Plan;
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -21,6 +21,8 @@ pub(super) struct SlowPath<'a> {
     pub passed: usize,
     /// Whether the function returns something.
     pub has_result: bool,
+    /// Whether the body uses the handle, which has a closure's captured values.
+    pub keeps_handle: bool,
     /// The defaults for the caller's own arguments, if the body passes some of them on.
     pub originals: Option<&'a Originals>,
     /// The locations to append to the errors of checks.
@@ -74,7 +76,7 @@ impl SlowPath<'_> {
         let decl = &module.functions[wrapper];
         let (name, signature) = (format!("{}-slow-path", decl.name), decl.signature.clone());
         module.cold_local(name, signature, |c| {
-            let [_, args, given_args, result] = c.params();
+            let [handle, args, given_args, result] = c.params();
             let scratch = c.stack_addr(self.scratch(c));
             // The result passed to the wrapper in the second call, to be marked. A function without a result uses a
             // slot in this frame.
@@ -89,6 +91,7 @@ impl SlowPath<'_> {
             // A mark before the first call means that the wrapper has rejected the binder's arguments, which is a bug.
             // The call must still end in an error: `bind` raises one for a negative number of arguments.
             let before = given.load(Type::I32, TYPE_INDEX);
+            let payload = self.originals.map(|_| given.load(Type::I64, PAYLOAD));
             let never = -before.is(MARK).zext();
             let num_args = given_args.sext() | never;
             let (accepted, done) = (c.block(), c.block());
@@ -107,12 +110,18 @@ impl SlowPath<'_> {
             c.switch_to(accepted);
             let num_args = self.num_bound(c);
             result.store(TYPE_INDEX, c.i32(MARK));
-            let handle = self.originals.map_or_else(|| c.null(), |originals| originals.array(c, args, given_args));
+            if let Some(originals) = self.originals {
+                result.store(PAYLOAD, originals.array(c, args, given_args));
+            }
             let code = c.result(wrapper, &[handle, scratch, num_args, result]);
             if self.has_result {
-                // if the wrapper wrote no result, restore the caller's type index
+                // if the wrapper wrote no result, restore the caller's
                 let after = result.load(Type::I32, TYPE_INDEX);
-                result.store(TYPE_INDEX, after.is(MARK).select(before, after));
+                let is_unwritten = after.is(MARK);
+                result.store(TYPE_INDEX, is_unwritten.select(before, after));
+                if let Some(payload) = payload {
+                    result.store(PAYLOAD, is_unwritten.select(payload, result.load(Type::I64, PAYLOAD)));
+                }
             }
             c.jump(done, &[code]);
             c.switch_to(done);
@@ -179,8 +188,9 @@ impl Prologue {
             }
             Route::Leave(function) => {
                 let block = c.cold_block();
-                // pass a null handle, because the function doesn't use it: no register has to keep the handle
-                c.aside(block, || c.ret(c.call(function, &[c.null(), c.param(1), c.param(2), c.param(3)])));
+                // pass a null handle unless the body uses it, so that no register has to keep the handle
+                let handle = if slow_path.keeps_handle { c.param(0) } else { c.null() };
+                c.aside(block, || c.ret(c.call(function, &[handle, c.param(1), c.param(2), c.param(3)])));
                 Prologue { given, slow_path: block, bound: None, accepted: None }
             }
         })

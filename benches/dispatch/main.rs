@@ -1,18 +1,21 @@
-//! The cost of a hit in a dispatch table, over calling the function that it finds.
+//! The cost of a hit, over calling the function that it finds: of a dispatch table, and of generated functions with
+//! variants.
 //!
-//! `cargo bench --bench dispatch` prints criterion's figures and then a table of medians.
+//! `cargo bench --bench dispatch` prints criterion's figures and then tables of medians.
 
+#[path = "../support/mod.rs"]
 mod support;
+mod whole;
 
 use std::ffi::c_void;
-use std::hint::black_box;
 
 use criterion::Criterion;
-use support::{Result, Samples};
+use support::Samples;
 use tvm_ffi_codegen::DLDataType;
 use tvm_ffi_codegen::dispatch::DispatchTable;
 use tvm_ffi_codegen::runtime::abi::TVMFFIAny;
 use tvm_ffi_codegen::runtime::{Any, AnyView, Function, Str};
+use whole::{Found, Result, call, whole};
 
 const KEYS: [usize; 3] = [1, 3, 8];
 const ENTRIES: [usize; 3] = [1, 16, 1000];
@@ -40,6 +43,14 @@ fn main() -> Result<()> {
     let (table, _) = table(1, 16, &empty)?;
     table.insert((&text,), empty.clone())?;
     samples.batch(&mut criterion, "text", || call(table.function(), &[*text.as_raw()]));
+    for (found, keys, variants, place) in generated() {
+        let whole = whole(found, keys, variants, place == LIBRARY)?;
+        let mut next = 0;
+        samples.batch(&mut criterion, &generated_row(found, keys, variants, place), || {
+            next = if next + 1 == whole.calls.len() { 0 } else { next + 1 };
+            call(&whole.function, &whole.calls[next])
+        });
+    }
     criterion.final_summary();
     if !support::is_smoke() {
         println!("\nmedians, nanoseconds a hit beyond a call of the function, which takes calls in turn\n");
@@ -53,8 +64,33 @@ fn main() -> Result<()> {
             println!("| {keys} | {base:.1} | {} |", over.join(" | "));
         }
         println!("\nwith a key of one text of 24 characters: {:.1} in all", samples.median("text").unwrap_or_default());
+        println!("\ngenerated functions of two tensors: nanoseconds of a call\n");
+        println!("| found | keys | variants | in this process | in a library |\n|---|---|---|---|---|");
+        for (found, keys, variants, place) in generated() {
+            let of = |place| samples.median(&generated_row(found, keys, variants, place)).unwrap_or_default();
+            if place == LIBRARY {
+                println!("| {} | {keys} | {variants} | {:.1} | {:.1} |", found.name(), of(JIT), of(LIBRARY));
+            }
+        }
     }
     Ok(())
+}
+
+const JIT: &str = "jit";
+const LIBRARY: &str = "library";
+
+/// What is measured of generated functions.
+fn generated() -> impl Iterator<Item = (Found, usize, usize, &'static str)> {
+    let sizes = |found| match found {
+        Found::Directly => vec![(0, 1)],
+        Found::ByRows | Found::InTable => vec![(1, 1), (1, 16), (1, 1000), (3, 1), (3, 16), (3, 1000), (8, 16)],
+    };
+    let rows = Found::ALL.into_iter().flat_map(move |found| sizes(found).into_iter().map(move |size| (found, size)));
+    rows.flat_map(|(found, (keys, variants))| [JIT, LIBRARY].map(|place| (found, keys, variants, place)))
+}
+
+fn generated_row(found: Found, keys: usize, variants: usize, place: &str) -> String {
+    format!("{}-{keys}-{variants}-{place}", found.name())
 }
 
 fn row(which: &str, keys: usize) -> String {
@@ -95,13 +131,6 @@ fn table(keys: usize, entries: usize, function: &Function) -> Result<(DispatchTa
         call(table.function(), first);
     }
     Ok((table, calls))
-}
-
-/// A call as C makes it: the argument array is ready, the result None.
-fn call(function: &Function, args: &[TVMFFIAny]) -> i32 {
-    let mut result = TVMFFIAny::none();
-    // SAFETY: the arguments are numbers, or views of a text that lives in `main`; the result owns nothing.
-    unsafe { function.call_raw(black_box(args), &mut result) }
 }
 
 unsafe extern "C" fn empty(_: *mut c_void, _: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32 {
