@@ -14,16 +14,8 @@ use tvm_ffi_codegen::{DLDataType, Dispatch, Engine, Kernel, Signature};
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The first is what tells the variants apart.
-const KEYS: [&str; 8] = [
-    "block",
-    "x.dtype",
-    "n % 16 == 0",
-    "y.dtype",
-    "n == 1",
-    "is_aligned(x, 16)",
-    "is_aligned(y, 16)",
-    "x.device.id",
-];
+const KEYS: [&str; 8] =
+    ["block", "x.dtype", "n % 16 == 0", "y.dtype", "n == 1", "is_aligned(x, 16)", "is_aligned(y, 16)", "x.device.id"];
 /// The patterns of these keys behind the first.
 const PATTERNS: [&str; 7] = ["float32", "True", "float32", "False", "_", "_", "0"];
 const SIGNATURE: &str = "f(x: Tensor([n], any), y: Tensor([n], any), block: int64)";

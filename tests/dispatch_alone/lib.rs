@@ -19,9 +19,8 @@ mod dispatch_table;
 
 #[cfg(test)]
 #[allow(dead_code)]
+#[path = "../support"]
 mod support {
-    #[path = "../../support/dice.rs"]
     pub mod dice;
-    #[path = "../../support/random.rs"]
     pub mod random;
 }

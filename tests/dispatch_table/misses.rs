@@ -263,6 +263,7 @@ fn prewarming_finds_recursion() {
 /// C20.11: a fork in a call; the child forgets the misses of other threads.
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(miri, ignore = "no process is forked there")]
 fn a_forked_child_forgets_other_threads() {
     let (started, go) = (Arc::new(Event::default()), Arc::new(Event::default()));
     let (signal, wait) = (Arc::clone(&started), Arc::clone(&go));

@@ -9,8 +9,8 @@ use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Kernel, LowerError};
 
 use super::{NO_IMAGES, outcome};
-use crate::support::random::{run, stated_or};
 use crate::support::library::{Library, Prepared};
+use crate::support::random::{run, stated_or};
 use crate::support::sig;
 
 /// The values of a key in these tests; the type is larger, so no rows hold for all values.

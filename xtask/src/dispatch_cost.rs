@@ -28,7 +28,11 @@ pub fn table() -> Result<Tests, Failure> {
     for (found, size) in ROWS {
         let [jit, library] = ["jit", "library"].map(|place| count(&format!("{found}-{size}-{place}")));
         let (jit, library) = (jit?, library?);
-        println!("| {found} | {size} | {jit:.0} | {:.0} | {library:.0} | {:.0} |", jit - direct[0], library - direct[1]);
+        println!(
+            "| {found} | {size} | {jit:.0} | {:.0} | {library:.0} | {:.0} |",
+            jit - direct[0],
+            library - direct[1]
+        );
     }
     Ok(Tests::default())
 }

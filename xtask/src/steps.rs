@@ -12,8 +12,8 @@ use crate::tools::{
     RUST_WINDOWS, RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
 use crate::{
-    calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python, quickstart,
-    runtime_cost, struct_args, upstream, with_llvm,
+    calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python,
+    quickstart, runtime_cost, struct_args, upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -175,7 +175,12 @@ pub const TEST: &[Step] = &[
         run: platforms::windows,
     },
     Step { name: "soak", about: "memory stays flat, threads agree: short runs", needs: &[], run: soak },
-    Step { name: "miri", about: "tests of the runtime and of dispatch tables on Miri", needs: &[MIRI, RUST_SRC], run: miri },
+    Step {
+        name: "miri",
+        about: "tests of the runtime and of dispatch tables on Miri",
+        needs: &[MIRI, RUST_SRC],
+        run: miri,
+    },
     Step {
         name: "sanitizers",
         about: "the runtime's tests with AddressSanitizer, and with ThreadSanitizer, which also gets dispatch tables",
@@ -497,14 +502,16 @@ const SLOW_ON_MIRI: &[&str] = &["containers::", "reflection::", "collections::"]
 /// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so
 /// the tests are split into several runs.
 fn miri() -> Result {
-    let run = |words: &[&str]| nightly(&[&["miri", "test"], words].concat()).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    let run =
+        |words: &[&str]| nightly(&[&["miri", "test"], words].concat()).env("MIRIFLAGS", "-Zmiri-disable-isolation");
     let runtime = ["-p", "tvm-ffi-runtime"];
     let skipped: Vec<&str> = SLOW_ON_MIRI.iter().flat_map(|&room| ["--skip", room]).collect();
     // Build once, before the parallel runs start.
     let mut tests = all([run(&[&runtime[..], &["--lib"]].concat())])?;
     let slow = run(&[&runtime[..], &["--test", "main", "--"], SLOW_ON_MIRI].concat());
     let rest = run(&[&runtime[..], &["--test", "main", "--"], &skipped[..]].concat());
-    tests.add(all_at_once([slow, rest, run(DISPATCH_TABLES)])?);
+    let tables = run(DISPATCH_TABLES).env("PROPTEST_CASES", "3");
+    tests.add(all_at_once([slow, rest, tables])?);
     Ok(tests)
 }
 

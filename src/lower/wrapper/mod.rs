@@ -126,7 +126,8 @@ fn define(
     let Unit { module, pool, .. } = into;
     let locations = LocationTable::new(pool, signature, &module.functions[func].name);
     let body_needs = |extra| body.as_ref().is_some_and(|body| body.extras.contains(&extra));
-    let originals = (body_needs(Extra::Originals) || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
+    let originals =
+        (body_needs(Extra::Originals) || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
     let bind = helpers::bind(module);
     let slow_path = SlowPath {
         descriptor,

@@ -54,6 +54,11 @@ impl SlowPath<'_> {
         c.i32(self.passed as i64)
     }
 
+    /// The handle to pass on: null unless the body uses it, so that no register has to keep it.
+    fn handle<'c>(&self, handle: Val<'c>) -> Val<'c> {
+        if self.keeps_handle { handle } else { handle.emitter().null() }
+    }
+
     /// Binds the wrapper's arguments: continues with the converted arguments, or returns the binder's code if it
     /// rejects them.
     fn bind_own(&self, c: Emitter<'_>, scratch: StackSlot) -> PackedArgs {
@@ -113,6 +118,7 @@ impl SlowPath<'_> {
             if let Some(originals) = self.originals {
                 result.store(PAYLOAD, originals.array(c, args, given_args));
             }
+            let handle = self.handle(handle);
             let code = c.result(wrapper, &[handle, scratch, num_args, result]);
             if self.has_result {
                 // if the wrapper wrote no result, restore the caller's
@@ -188,9 +194,10 @@ impl Prologue {
             }
             Route::Leave(function) => {
                 let block = c.cold_block();
-                // pass a null handle unless the body uses it, so that no register has to keep the handle
-                let handle = if slow_path.keeps_handle { c.param(0) } else { c.null() };
-                c.aside(block, || c.ret(c.call(function, &[handle, c.param(1), c.param(2), c.param(3)])));
+                c.aside(block, || {
+                    let handle = slow_path.handle(c.param(0));
+                    c.ret(c.call(function, &[handle, c.param(1), c.param(2), c.param(3)]));
+                });
                 Prologue { given, slow_path: block, bound: None, accepted: None }
             }
         })
