@@ -140,6 +140,7 @@ fn schema(ty: &ParamType, position: Position) -> Value {
         ParamType::Function => "ffi.Function",
         ParamType::Module => "ffi.Module",
         ParamType::Object(key) => key,
+        ParamType::Record { name, .. } => name,
         ParamType::None | ParamType::EnvStream | ParamType::EnvState(_) => "None",
     };
     json!({ "type": name })

@@ -298,7 +298,7 @@ impl BodyLowerer<'_> {
         args
     }
 
-    /// Adds a parameter, or the value inside an optional or tuple, under its path.
+    /// Adds a parameter, or the value inside an optional, tuple or record, under its path.
     pub(super) fn arg(&mut self, path: &str, ty: &ParamType, params: &mut FlatValues, args: &mut Args) {
         match ty {
             ParamType::Scalar(ty) => {
@@ -347,9 +347,9 @@ impl BodyLowerer<'_> {
                 args.given.insert(path.to_owned(), given);
                 self.arg(path, inner, params, args);
             }
-            ParamType::Tuple(items) => {
-                for (i, item) in items.iter().enumerate() {
-                    self.arg(&item_path(path, i), item, params, args);
+            ParamType::Tuple(_) | ParamType::Record { .. } => {
+                for (step, member) in ty.members() {
+                    self.arg(&format!("{path}{step}"), member, params, args);
                 }
             }
         }

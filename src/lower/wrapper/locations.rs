@@ -59,7 +59,7 @@ impl LocationTable {
         }
         let passed = signature.params().iter().enumerate().filter(|(_, param)| param.is_passed());
         let passed: Vec<_> = passed.map(|(number, _)| Part::Param(number)).collect();
-        let number = passed.len() as i32 * ANY_SIZE + 8 * Field::Arg as i32;
+        let number = protocol::state_offset(signature) as i32 + 8 * Field::Arg as i32;
         let constraints = (0..signature.constraints().len()).map(Part::Constraint);
         let parts: Vec<_> = passed.into_iter().chain(constraints).chain([Part::Result, Part::Signature]).collect();
         let mut bytes = Vec::new();

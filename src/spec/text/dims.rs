@@ -98,7 +98,7 @@ impl Parser<'_> {
                 match DimOp::FUNCTIONS.into_iter().find(|op| op.sign() == name) {
                     // without parentheses, the name is a variable
                     Some(op) if self.tokens.peek().1 == Token::Open => self.function(op, parentheses),
-                    _ if name.ends_with(".shape") || name.ends_with(".strides") => Ok((self.extent_of(name)?, 0)),
+                    _ if name.contains('.') => Ok((self.path_of(name)?, 0)),
                     _ => Ok((Dim::from(name), 0)),
                 }
             }
@@ -113,14 +113,16 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `x.shape[0]`, which launches and kernel arguments treat as a single name.
-    fn extent_of(&mut self, name: &str) -> Parsed<Dim> {
-        if !self.eat(Token::OpenList) {
-            return Ok(Dim::from(name));
+    /// The rest of a path that is treated as a single name: `x.shape[0]` of launches and kernel arguments, or
+    /// `cfg.tile[0]`.
+    fn path_of(&mut self, name: &str) -> Parsed<Dim> {
+        let mut path = name.to_owned();
+        while self.eat(Token::OpenList) {
+            let number = self.small::<usize>("a dimension's number")?;
+            self.expect(Token::CloseList)?;
+            path = format!("{path}[{number}]");
         }
-        let number = self.small::<usize>("a dimension's number")?;
-        self.expect(Token::CloseList)?;
-        Ok(Dim::from(format!("{name}[{number}]")))
+        Ok(Dim::from(path))
     }
 
     /// A `(` inside `parentheses` others. The text form never needs more than the maximum depth of operations.

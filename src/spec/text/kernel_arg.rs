@@ -86,7 +86,7 @@ impl Parser<'_> {
         let name = self.name(ARG)?;
         if self.tokens.peek().1 != Token::Open {
             return Ok(match name.strip_suffix(".device_id") {
-                // a parameter's name never contains a dot
+                // a field of a record with this name is `param(cfg.device_id)`
                 Some(tensor) => KernelArg::DeviceId(tensor.to_owned()),
                 None if name == "null" => KernelArg::Null,
                 None => KernelArg::Param(name.to_owned()),
