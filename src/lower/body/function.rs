@@ -25,7 +25,7 @@ use crate::spec::{
 };
 use tvm_ffi_runtime::abi::TypeIndex;
 
-use super::args::{Arg, Args, Origin, TensorVars, item_path};
+use super::args::{Arg, Args, Origin, TensorVars};
 use super::held::Exits;
 use super::life::{Life, Owners};
 use super::types::value_type;
@@ -93,6 +93,8 @@ pub(in crate::lower) enum Extra {
     Originals,
     /// The handle of the function object. For a closure it is the array of captured values.
     Handle,
+    /// The address of the arguments that the binder has made, for the fields of records as they came.
+    Bound,
 }
 
 /// The function that a body is lowered for.
