@@ -282,14 +282,14 @@ impl Table<'_> {
             }
             ParamType::Record { fields, .. } => {
                 for (i, (name, ty)) in fields.iter().enumerate() {
-                    let field = |value| match value {
+                    let field = value.map(|value| match value {
                         Value::Map(entries) => {
                             let named = |(key, _): &&(Value, Value)| matches!(key, Value::Str(key) if key == name);
-                            entries.iter().find(named).map(|(_, value)| value).unwrap()
+                            &entries.iter().find(named).unwrap().1
                         }
                         other => &items(other)[i],
-                    };
-                    self.param(ty, value.map(field), None);
+                    });
+                    self.param(ty, field, None);
                 }
             }
             ParamType::Optional(inner) => {

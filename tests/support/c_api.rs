@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use tvm_ffi_codegen::runtime::abi::DLPackManagedTensorAllocator;
+use tvm_ffi_codegen::runtime::abi::{DLPackManagedTensorAllocator, TVMFFIFieldInfo};
 use tvm_ffi_codegen::runtime::capi;
 
 /// The address of a C function.
