@@ -123,10 +123,7 @@ impl ParamType {
     /// assert_eq!(ty.to_string(), r#"Record("Config", alpha: float32, name: str)"#);
     /// assert_eq!(ty.to_string().parse(), Ok(ty));
     /// ```
-    pub fn record<N: Into<String>>(
-        name: impl Into<String>,
-        fields: impl IntoIterator<Item = (N, ParamType)>,
-    ) -> Self {
+    pub fn record<N: Into<String>>(name: impl Into<String>, fields: impl IntoIterator<Item = (N, ParamType)>) -> Self {
         let fields = fields.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
         ParamType::Record { name: name.into(), fields }
     }

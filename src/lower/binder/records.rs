@@ -7,9 +7,7 @@ use super::structured::{Behind, Condition};
 use crate::ir::{AbiParam, FuncSig, Type, Val};
 use crate::lower::abi::{ANY_SIZE, CELL_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX};
 use crate::lower::protocol::state::{OWNED, OwnedValues};
-use crate::lower::protocol::{
-    Directive, Field, ParamDescriptor, Piece, RecordDescriptor, SizedText, field, offset,
-};
+use crate::lower::protocol::{Directive, Field, ParamDescriptor, Piece, RecordDescriptor, SizedText, field, offset};
 use crate::lower::{capi, ffi_call};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIFieldInfo, TVMFFITypeInfo, TypeIndex};
@@ -94,10 +92,7 @@ impl<'c> Binder<'c, '_> {
             let address = object + found.load(Type::I64, offset_of!(TVMFFIFieldInfo, offset) as i32);
             self.accept_none(to);
             let getter = found.load(Type::Ptr, offset_of!(TVMFFIFieldInfo, getter) as i32);
-            let sig = FuncSig {
-                ret: Some(AbiParam::signed(Type::I32)),
-                ..FuncSig::new([Type::Ptr, Type::Ptr], None)
-            };
+            let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr, Type::Ptr], None) };
             self.pass_up(self.c.indirect_result(sig, getter, &[address, to]));
             self.keep(to);
         });

@@ -6,9 +6,9 @@ use crate::lower::constants::ConstantPool;
 use crate::lower::devices::{Devices, SharedId};
 use crate::lower::protocol::{
     ANY_ID, Capabilities, Capability, ConstantDescriptor, ConstantDim, DimKind, Encode, ExprDescriptor, ExprDim,
-    IntRange, MapDescriptor, ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, RecordDescriptor, ScalarDescriptor,
-    SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, TARGET, TensorDescriptor, TensorFlags, TermDescriptor,
-    TupleDescriptor, TypeDescriptor, TypeKind, VarDim,
+    IntRange, MapDescriptor, ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, RecordDescriptor,
+    ScalarDescriptor, SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, TARGET, TensorDescriptor, TensorFlags,
+    TermDescriptor, TupleDescriptor, TypeDescriptor, TypeKind, VarDim,
 };
 use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarKind, ScalarType, TensorType};
 use tvm_ffi_runtime::abi::{

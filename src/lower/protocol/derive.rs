@@ -4,8 +4,9 @@
 use super::capability::{Capabilities, Capability};
 use super::descriptor::{
     ANY_ID, DefaultDescriptor, Demands, DimDescriptor, DimKind, MapDescriptor, ObjectDescriptor, OptionalDescriptor,
-    ParamDescriptor, RecordDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor, ShapeDescriptor,
-    SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor, TypeDescriptor, TypeKind,
+    ParamDescriptor, RecordDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor,
+    ShapeDescriptor, SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor,
+    TypeDescriptor, TypeKind,
 };
 use super::layout::{Descriptors, Encode, offset};
 use super::template::{Directive, TEXT};

@@ -29,7 +29,10 @@ pub(super) fn enclose(module: &mut Module, outer: FuncRef, signature: &Signature
         owned.store(offset!(OwnedValues, count), c.i64(0));
         let code = c.result(inner, &[c.param(0), c.param(1), c.param(2), c.param(3), owned]);
         c.for_up(owned.load(Type::I64, offset!(OwnedValues, count)), |index| {
-            ffi_call::release(c, (owned + size_of::<OwnedValues>() as i64).element(index, Type::Ptr).load(Type::Ptr, 0));
+            ffi_call::release(
+                c,
+                (owned + size_of::<OwnedValues>() as i64).element(index, Type::Ptr).load(Type::Ptr, 0),
+            );
         });
         c.ret(code);
     });

@@ -337,12 +337,13 @@ impl<'a> Checker<'a> {
     }
 
     fn var(&mut self, at: Way<'_>, name: &str) {
-        if name.contains(['.', '[']) && !self.of_values {
+        let root = name.split(['.', '[']).next().unwrap_or_default();
+        if root != name && self.params.contains_key(root) {
             if !self.is_integer_inside(name) {
                 let problem = format!("`{name}` is no integer of a record, so it can't be used in a dimension");
                 self.error(at, problem);
             }
-        } else if !is_identifier(name) {
+        } else if !is_identifier(name) && !self.params.contains_key(name) {
             self.error(at, Problem::mismatch("a number or an identifier", format_args!("{name:?}")));
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
@@ -456,7 +457,9 @@ fn has_device_tensor(ty: &ParamType) -> bool {
     match ty {
         ParamType::Tensor(tensor) => look(tensor),
         // a container may be empty
-        ParamType::Optional(_) | ParamType::Tuple(_) | ParamType::Record { .. } => return ty.inner().into_iter().any(has_device_tensor),
+        ParamType::Optional(_) | ParamType::Tuple(_) | ParamType::Record { .. } => {
+            return ty.inner().into_iter().any(has_device_tensor);
+        }
         _ => {}
     }
     found

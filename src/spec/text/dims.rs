@@ -98,8 +98,7 @@ impl Parser<'_> {
                 match DimOp::FUNCTIONS.into_iter().find(|op| op.sign() == name) {
                     // without parentheses, the name is a variable
                     Some(op) if self.tokens.peek().1 == Token::Open => self.function(op, parentheses),
-                    _ if name.contains('.') => Ok((self.path_of(name)?, 0)),
-                    _ => Ok((Dim::from(name), 0)),
+                    _ => Ok((Dim::from(self.rest_of_path(name)?), 0)),
                 }
             }
             Token::Integer(_) | Token::Op(DimOp::Sub) => Ok((Dim::Const(self.integer(what)?), 0)),
@@ -113,16 +112,16 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of a path that is treated as a single name: `x.shape[0]` of launches and kernel arguments, or
-    /// `cfg.tile[0]`.
-    fn path_of(&mut self, name: &str) -> Parsed<Dim> {
+    /// The whole of a path that is treated as a single name: `x.shape[0]` of launches and kernel arguments, or
+    /// `cfg.tile[0]`. `name` is its begin.
+    pub(super) fn rest_of_path(&mut self, name: &str) -> Parsed<String> {
         let mut path = name.to_owned();
-        while self.eat(Token::OpenList) {
+        while name.contains('.') && self.eat(Token::OpenList) {
             let number = self.small::<usize>("a dimension's number")?;
             self.expect(Token::CloseList)?;
             path = format!("{path}[{number}]");
         }
-        Ok(Dim::from(path))
+        Ok(path)
     }
 
     /// A `(` inside `parentheses` others. The text form never needs more than the maximum depth of operations.

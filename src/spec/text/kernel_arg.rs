@@ -89,16 +89,14 @@ impl Parser<'_> {
                 // a field of a record with this name is `param(cfg.device_id)`
                 Some(tensor) => KernelArg::DeviceId(tensor.to_owned()),
                 None if name == "null" => KernelArg::Null,
-                None => KernelArg::Param(name.to_owned()),
+                None => KernelArg::Param(self.rest_of_path(name)?),
             });
         }
         if let Some(ty) = element::scalar(name) {
             return self.in_parentheses(|parser| parser.number(ty));
         }
         match name {
-            "param" => {
-                self.in_parentheses(|p| p.name("a parameter's name")).map(|name| KernelArg::Param(name.to_owned()))
-            }
+            "param" => self.in_parentheses(Self::path).map(KernelArg::Param),
             "cast" => self.in_parentheses(Self::cast),
             "scratch" => self.in_parentheses(Self::scratch),
             "struct" => self.in_parentheses(|parser| parser.fields(depth + 1)),
@@ -116,7 +114,7 @@ impl Parser<'_> {
                 && !matches!(name, "nan" | "inf")
             {
                 self.tokens.next();
-                return Ok(KernelArg::Cast(name.to_owned(), ty));
+                return Ok(KernelArg::Cast(self.rest_of_path(name)?, ty));
             }
             return self.float().map(|value| KernelArg::Float(FloatBits::new(value), ty));
         }
@@ -150,8 +148,13 @@ impl Parser<'_> {
         Ok(if negative { -value } else { value })
     }
 
+    fn path(&mut self) -> Parsed<String> {
+        let name = self.name("a parameter's name")?;
+        self.rest_of_path(name)
+    }
+
     fn cast(&mut self) -> Parsed<KernelArg> {
-        let name = self.name("a parameter's name")?.to_owned();
+        let name = self.path()?;
         self.expect(Token::Comma)?;
         let (_, Token::Name(ty)) = self.tokens.peek() else { return Err(self.expected("a scalar type")) };
         let Some(ty) = element::scalar(ty) else { return Err(self.expected("a scalar type")) };

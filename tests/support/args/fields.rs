@@ -8,8 +8,9 @@ use std::sync::{LazyLock, Mutex};
 use tvm_ffi_codegen::runtime::abi::{
     TVMFFIAny, TVMFFIByteArray, TVMFFIFieldInfo, TVMFFIObject, TypeIndex, kTVMFFIObjectDeleterFlagBitMaskWeak,
 };
+use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::unstable::type_table::{TypeRequest, get_or_alloc_index};
-use tvm_ffi_codegen::runtime::{Any, AnyView, ObjectRef, Str};
+use tvm_ffi_codegen::runtime::{Any, AnyView, Error, ObjectRef, Str};
 
 use crate::support::c_api::TVMFFITypeRegisterField;
 use crate::support::recording::real;
@@ -26,8 +27,9 @@ const MOST: usize = 16;
 /// The index of the type with fields of these names.
 pub fn type_of_fields<'n>(names: impl IntoIterator<Item = &'n str>) -> TypeIndex {
     static TYPES: LazyLock<Mutex<HashMap<String, i32>>> = LazyLock::new(Mutex::default);
-    let (mut key, mut parent) = ("test".to_owned(), TypeIndex::OBJECT.0);
     let mut types = TYPES.lock().unwrap();
+    let mut key = "test.Fields".to_owned();
+    let mut parent = *types.entry(key.clone()).or_insert_with(|| new_type(&key, TypeIndex::OBJECT.0, 1));
     for (number, name) in names.into_iter().enumerate() {
         assert!(number < MOST, "{key}: too many fields");
         key = format!("{key}.{name}");
@@ -36,16 +38,20 @@ pub fn type_of_fields<'n>(names: impl IntoIterator<Item = &'n str>) -> TypeIndex
     TypeIndex(parent)
 }
 
-fn register(key: &str, name: &str, parent: i32, number: usize) -> i32 {
+fn new_type(key: &str, parent: i32, depth: i32) -> i32 {
     let request = TypeRequest {
         key: key.as_bytes(),
         static_index: -1,
-        depth: number as i32 + 1,
+        depth,
         num_child_slots: 0,
         child_slots_can_overflow: true,
         parent,
     };
-    let index = get_or_alloc_index(request).unwrap();
+    get_or_alloc_index(request).unwrap()
+}
+
+fn register(key: &str, name: &str, parent: i32, number: usize) -> i32 {
+    let index = new_type(key, parent, number as i32 + 2);
     let empty = TVMFFIByteArray::from_slice(b"");
     let info = TVMFFIFieldInfo {
         name: TVMFFIByteArray::from_slice(name.as_bytes()),
@@ -65,11 +71,15 @@ fn register(key: &str, name: &str, parent: i32, number: usize) -> i32 {
     index
 }
 
-/// Reads a field. A string on the heap is new each time, so only the reader owns it.
+/// Reads a field. A string on the heap is new each time, so only the reader owns it. An error is raised.
 unsafe extern "C" fn get(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
     // SAFETY: the address is that of a field, which has an owned value.
     unsafe {
         let raw = *field.cast::<TVMFFIAny>();
+        if let Ok(error) = AnyView::from_raw(raw).cast::<Error>() {
+            set_raised(error);
+            return -1;
+        }
         match AnyView::from_raw(raw).str_bytes() {
             Some(text) if raw.type_index == TypeIndex::STR.0 => {
                 result.write(Any::from(Str::new(std::str::from_utf8_unchecked(text))).into_raw());
@@ -83,8 +93,12 @@ unsafe extern "C" fn get(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
 /// A new object with these fields.
 pub fn new_fields(fields: Vec<(String, Any)>) -> Any {
     let type_index = type_of_fields(fields.iter().map(|(name, _)| name.as_str())).0;
-    let header =
-        TVMFFIObject { combined_ref_count: AtomicU64::new(1 | 1 << 32), type_index, __padding: 0, deleter: Some(delete) };
+    let header = TVMFFIObject {
+        combined_ref_count: AtomicU64::new(1 | 1 << 32),
+        type_index,
+        __padding: 0,
+        deleter: Some(delete),
+    };
     let mut object = Box::new(Object { header, fields: [TVMFFIAny::none(); MOST] });
     for (to, (_, value)) in object.fields.iter_mut().zip(fields) {
         *to = value.into_raw();

@@ -13,8 +13,8 @@ use tvm_ffi_codegen::runtime::{Any, Array, Bytes, Dict, Error, Function, List, M
 use super::modules;
 use super::recording::real;
 use super::value::{Call, TensorSpec, Value};
-use tensor::{Built, TensorObject, build, pointer};
 pub use fields::{new_fields, type_of_fields};
+use tensor::{Built, TensorObject, build, pointer};
 pub use things::{new_object, register_types, type_index};
 
 /// How a tensor is passed if the call doesn't specify it.

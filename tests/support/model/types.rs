@@ -348,6 +348,7 @@ impl<'a> Model<'a> {
                 for (name, _) in fields {
                     // a field hides those of the same name that the type inherits
                     match own.iter().rfind(|(own, _)| own == name) {
+                        Some((_, Value::Error)) => return Err(Stop::Refused("ValueError", "an argument".to_owned())),
                         Some((_, value)) => values.push(value),
                         None => {
                             let got = format!("{}, which has no field {name}", seen::shown_type(value));
