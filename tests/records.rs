@@ -87,7 +87,8 @@ fn bodies_have_fields() {
         assert_eq!(function.call((cfg, 1)).unwrap().cast::<f64>().unwrap(), 11.0);
     }
     let wrong = Kernel::body(|b| b.ret(b.param(0).field("beta").value()));
-    let error = Engine::new().map(|engine| unsafe { engine.compile(&signature, &wrong) }).unwrap().unwrap_err();
+    // SAFETY: the body reads no memory.
+    let error = unsafe { Engine::new().unwrap().compile(&signature, &wrong) }.unwrap_err();
     let expected =
         "field(\"beta\"): `cfg: Record(\"Config\", size: Tuple[int64, str], alpha: float64)` has no such field";
     assert!(error.to_string().contains(expected), "{error}");
