@@ -392,18 +392,18 @@ fn records() {
         // paths in dimensions
         (
             "f(c: Record(\"C\", a: float32), x: Tensor([c.a], int8))",
-            &["x.shape[0]: `c.a` is no integer of a record, so \
+            &["x.shape[0]: `c.a` is no integer inside a parameter, so \
             it can't be used in a dimension"],
         ),
         (
             "f(c: Optional[Record(\"C\", a: int8)], x: Tensor([c.a], int8))",
-            &["x.shape[0]: `c.a` is no integer of a \
-            record, so it can't be used in a dimension"],
+            &["x.shape[0]: `c.a` is no integer \
+             inside a parameter, so it can't be used in a dimension"],
         ),
         ("f(x: Tensor([c.a], int8))", &["x.shape[0]: expected a number or an identifier, got \"c.a\""]),
         (
             "f(c: Record(\"C\", t: Tuple[int8])) where c.t[1] > 0",
-            &["where[0]: `c.t[1]` is no integer of a record, so it \
+            &["where[0]: `c.t[1]` is no integer inside a parameter, so it \
             can't be used in a dimension"],
         ),
     ]);

@@ -200,16 +200,22 @@ impl ParamType {
         matches!(self, ParamType::Record { .. }) || self.inner().into_iter().any(ParamType::has_record)
     }
 
-    /// The type of the member at the end of a path: `.alpha`, `[0].beta`, or nothing for the type itself.
+    /// The member that a path begins with, such as `.alpha` or `[0].beta`: its number, its type, and the rest of the
+    /// path.
+    pub(crate) fn first_member<'p>(&self, path: &'p str) -> Option<(usize, &ParamType, &'p str)> {
+        (0..).zip(self.members()).find_map(|(number, (step, member))| {
+            let rest = path.strip_prefix(step.as_str())?;
+            (rest.is_empty() || rest.starts_with(['.', '['])).then_some((number, member, rest))
+        })
+    }
+
+    /// The type of the member at the end of a path; of the type itself if the path is empty.
     pub(crate) fn member_at(&self, path: &str) -> Option<&ParamType> {
         if path.is_empty() {
             return Some(self);
         }
-        self.members().into_iter().find_map(|(step, member)| {
-            let rest = path.strip_prefix(step.as_str())?;
-            let ends = rest.is_empty() || rest.starts_with(['.', '[']);
-            if ends { member.member_at(rest) } else { None }
-        })
+        let (_, member, rest) = self.first_member(path)?;
+        member.member_at(rest)
     }
 
     /// Calls `f` for each tensor, from left to right.

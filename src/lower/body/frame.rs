@@ -12,11 +12,10 @@ const OF_OPTIONAL: &str = "an item of an optional tuple can't be passed on; pass
 /// Where the last field of a record ends in a path inside an argument; `None` for a path without one.
 fn end_of_fields(ty: &ParamType, path: &str) -> Option<usize> {
     let ty = if let ParamType::Optional(inner) = ty { inner } else { ty };
-    let (step, member) = ty.members().into_iter().find(|(step, _)| {
-        path.strip_prefix(step.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    })?;
-    let inside = end_of_fields(member, &path[step.len()..]).map(|end| step.len() + end);
-    inside.or(matches!(ty, ParamType::Record { .. }).then_some(step.len()))
+    let (_, member, rest) = ty.first_member(path)?;
+    let own = path.len() - rest.len();
+    let inside = end_of_fields(member, rest).map(|end| own + end);
+    inside.or(matches!(ty, ParamType::Record { .. }).then_some(own))
 }
 
 impl BodyLowerer<'_> {
@@ -72,14 +71,9 @@ impl BodyLowerer<'_> {
         let mut base = self.b.ptr_add_imm(bound, index as i64 * i64::from(ANY_SIZE));
         let (mut ty, mut rest) = (ty, path);
         while !rest.is_empty() {
-            let members = ty.members();
-            let found = (0..).zip(&members).find_map(|(i, (step, member)): (usize, _)| {
-                let after = rest.strip_prefix(step.as_str())?;
-                (after.is_empty() || after.starts_with(['.', '['])).then_some((i, *member, after))
-            });
-            let Some((i, member, after)) = found else { return Err(OF_OPTIONAL.to_owned()) };
+            let Some((i, member, after)) = ty.first_member(rest) else { return Err(OF_OPTIONAL.to_owned()) };
             // the binder writes the fields as they came after those that it has accepted
-            let i = if after.is_empty() { members.len() + i } else { i };
+            let i = if after.is_empty() { ty.inner().len() + i } else { i };
             base = self.element(base, i);
             (ty, rest) = (member, after);
         }

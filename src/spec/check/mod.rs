@@ -340,7 +340,7 @@ impl<'a> Checker<'a> {
         let root = name.split(['.', '[']).next().unwrap_or_default();
         if root != name && self.params.contains_key(root) {
             if !self.is_integer_inside(name) {
-                let problem = format!("`{name}` is no integer of a record, so it can't be used in a dimension");
+                let problem = format!("`{name}` is no integer inside a parameter, so it can't be used in a dimension");
                 self.error(at, problem);
             }
         } else if !is_identifier(name) && !self.params.contains_key(name) {

@@ -116,7 +116,7 @@ impl Parser<'_> {
     /// `cfg.tile[0]`. `name` is its begin.
     pub(super) fn rest_of_path(&mut self, name: &str) -> Parsed<String> {
         let mut path = name.to_owned();
-        while name.contains('.') && self.eat(Token::OpenList) {
+        while self.eat(Token::OpenList) {
             let number = self.small::<usize>("a dimension's number")?;
             self.expect(Token::CloseList)?;
             path = format!("{path}[{number}]");
