@@ -266,6 +266,12 @@ mod tests {
             ),
             ("f(m: Map[str, int8])", &[K::Map, K::Str, K::Signed], &[Elements, Narrow]),
             ("f(s: Shape([n, 4]), t: Shape)", &[K::Shape], &[ShapeRank, Var, Const]),
+            (r#"f(r: Record("R", n: int8, s: str))"#, &[K::Record, K::Signed, K::Str], &[Narrow]),
+            (
+                r#"f(t: Tuple[Record("R", n: int64)]) where t[0].n > 0"#,
+                &[K::Tuple, K::Record, K::Signed],
+                &[IntVar, Constraint],
+            ),
             ("f(g: Function)", &[K::Object], &[ObjectIndex]),
             (r#"f(o: Object("my.Type"))"#, &[K::Object], &[ObjectKey]),
             (

@@ -116,10 +116,16 @@ impl Parser<'_> {
     /// `cfg.tile[0]`. `name` is its begin.
     pub(super) fn rest_of_path(&mut self, name: &str) -> Parsed<String> {
         let mut path = name.to_owned();
-        while self.eat(Token::OpenList) {
-            let number = self.small::<usize>("a dimension's number")?;
-            self.expect(Token::CloseList)?;
-            path = format!("{path}[{number}]");
+        loop {
+            if self.eat(Token::OpenList) {
+                let number = self.small::<usize>("a dimension's number")?;
+                self.expect(Token::CloseList)?;
+                path = format!("{path}[{number}]");
+            } else if path.ends_with(']') && self.eat(Token::Sign(".")) {
+                path = format!("{path}.{}", self.name("a field's name")?);
+            } else {
+                break;
+            }
         }
         Ok(path)
     }

@@ -85,11 +85,12 @@ impl Parser<'_> {
     fn arg(&mut self, depth: usize) -> Parsed<KernelArg> {
         let name = self.name(ARG)?;
         if self.tokens.peek().1 != Token::Open {
-            return Ok(match name.strip_suffix(".device_id") {
+            let path = self.rest_of_path(name)?;
+            return Ok(match path.strip_suffix(".device_id") {
                 // a field of a record with this name is `param(cfg.device_id)`
                 Some(tensor) => KernelArg::DeviceId(tensor.to_owned()),
                 None if name == "null" => KernelArg::Null,
-                None => KernelArg::Param(self.rest_of_path(name)?),
+                None => KernelArg::Param(path),
             });
         }
         if let Some(ty) = element::scalar(name) {
@@ -119,17 +120,15 @@ impl Parser<'_> {
             return self.float().map(|value| KernelArg::Float(FloatBits::new(value), ty));
         }
         let start = self.tokens.mark();
-        if let (_, Token::Name(name)) = self.tokens.peek()
-            && let Some(tensor) = name.strip_suffix(".strides")
-        {
+        if let (_, Token::Name(name)) = self.tokens.peek() {
             self.tokens.next();
-            if self.eat(Token::OpenList) {
-                let number = self.small::<usize>("a dimension's number")?;
-                self.expect(Token::CloseList)?;
-                // otherwise it may be the start of an expression
-                if self.tokens.peek().1 == Token::Close {
-                    return Ok(KernelArg::Stride(tensor.to_owned(), number, ty));
-                }
+            let path = self.rest_of_path(name)?;
+            let stride = path.strip_suffix(']').and_then(|path| path.rsplit_once(".strides["));
+            // otherwise it may be the start of an expression
+            if let Some((tensor, number)) = stride
+                && let (Ok(number), Token::Close) = (number.parse(), self.tokens.peek().1)
+            {
+                return Ok(KernelArg::Stride(tensor.to_owned(), number, ty));
             }
             self.tokens.go_to(start);
         }

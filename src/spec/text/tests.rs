@@ -21,7 +21,8 @@ const CANONICAL: [&str; 18] = [
      cfg: Tuple[int32, float64, Tuple[bool, handle]])",
     "make(n: int64, d: device, t: dtype) -> Tensor([n], float32)",
     "f(cfg: Record(\"my.Config\", alpha: float32, shape: Tuple[int64, int64], x: Optional[Tensor([n], int8)]), \
-     y: Tensor([cfg.shape[1] * n], int8), n: int64) where cfg.shape[0] % 2 == 0",
+     y: Tensor([cfg.shape[1] * n], int8), n: int64, t: Tuple[int8, Record(\"R\", k: Tuple[int64])]) \
+     where cfg.shape[0] % 2 == 0, t[1].k[0] > t[0]",
     "name(s: str, b: bytes, any: Any) -> str",
     "apply(f: Function, xs: Array[Tensor([n], float32)], m: Map[str, int64], o: Object(\"my.Type\"))",
     "launch(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream)",
