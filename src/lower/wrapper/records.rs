@@ -1,5 +1,5 @@
-//! The wrapper of a function with records. Values of their fields may have no other owner: a getter may create them, and
-//! a Dict may change. So the exported function has memory for their owners, calls the wrapper proper, and releases
+//! The wrapper of a function with records. Values of their fields may have no other owner: a getter may create them,
+//! and a Dict may change. So the exported function has memory for their owners, calls the wrapper proper, and releases
 //! them.
 
 use crate::ir::{FuncRef, Linkage, Module, PointerFacts, Type};
