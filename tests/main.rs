@@ -69,6 +69,8 @@ mod property;
 #[cfg(not(feature = "external-runtime"))]
 mod prototypes;
 #[cfg(not(feature = "external-runtime"))]
+mod records;
+#[cfg(not(feature = "external-runtime"))]
 mod runtime_closure;
 #[cfg(not(feature = "external-runtime"))]
 mod spec;

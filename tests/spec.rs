@@ -367,6 +367,61 @@ fn types_inside_types() {
 }
 
 #[test]
+fn records() {
+    let field = "expected no Record in a container, which isn't converted; pass it as a parameter";
+    let no_result = "can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, Shape, \
+                     Object, a container of Any, Tensor, or a Tuple of Tensors";
+    let stream = "expected a type of values, got Stream: it stands only for a whole parameter";
+    check_each(&[
+        ("f(c: Record(\"C\"))", &["c: expected at least one field of the Record"]),
+        ("f(c: Record(\"C\", a: int8, b: int8, a: str))", &["c.a.name: `a` is already the name of fields[0]"]),
+        ("f(c: Record(\"C\", a.b: int8))", &["c.fields[0].name: expected an identifier, got \"a.b\""]),
+        ("f(c: Record(\"\", a: int8))", &["c.name: expected a name of the Record without `\"` and `\\`, got \"\""]),
+        ("f(c: Record(\"C\", a: Tensor([-1], int8)))", &["c.a.shape[0]: expected a size of at least 0, got -1"]),
+        (
+            "f(c: Record(\"C\", a: Record(\"D\", b: Tensor([n * n], int8))))",
+            &["c.a.b.shape[0]: nothing says the value \
+            of `n`: expected a dimension that is it alone, or that can be solved for it"],
+        ),
+        ("f(c: Array[Record(\"C\", a: int8)])", &[&format!("c[...]: {field}")]),
+        ("f(c: Map[str, Tuple[Record(\"C\", a: int8)]])", &[&format!("c[...][0]: {field}")]),
+        ("f(c: Record(\"C\", s: Stream), x: Tensor([n], int8, device=\"cuda\"))", &[&format!("c.s: {stream}")]),
+        ("f() -> Record(\"C\", a: int8)", &[&format!("result: Record(\"C\", a: int8) {no_result}")]),
+        ("f(c: Record(\"C\", a: int8) = 1)", &["c.default: 1 can't be a default of Record(\"C\", a: int8)"]),
+        ("f(c: Record(\"C\", a: int8) = None)", &["c.default: None can't be a default of Record(\"C\", a: int8)"]),
+        // paths in dimensions
+        (
+            "f(c: Record(\"C\", a: float32), x: Tensor([c.a], int8))",
+            &["x.shape[0]: `c.a` is no integer inside a parameter, so \
+            it can't be used in a dimension"],
+        ),
+        (
+            "f(c: Optional[Record(\"C\", a: int8)], x: Tensor([c.a], int8))",
+            &["x.shape[0]: `c.a` is no integer \
+             inside a parameter, so it can't be used in a dimension"],
+        ),
+        ("f(x: Tensor([c.a], int8))", &["x.shape[0]: expected a number or an identifier, got \"c.a\""]),
+        (
+            "f(c: Record(\"C\", t: Tuple[int8])) where c.t[1] > 0",
+            &["where[0]: `c.t[1]` is no integer inside a parameter, so it \
+            can't be used in a dimension"],
+        ),
+    ]);
+    let fields = [("n", ScalarType::Int64.into()), ("t", ParamType::tuple([ScalarType::Int8.into()]))];
+    let built = Signature::builder("f").param("c", ParamType::record("my.C", fields)).param_or(
+        "o",
+        ParamType::record("C", [("x", TensorType::new([dim("c.t[0]")], F32).into())]).optional(),
+        DefaultValue::None,
+    );
+    let built = built.constraint("c.n", CompareOp::Gt, 0).build().unwrap();
+    let text = "f(c: Record(\"my.C\", n: int64, t: Tuple[int8]), o: Optional[Record(\"C\", x: Tensor([c.t[0]], \
+                float32))] = None) where c.n > 0";
+    assert_eq!(built.to_string(), text);
+    assert_eq!(text.parse(), Ok(built.clone()));
+    assert_eq!((built.dim_vars(), built.names_in_dims()), (vec![], vec!["c.t[0]", "c.n"]));
+}
+
+#[test]
 fn open_tensors() {
     let any_rank = TensorType::new(TensorShape::Any, DType::Any);
     let build = |ty: TensorType| Signature::builder("f").param("x", ty).build();

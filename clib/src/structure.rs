@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 /// - `shape`: `shape`, dimensions or null
 /// - `int`, `bool`: `value`
 /// - `object`: `key`
+/// - `record`: `name`, `fields` with their names, and `of`, their types
 /// - `optional`, `tuple`, `array`, `list`, `map`, `dict`: `of`, the types inside
 ///
 /// A dimension is a number, a name, or an operation with its operands: `["//", "n", 2]`. A constraint is a comparison
@@ -39,6 +40,11 @@ fn of_type(ty: &Type) -> Value {
         ParamType::Int(value) => return json!({ "kind": "int", "value": value }),
         ParamType::Bool(value) => return json!({ "kind": "bool", "value": value }),
         ParamType::Object(key) => return json!({ "kind": "object", "key": key }),
+        ParamType::Record { name, fields } => {
+            let names: Vec<&String> = fields.iter().map(|(name, _)| name).collect();
+            let of: Vec<Value> = fields.iter().map(|(_, ty)| of_type(ty)).collect();
+            return json!({ "kind": "record", "name": name, "fields": names, "of": of });
+        }
         ParamType::Optional(_) => "optional",
         ParamType::Tuple(_) => "tuple",
         ParamType::Array(_) => "array",

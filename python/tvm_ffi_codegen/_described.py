@@ -35,6 +35,9 @@ _CONTAINERS = {
 
 def _annotation(schema: dict[str, Any]) -> str:
     """The annotation of a parameter or a result."""
+    if "fields" in schema:
+        # a record: a dataclass of TVM FFI, a dictionary or a named tuple
+        return "tvm_ffi.Object | Mapping[str, Any] | Sequence[Any]"
     kind, args = schema["type"], [_annotation(arg) for arg in schema.get("args", [])]
     if kind == "Optional":
         return args[0] if args[0].endswith("None") or args[0] == "Any" else f"{args[0]} | None"

@@ -683,7 +683,7 @@ impl Kernel {
 fn passed_tensors(ty: &ParamType, f: &mut dyn FnMut(&TensorType)) {
     match ty {
         ParamType::Tensor(tensor) => f(tensor),
-        ParamType::Optional(_) | ParamType::Tuple(_) => {
+        ParamType::Optional(_) | ParamType::Tuple(_) | ParamType::Record { .. } => {
             ty.inner().into_iter().for_each(|inner| passed_tensors(inner, f));
         }
         _ => {}

@@ -42,7 +42,8 @@ pub(crate) fn metadata_with(signature: &Signature, launches: &[LaunchDescription
 }
 
 /// The types of a function as upstream's C++ templates write them (`TypeSchema()` in tvm/ffi/function_detail.h and
-/// type_traits.h) and `tvm_ffi.core.TypeSchema.from_json_str` reads them.
+/// type_traits.h) and `tvm_ffi.core.TypeSchema.from_json_str` reads them. A record is a type of its name, with one more
+/// key: `fields`, each with `name` and `type`.
 ///
 /// ```
 /// use tvm_ffi_codegen::{Signature, lower::type_schema};
@@ -112,6 +113,10 @@ fn schema(ty: &ParamType, position: Position) -> Value {
         json!({ "type": name, "args": args })
     };
     let name = match ty {
+        ParamType::Record { name, fields } => {
+            let field = |(name, ty): &(String, ParamType)| json!({ "name": name, "type": schema(ty, Position::Owned) });
+            return json!({ "type": name, "fields": fields.iter().map(field).collect::<Vec<_>>() });
+        }
         ParamType::Optional(inner) => return of("Optional", &[inner], position),
         ParamType::Tuple(_) => return of("Tuple", &ty.inner(), Position::Owned),
         ParamType::Array(_) => return of("ffi.Array", &ty.inner(), Position::Owned),
@@ -156,7 +161,8 @@ mod tests {
         let text = "f(a: uint8, b: float32, c: bool, d: handle, e: Tensor([z], float32), f: str, g: bytes, h: dtype, \
                     i: device, j: Shape, k: Any, l: None, m: Int(3), n: Bool(True), o: Function, p: Module, \
                     q: Object(\"my.Type\"), r: Optional[Tensor([...], float32)], s: Tuple[int8, Tensor([4], int8)], \
-                    t: Array[str], u: List[Any], v: Map[str, int64], w: Dict[str, bool])";
+                    t: Array[str], u: List[Any], v: Map[str, int64], w: Dict[str, bool], \
+                    y: Record(\"Config\", a: int64, x: Tensor([z], int8)))";
         let signature: Signature = text.parse().unwrap();
         let schema: Value = serde_json::from_str(&type_schema(&signature)).unwrap();
         assert_eq!(schema["named_args"]["return"], json!([{ "type": "None" }]));
@@ -186,6 +192,10 @@ mod tests {
             of("ffi.List", &[plain("Any")]),
             of("ffi.Map", &[plain("ffi.String"), plain("int")]),
             of("ffi.Dict", &[plain("ffi.String"), plain("bool")]),
+            json!({
+                "type": "Config",
+                "fields": [{ "name": "a", "type": plain("int") }, { "name": "x", "type": plain("ffi.Tensor") }],
+            }),
         ];
         assert_eq!(schema["named_args"]["params"], Value::from(expected.to_vec()));
     }

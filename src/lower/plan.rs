@@ -85,7 +85,7 @@ fn needs_binder(signature: &Signature, devices: &Devices) -> bool {
 /// Whether a type has a part that the fast path can't check.
 fn has_slow_type(ty: &ParamType) -> bool {
     match ty {
-        ParamType::Object(_) => true,
+        ParamType::Object(_) | ParamType::Record { .. } => true,
         ParamType::Array(inner) | ParamType::List(inner) => **inner != ParamType::Any,
         ParamType::Map(key, value) | ParamType::Dict(key, value) => {
             **key != ParamType::Any || **value != ParamType::Any
@@ -120,7 +120,7 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
         firm[slot] |= always;
         optional[slot] += usize::from(!always);
     }
-    let always = always && matches!(ty, ParamType::Tuple(_));
+    let always = always && ty.has_members();
     ty.inner().into_iter().for_each(|inner| count_devices(inner, devices, always, firm, optional));
 }
 
@@ -185,7 +185,7 @@ fn can_decide(signature: &Signature) -> bool {
 fn firm_dims<'a>(ty: &'a ParamType, dims: &mut Vec<&'a Dim>) {
     match ty {
         ParamType::Tensor(_) | ParamType::Shape(_) => ty.for_each_dim(&mut |dim| dims.push(dim)),
-        ParamType::Tuple(items) => items.iter().for_each(|item| firm_dims(item, dims)),
+        ty if ty.has_members() => ty.inner().into_iter().for_each(|item| firm_dims(item, dims)),
         _ => {}
     }
 }

@@ -134,6 +134,7 @@ impl KnownArg {
                 _ => true,
             },
             ParamType::Tuple(items) => !matches!(self, K::Array(len) if *len == items.len()),
+            ParamType::Record { fields, .. } => !matches!(self, K::Array(len) if *len == fields.len()),
             ParamType::Array(_) => !matches!(self, K::Array(_)),
             ParamType::Function => *self != K::Function,
             ParamType::Module | ParamType::List(_) | ParamType::Map(..) | ParamType::Dict(..) => true,

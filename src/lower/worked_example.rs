@@ -307,7 +307,7 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: EncodedPool, text:
     for (i, name) in path.iter().enumerate() {
         row(state + super::protocol::state::PATH as usize / 8 + i, &format!("present path: {name}"));
     }
-    let bindings = bindings_offset(2) as usize / 8;
+    let bindings = bindings_offset(signature) as usize / 8;
     row(bindings, "binding of n: value");
     for (i, name) in path.iter().enumerate() {
         row(bindings + std::mem::offset_of!(Binding, path) / 8 + i, &format!("binding of n: path, {name}"));

@@ -155,7 +155,7 @@ impl<T: Display> Display for Listed<'_, T> {
 impl Display for KernelArg {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            KernelArg::Param(name) if name == "null" => write!(f, "param({name})"),
+            KernelArg::Param(name) if name == "null" || name.ends_with(".device_id") => write!(f, "param({name})"),
             KernelArg::Param(name) => f.write_str(name),
             KernelArg::Cast(name, ty) => write!(f, "cast({name}, {ty})"),
             KernelArg::Int(dim, ty) => write!(f, "{ty}({dim})"),

@@ -56,6 +56,14 @@ pub enum ParamType {
     Optional(Box<ParamType>),
     /// An `ffi.Array` with exactly these elements, each of its own type.
     Tuple(Vec<ParamType>),
+    /// A record, whose fields are parameters by path (`cfg.alpha`). The argument is an object with these fields, an
+    /// `ffi.Map` or `ffi.Dict` with exactly these keys, or an `ffi.Array` or `ffi.List` of the fields in order.
+    Record {
+        /// The name in messages and metadata.
+        name: String,
+        /// The fields, in order.
+        fields: Vec<(String, ParamType)>,
+    },
     /// An `ffi.Array` or `ffi.List` of any length.
     Array(Box<ParamType>),
     /// An `ffi.List`, which the function may change.
@@ -106,6 +114,20 @@ impl ParamType {
         ParamType::Tuple(items.into_iter().collect())
     }
 
+    /// A record with these fields, in order.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{ParamType, ScalarType};
+    ///
+    /// let ty = ParamType::record("Config", [("alpha", ScalarType::Float32.into()), ("name", ParamType::Str)]);
+    /// assert_eq!(ty.to_string(), r#"Record("Config", alpha: float32, name: str)"#);
+    /// assert_eq!(ty.to_string().parse(), Ok(ty));
+    /// ```
+    pub fn record<N: Into<String>>(name: impl Into<String>, fields: impl IntoIterator<Item = (N, ParamType)>) -> Self {
+        let fields = fields.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
+        ParamType::Record { name: name.into(), fields }
+    }
+
     /// An object whose type has the key `type_key`, or derives from a type with that key.
     pub fn object(type_key: impl Into<String>) -> Self {
         ParamType::Object(type_key.into())
@@ -153,8 +175,47 @@ impl ParamType {
             ParamType::Optional(inner) | ParamType::Array(inner) | ParamType::List(inner) => vec![inner],
             ParamType::Map(key, value) | ParamType::Dict(key, value) => vec![key, value],
             ParamType::Tuple(items) => items.iter().collect(),
+            ParamType::Record { fields, .. } => fields.iter().map(|(_, ty)| ty).collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// The items of a tuple or the fields of a record, in order, each with the end of its path: `[0]` or `.alpha`. They
+    /// are passed individually. Other types have none.
+    pub(crate) fn members(&self) -> Vec<(String, &ParamType)> {
+        match self {
+            ParamType::Tuple(items) => (0..).zip(items).map(|(i, item): (usize, _)| (format!("[{i}]"), item)).collect(),
+            ParamType::Record { fields, .. } => fields.iter().map(|(name, ty)| (format!(".{name}"), ty)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether values of the type consist of values that are passed individually.
+    pub(crate) fn has_members(&self) -> bool {
+        matches!(self, ParamType::Tuple(_) | ParamType::Record { .. })
+    }
+
+    /// Whether the type is a record or has one inside.
+    pub(crate) fn has_record(&self) -> bool {
+        matches!(self, ParamType::Record { .. }) || self.inner().into_iter().any(ParamType::has_record)
+    }
+
+    /// The member that a path begins with, such as `.alpha` or `[0].beta`: its number, its type, and the rest of the
+    /// path.
+    pub(crate) fn first_member<'p>(&self, path: &'p str) -> Option<(usize, &ParamType, &'p str)> {
+        (0..).zip(self.members()).find_map(|(number, (step, member))| {
+            let rest = path.strip_prefix(step.as_str())?;
+            (rest.is_empty() || rest.starts_with(['.', '['])).then_some((number, member, rest))
+        })
+    }
+
+    /// The type of the member at the end of a path; of the type itself if the path is empty.
+    pub(crate) fn member_at(&self, path: &str) -> Option<&ParamType> {
+        if path.is_empty() {
+            return Some(self);
+        }
+        let (_, member, rest) = self.first_member(path)?;
+        member.member_at(rest)
     }
 
     /// Calls `f` for each tensor, from left to right.
@@ -202,6 +263,7 @@ impl ParamType {
                 value.fold_dims();
             }
             ParamType::Tuple(items) => items.iter_mut().for_each(ParamType::fold_dims),
+            ParamType::Record { fields, .. } => fields.iter_mut().for_each(|(_, ty)| ty.fold_dims()),
             _ => {}
         }
     }
@@ -242,6 +304,11 @@ impl fmt::Display for ParamType {
             ParamType::Bool(value) => return write!(f, "Bool({})", if *value { "True" } else { "False" }),
             ParamType::Object(key) => return write!(f, "Object(\"{key}\")"),
             ParamType::EnvState(name) => return write!(f, "EnvState(\"{name}\")"),
+            ParamType::Record { name, fields } => {
+                write!(f, "Record(\"{name}\"")?;
+                fields.iter().try_for_each(|(name, ty)| write!(f, ", {name}: {ty}"))?;
+                return f.write_str(")");
+            }
             ParamType::Optional(_) => return write_types(f, "Optional", &self.inner()),
             ParamType::Tuple(_) => return write_types(f, "Tuple", &self.inner()),
             ParamType::Array(_) => return write_types(f, "Array", &self.inner()),

@@ -30,6 +30,8 @@ pub enum Step {
     SourceLocation,
     /// The item of a `Tuple`, or the entry of a `Shape`, with this index.
     Item(usize),
+    /// The field of a `Record` with this index.
+    Field(usize),
     /// The elements of an `Array` or `List`.
     Elements,
     /// The keys of a `Map` or `Dict`.
@@ -67,6 +69,8 @@ pub struct Path {
     /// The name of the parameter, if it identifies the parameter.
     name: Option<String>,
     steps: Vec<Step>,
+    /// The names of the fields among the steps, in order; fewer if a name isn't an identifier.
+    fields: Vec<String>,
 }
 
 impl Path {
@@ -90,6 +94,7 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut dot = ".";
+        let mut fields = self.fields.iter();
         match (self.part, &self.name) {
             (Part::Signature, _) => dot = "",
             (Part::Param(_), Some(name)) => f.write_str(name)?,
@@ -104,6 +109,10 @@ impl fmt::Display for Path {
                 Step::Default => write!(f, "{dot}default")?,
                 Step::SourceLocation => write!(f, "{dot}location")?,
                 Step::Item(number) => write!(f, "[{number}]")?,
+                Step::Field(number) => match fields.next() {
+                    Some(name) => write!(f, "{dot}{name}")?,
+                    None => write!(f, "{dot}fields[{number}]")?,
+                },
                 Step::Elements | Step::Values => f.write_str("[...]")?,
                 Step::Keys => write!(f, "{dot}keys()")?,
                 Step::Shape => write!(f, "{dot}shape")?,
@@ -138,14 +147,17 @@ impl Way<'_> {
         Way { part: self.part, last: Some((step, self)) }
     }
 
-    /// Converts to a path; `name` is the parameter's name if it identifies the parameter.
-    pub(super) fn path(&self, name: Option<&str>) -> Path {
+    /// Converts to a path; `name` is the parameter's name if it identifies the parameter. `field` finds the name of the
+    /// field at the end of steps, if it is an identifier.
+    pub(super) fn path(&self, name: Option<&str>, field: impl Fn(&[Step]) -> Option<String>) -> Path {
         let (mut steps, mut at) = (Vec::new(), self);
         while let Some((step, before)) = at.last {
             steps.push(step);
             at = before;
         }
         steps.reverse();
-        Path { part: self.part, name: name.map(str::to_owned), steps }
+        let ends = (1..=steps.len()).filter(|end| matches!(steps[end - 1], Step::Field(_)));
+        let fields = ends.map_while(|end| field(&steps[..end])).collect();
+        Path { part: self.part, name: name.map(str::to_owned), steps, fields }
     }
 }

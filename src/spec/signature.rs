@@ -76,6 +76,18 @@ impl Signature {
         &self.params
     }
 
+    /// The type of a parameter, an item of a tuple or a field of a record, by its path: `x`, `t[0]` or `cfg.alpha`.
+    pub(crate) fn type_at(&self, path: &str) -> Option<&ParamType> {
+        let name = path.split(['.', '[']).next()?;
+        let param = self.params.iter().find(|param| param.name == name)?;
+        param.ty.member_at(&path[name.len()..])
+    }
+
+    /// Whether any parameter is a record or has one inside.
+    pub(crate) fn has_records(&self) -> bool {
+        self.params.iter().any(|param| param.ty.has_record())
+    }
+
     /// The parameters after `*`, which callers in Python may only pass by name. In a call of the ABI they are
     /// positional like the others.
     pub fn keyword_only(&self) -> &[Param] {
@@ -168,7 +180,7 @@ impl Signature {
     }
 
     /// The names in dimensions, strides and constraints, in order of first appearance: dimension variables, and integer
-    /// parameters that are used as such.
+    /// parameters and fields of records that are used as such.
     pub fn names_in_dims(&self) -> Vec<&str> {
         let mut names = Names::default();
         for param in &self.params {
@@ -184,11 +196,15 @@ impl Signature {
         names.ordered
     }
 
-    /// The variables of dimensions and strides that are not parameters, in order of first appearance.
+    /// The variables of dimensions and strides that are neither parameters nor fields of them, in order of first
+    /// appearance.
     pub fn dim_vars(&self) -> Vec<&str> {
         let params: HashSet<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
         let mut names = self.names_in_dims();
-        names.retain(|name| !params.contains(name));
+        names.retain(|name| {
+            let is_inside = || name.contains(['.', '[']) && self.type_at(name).is_some();
+            !params.contains(name) && !is_inside()
+        });
         names
     }
 }

@@ -113,10 +113,15 @@ impl<'a> CommentLine<'a> {
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(text: &'a str) -> Result<Self, SyntaxError> {
-        let mut tokens = Vec::new();
+        let mut tokens: Vec<(Pos, Token<'a>, usize)> = Vec::new();
         let mut next = 0;
         while let Some((at, rest, first)) = after_space(text, next) {
-            let (token, len) = token(rest, first).map_err(|message| Pos(at).error(text, first.len_utf8(), message))?;
+            let is_path = rest.starts_with('.') && matches!(tokens.last(), Some((_, Token::CloseList, _)));
+            let (token, len) = match is_path && rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                // `t[0].n`
+                true => (Token::Sign("."), 1),
+                false => token(rest, first).map_err(|message| Pos(at).error(text, first.len_utf8(), message))?,
+            };
             tokens.push((Pos(at), token, len));
             next = at + len;
         }

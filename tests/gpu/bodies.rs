@@ -2,7 +2,7 @@
 
 use tvm_ffi_codegen::LaunchValue;
 use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::runtime::{Module, Tensor};
+use tvm_ffi_codegen::runtime::{Any, Array, Module, Tensor};
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, HostProgram, Kernel, dim};
 
@@ -231,4 +231,26 @@ fn launches_take_narrowed_tensors() {
     // SAFETY: nothing is compiled.
     let error = unsafe { Engine::new().unwrap().compile(&signature, &open) }.unwrap_err().to_string();
     assert!(error.contains("has x among its args, which isn't a tensor or scalar parameter"), "{error}");
+}
+
+/// A record's tensors determine the device, and its fields are the kernel's arguments.
+#[test]
+fn launches_take_fields_of_records() {
+    let devices = Devices::cuda();
+    devices.install_allocator();
+    let tensor = |size: &str| format!("Tensor([{size}], float32, device=\"cuda\")");
+    let signature = format!("total(args: Record(\"Args\", x: {}, more: Tuple[{}]))", tensor("n"), tensor("1"));
+    let launch = || sums("args.x", "args.more[0]", "n", 1);
+    let body = Kernel::body(move |b| b.launch(launch(), [image("sm_80", 80)]));
+    for kernel in [body, Kernel::launch(launch(), [image("sm_80", 80)])] {
+        for engine in engines() {
+            devices.reset();
+            // SAFETY: the kernel has these parameters.
+            let function = unsafe { engine.compile(&sig(&signature), &kernel) }.unwrap();
+            let [x, out] = vector(&devices, 80);
+            let more = Array::from(vec![Any::from(out.clone())]);
+            function.call((Array::from(vec![Any::from(x), more.into()]),)).unwrap();
+            assert_eq!(elements::<f32>(&out), [3160.0]);
+        }
+    }
 }

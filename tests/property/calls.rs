@@ -111,7 +111,7 @@ impl Maker<'_> {
         let value = self.value(ty, Spot::Argument);
         let object = match &value {
             Value::Tensor(_) | Value::Function | Value::Array(_) | Value::List(_) | Value::Map(_) => true,
-            Value::Object(_) | Value::Shape(_) => true,
+            Value::Object(_) | Value::Shape(_) | Value::Fields(_) => true,
             Value::Str(text) => text.len() > 7,
             _ => false,
         };
@@ -164,6 +164,19 @@ impl Maker<'_> {
                 let spot = if element { Spot::Element } else { Spot::Item };
                 let items = items.iter().map(|item| self.value(item, spot)).collect();
                 if self.dice.one_in(4) { Value::List(items) } else { Value::Array(items) }
+            }
+            ParamType::Record { fields, .. } => {
+                let values: Vec<_> =
+                    fields.iter().map(|(name, ty)| (name.clone(), self.value(ty, Spot::Item))).collect();
+                let entries = || values.iter().rev().map(|(name, value)| (Value::Str(name.clone()), value.clone()));
+                let items = || values.iter().map(|(_, value)| value.clone());
+                match self.dice.below(6) {
+                    0 => Value::Map(entries().collect()),
+                    1 => Value::Dict(entries().collect()),
+                    2 => Value::List(items().collect()),
+                    3 => Value::Array(items().collect()),
+                    _ => Value::Fields(values),
+                }
             }
             ParamType::Array(item) if self.dice.one_in(2) => Value::Array(self.elements(item)),
             ParamType::Array(item) | ParamType::List(item) => Value::List(self.elements(item)),
@@ -336,6 +349,7 @@ fn nth<'v>(value: &'v mut Value, left: &mut usize, held: bool) -> Option<(&'v mu
         Value::Map(entries) | Value::Dict(entries) => {
             entries.iter_mut().flat_map(|(k, v)| [k, v]).find_map(|inner| nth(inner, left, true))
         }
+        Value::Fields(fields) => fields.iter_mut().find_map(|(_, inner)| nth(inner, left, true)),
         _ => None,
     }
 }
@@ -355,6 +369,11 @@ fn change_value(value: &mut Value, held: bool, dice: &mut Dice) {
         Value::List(items) => *value = Value::Array(std::mem::take(items)),
         Value::Map(entries) => *value = Value::Dict(std::mem::take(entries)),
         Value::Dict(entries) => *value = Value::Map(std::mem::take(entries)),
+        Value::Fields(fields) => match dice.below(3) {
+            0 => drop(fields.pop()),
+            1 => fields.push(("more".to_owned(), anything(dice, true))),
+            _ => fields.push((dice.pick(&["a", "n"]).to_owned(), Value::int(dice.integer()))),
+        },
         Value::Shape(entries) if !entries.is_empty() => {
             let place = dice.below(entries.len());
             entries[place] = dice.integer();
@@ -416,6 +435,7 @@ fn keep_keys_apart(value: &mut Value) {
             entries.iter_mut().flat_map(|(k, v)| [k, v]).for_each(keep_keys_apart);
         }
         Value::Array(items) | Value::List(items) => items.iter_mut().for_each(keep_keys_apart),
+        Value::Fields(fields) => fields.iter_mut().for_each(|(_, value)| keep_keys_apart(value)),
         Value::Reference(Some(object)) => keep_keys_apart(object),
         _ => {}
     }

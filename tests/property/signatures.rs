@@ -126,6 +126,11 @@ fn plain() -> impl Strategy<Value = ParamType> {
     ]
 }
 
+/// A record. Its fields may have the names of parts of tensors and of dimension variables.
+fn record(inner: impl Strategy<Value = ParamType>) -> impl Strategy<Value = ParamType> {
+    vec(inner, 1..4).prop_map(|types| ParamType::record("Config", ["a", "shape", "n"].into_iter().zip(types)))
+}
+
 fn param_type() -> impl Strategy<Value = ParamType> {
     let leaf = prop_oneof![3 => tensor().prop_map(ParamType::from), 2 => plain()];
     leaf.prop_recursive(3, 8, 3, |inner| {
@@ -135,6 +140,7 @@ fn param_type() -> impl Strategy<Value = ParamType> {
         prop_oneof![
             4 => inner.clone().prop_map(ParamType::optional),
             2 => vec(inner.clone(), 0..4).prop_map(ParamType::Tuple),
+            2 => record(inner.clone()),
             2 => inner.clone().prop_map(ParamType::array),
             1 => inner.prop_map(ParamType::list),
             1 => map.clone().prop_map(|(key, value)| ParamType::map(key, value)),
@@ -252,6 +258,14 @@ impl Parts {
         }
         if let Some((left, op, right)) = &self.constraint {
             builder = builder.constraint(left.clone(), *op, *right);
+        }
+        let path = self.params.iter().enumerate().find_map(|(i, ty)| {
+            let ParamType::Record { fields, .. } = ty else { return None };
+            let is_int = |ty: &ParamType| ty.as_scalar().is_some_and(ScalarType::is_int);
+            fields.iter().find(|(_, ty)| is_int(ty)).map(|(field, _)| format!("{}.{field}", name(i)))
+        });
+        if let Some(path) = path.filter(|_| self.defaults % 2 == 1) {
+            builder = builder.constraint(Dim::from(path), CompareOp::Lt, 120);
         }
         self.ret.iter().fold(builder, |builder, ty| builder.returns(ty.clone())).build().ok()
     }

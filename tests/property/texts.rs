@@ -137,7 +137,8 @@ fn param_type() -> impl Strategy<Value = ParamType> {
             inner.clone().prop_map(ParamType::optional),
             inner.clone().prop_map(ParamType::array),
             inner.clone().prop_map(ParamType::list),
-            vec(inner, 0..4).prop_map(ParamType::Tuple),
+            vec(inner.clone(), 0..4).prop_map(ParamType::Tuple),
+            (quoted(), vec(("[a-z_]{1,3}", inner), 0..4)).prop_map(|(name, fields)| ParamType::record(name, fields)),
             pair.clone().prop_map(|(key, value)| ParamType::map(key, value)),
             pair.prop_map(|(key, value)| ParamType::dict(key, value)),
         ]

@@ -61,6 +61,10 @@ const KINDS: &[(&str, &str)] = &[
         "Tuple[int8, float64, Tensor([e#], int8), Optional[uint8], Tuple[bool, str]]",
         "array([-#, 1.5, tensor(int8, [4], data=0x7#00), none, array([true, str(\"in a tuple\")])])",
     ),
+    (
+        "Record(\"Config\", shape: Tuple[int8, int64], x: Tensor([v#], int8), size: Optional[uint8], name: str)",
+        "array([array([-#, 7]), tensor(int8, [4], data=0x7#00), none, str(\"in a record\")])",
+    ),
     ("uint64", "-#"),
     ("Optional[bool]", "true"),
     (

@@ -280,6 +280,18 @@ impl Table<'_> {
                     self.param(ty, value.map(|value| &items(value)[i]), None);
                 }
             }
+            ParamType::Record { fields, .. } => {
+                for (i, (name, ty)) in fields.iter().enumerate() {
+                    let field = value.map(|value| match value {
+                        Value::Map(entries) => {
+                            let named = |(key, _): &&(Value, Value)| matches!(key, Value::Str(key) if key == name);
+                            &entries.iter().find(named).unwrap().1
+                        }
+                        other => &items(other)[i],
+                    });
+                    self.param(ty, field, None);
+                }
+            }
             ParamType::Optional(inner) => {
                 let value = value.filter(|value| !matches!(value, Value::Raw(0, _)));
                 if says_given(inner) {

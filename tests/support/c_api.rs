@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use tvm_ffi_codegen::runtime::abi::DLPackManagedTensorAllocator;
+use tvm_ffi_codegen::runtime::abi::{DLPackManagedTensorAllocator, TVMFFIFieldInfo};
 use tvm_ffi_codegen::runtime::capi;
 
 /// The address of a C function.
@@ -31,6 +31,7 @@ macro_rules! c_functions {
 pub(crate) use c_functions;
 
 c_functions! {
+    fn TVMFFITypeRegisterField(index: i32, info: *const TVMFFIFieldInfo) -> c_int;
     fn TVMFFIEnvSetStream(device_type: i32, device_id: i32, stream: *mut c_void, old: *mut *mut c_void) -> c_int;
     fn TVMFFIEnvSetDLPackManagedTensorAllocator(
         allocator: Option<DLPackManagedTensorAllocator>,

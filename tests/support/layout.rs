@@ -94,7 +94,9 @@ pub fn param_slots(ty: &ParamType, slots: &mut Vec<Slot>) {
         ParamType::Any => slots.push(Slot::Any),
         ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
         ParamType::Array(_) => slots.push(Slot::Array),
-        ParamType::Tuple(items) => items.iter().for_each(|item| param_slots(item, slots)),
+        ParamType::Tuple(_) | ParamType::Record { .. } => {
+            ty.inner().into_iter().for_each(|item| param_slots(item, slots));
+        }
         ParamType::Optional(inner) => {
             if says_given(inner) {
                 slots.push(Slot::Word);
@@ -116,6 +118,7 @@ pub fn says_given(ty: &ParamType) -> bool {
             | ParamType::Int(_)
             | ParamType::Bool(_)
             | ParamType::Tuple(_)
+            | ParamType::Record { .. }
     )
 }
 

@@ -211,7 +211,7 @@ fn is_left_out(file: Option<&str>, function: &str) -> bool {
 
 /// True if a function is a generated part of a wrapper that `tvm-ffi-codegen` has made, and not the wrapper itself.
 fn is_part_of_wrapper(function: &str) -> bool {
-    let is_local = |rest: &str| ["-slow-path", "-body"].iter().any(|part| rest.contains(part));
+    let is_local = |rest: &str| ["-slow-path", "-body", "-records"].iter().any(|part| rest.contains(part));
     let is_anonymous = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     function.starts_with("__tvm_ffi_codegen_")
         || function.strip_prefix("__tvm_ffi_").is_some_and(is_local)

@@ -51,10 +51,8 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
     pub(in crate::lower) fn vars(&mut self, what: &str, dim: &Dim) {
         dim.for_each_var(&mut |name| {
             let var = self.signature.dim_vars().contains(&name);
-            let integer = self.signature.params().iter().any(|param| {
-                let ty = param.ty.as_scalar().filter(|_| param.name == name);
-                ty.is_some_and(ScalarType::is_int)
-            });
+            let scalar = self.signature.type_at(name).and_then(ParamType::as_scalar);
+            let integer = scalar.is_some_and(ScalarType::is_int);
             if !var && !integer && ExtentOf::named(name, self.signature).is_none() {
                 let (what, name) = (what.to_owned(), name.to_owned());
                 self.problem(ArgProblem::UnknownName { what, value: dim.clone(), name });
@@ -139,10 +137,8 @@ impl<'a, P: From<ArgProblem> + PartialEq> Check<'a, P> {
 
     /// Checks that a scalar parameter can be converted to another type.
     fn cast(&mut self, name: &str, ty: ScalarType) -> bool {
-        let param = self.signature.params().iter().find(|param| param.name == *name);
-        // an item of a tuple is not a parameter by itself
-        let Some(param) = param else { return false };
-        let fits = param.ty.as_scalar().is_some_and(|from| match (from.kind(), ty.kind()) {
+        let Some(of) = self.signature.type_at(name) else { return false };
+        let fits = of.as_scalar().is_some_and(|from| match (from.kind(), ty.kind()) {
             (ScalarKind::Handle, _) | (_, ScalarKind::Handle) => false,
             (ScalarKind::Half(_) | ScalarKind::Float32 | ScalarKind::Float64, _) => ty.is_float(),
             (ScalarKind::Signed | ScalarKind::Unsigned | ScalarKind::Bool, _) => true,
@@ -269,11 +265,10 @@ pub(in crate::lower) fn data_type(dtype: DLDataType) -> Option<i64> {
 /// Whether a parameter of convention `flat` is host memory, which a device can't access.
 fn is_host_memory(signature: &Signature, param: &KernelParam) -> bool {
     let ParamSource::Argument(path, part) = &param.source else { return false };
-    let ty = signature.params().iter().find(|param| param.name == *path).map(|param| &param.ty);
-    let ty = match ty {
+    let ty = match signature.type_at(path) {
         Some(ParamType::Optional(inner)) => inner,
         Some(ty) => ty,
-        // an item of a tuple
+        // a member of an optional value
         None => return matches!(part, ParamPart::Descriptor),
     };
     match ty {

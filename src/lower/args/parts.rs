@@ -35,9 +35,9 @@ impl<'a> ExtentOf<'a> {
     }
 }
 
-/// The tensor type of a parameter.
+/// The tensor type of a parameter, or of a value inside one, by its path.
 pub(in crate::lower) fn tensor_of<'s>(signature: &'s Signature, name: &str) -> Option<&'s TensorType> {
-    signature.params().iter().find(|param| param.name == name)?.ty.as_tensor()
+    signature.type_at(name)?.as_tensor()
 }
 
 /// A stride of a tensor, as an expression.

@@ -81,7 +81,7 @@ impl<'c> Binder<'c, '_> {
 type CheckFn = for<'c> fn(&Binder<'c, '_>, Arg<'c>);
 
 /// The check of each kind of type.
-const CHECKS: [(TypeKind, CheckFn); 22] = [
+const CHECKS: [(TypeKind, CheckFn); 23] = [
     (TypeKind::Tensor, |r, arg| r.tensor(arg)),
     (TypeKind::Optional, |r, arg| {
         r.c.when_else(
@@ -124,6 +124,7 @@ const CHECKS: [(TypeKind, CheckFn); 22] = [
         r.require_index(arg, &[TypeIndex::NONE, TypeIndex::INT, TypeIndex::OPAQUE_PTR]);
         r.accept_same(arg);
     }),
+    (TypeKind::Record, |r, arg| r.record(arg)),
 ];
 
 /// The type index and the payload. An rvalue reference is resolved to its object, unless it is empty.

@@ -28,6 +28,14 @@ impl<'c> Binder<'c, '_> {
         let base = arg.payload.pointer();
         let size = base.load(Type::I64, CELL_SIZE);
         let count = arg.ty.read(field!(TupleDescriptor, count));
+        let from = self.elements_of_length(base, size, count);
+        let (object, to) = self.take_tuple(count, count);
+        self.check_members(arg.ty.behind::<TupleDescriptor>(), count, from, to);
+        self.accept(arg.to, TypeIndex::ARRAY, object.address());
+    }
+
+    /// Requires an Array or List to have a length; returns the address of its elements.
+    pub(super) fn elements_of_length(&self, base: Val<'c>, size: Val<'c>, count: Val<'c>) -> Val<'c> {
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, count);
         self.require_of(
@@ -36,18 +44,25 @@ impl<'c> Binder<'c, '_> {
             &[Piece::Text("length of "), super::helper::PATH],
             &[EXPECTED_NUMBER, GOT, GOT_NUMBER],
         );
-        let from = base.load(Type::Ptr, CELL_DATA);
+        base.load(Type::Ptr, CELL_DATA)
+    }
+
+    /// Reserves an Array of `count` elements, and the address of its memory, which has room for `room` values.
+    pub(super) fn take_tuple(&self, room: Val<'c>, count: Val<'c>) -> (Val<'c>, Val<'c>) {
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
         let to = self.field_ptr(Field::Memory);
-        self.set_field(Field::Memory, to.nth(count, ANY_SIZE));
+        self.set_field(Field::Memory, to.nth(room, ANY_SIZE));
         object.store(CELL_DATA, to);
         object.store(CELL_SIZE, count);
-        let first = arg.ty.behind::<TupleDescriptor>();
+        (object, to)
+    }
+
+    /// Checks the items of a tuple or the fields of a record; `first` is the first of their descriptors.
+    pub(super) fn check_members(&self, first: Val<'c>, count: Val<'c>, from: Val<'c>, to: Val<'c>) {
         self.c.for_up(count, |index| {
             let (from, to) = (from.nth(index, ANY_SIZE), to.nth(index, ANY_SIZE));
             self.check(first.nth_descriptor::<ParamDescriptor>(index), from, to);
         });
-        self.accept(arg.to, TypeIndex::ARRAY, object.address());
     }
 
     /// Runs `inside` one container deeper and passes it the path step into the container.
@@ -196,6 +211,14 @@ impl<'c> Binder<'c, '_> {
     /// Calls the runtime's global function with the name and length in a Map's descriptor; propagates its error.
     fn call_global(&self, map: Val<'c>, [name, len]: [DescriptorField; 2], arg: Val<'c>, result: Val<'c>) {
         let (name, len) = (self.pool_text(map, name), map.read(len));
+        let function = self.global(name, len);
+        let code = self.call_function(function, arg, result);
+        self.release(function);
+        self.pass_up(code);
+    }
+
+    /// The global function of the runtime with a name, which the caller has to release.
+    pub(super) fn global(&self, name: Val<'c>, len: Val<'c>) -> Val<'c> {
         let array = byte_array(self.c, name, len);
         let function = self.c.var(Type::Ptr);
         function.set(self.c.null());
@@ -205,9 +228,7 @@ impl<'c> Binder<'c, '_> {
         self.set_field(Field::Text, name);
         let text = Piece::Value(Directive::String, Field::Text as u32);
         self.require(there, "RuntimeError", &[Piece::Text("The runtime has no function "), text]);
-        let code = self.call_function(function, arg, result);
-        self.release(function);
-        self.pass_up(code);
+        function
     }
 
     /// Releases the object that a value refers to, if any.

@@ -33,7 +33,8 @@ impl LocalHelpers {
     pub(super) fn declare(module: &mut Module, capabilities: Capabilities, report: FuncRef) -> Self {
         use Type::{I32, I64, Ptr};
         let count = |asked: &[Capability]| asked.iter().filter(|capability| capabilities.has(**capability)).count();
-        let recurses = [TypeKind::Optional, TypeKind::Tuple].into_iter().any(|kind| capabilities.has(kind));
+        let recurses =
+            [TypeKind::Optional, TypeKind::Tuple, TypeKind::Record].into_iter().any(|kind| capabilities.has(kind));
         let check = capabilities.has(Capability::Elements) || recurses;
         let dim = count(&[Capability::Ranked, Capability::Strided, Capability::ShapeRank, Capability::Expr]) > 1;
         let eval = count(&[Capability::Expr, Capability::Constraint, Capability::ResultDim]) > 0;

@@ -19,6 +19,7 @@ mod extents;
 mod finish;
 mod helper;
 mod objects;
+mod records;
 mod report;
 mod results;
 mod run;

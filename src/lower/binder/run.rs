@@ -7,8 +7,8 @@ use super::structured::{Behind, Condition, halves};
 use crate::ir::{Type, Val};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::protocol::{
-    Binding, Capability, DefaultDescriptor, Deferred, Directive, Field, ParamDescriptor, Path, Piece,
-    SignatureDescriptor, SignatureExtension, field, offset, state,
+    Binding, Capability, DefaultDescriptor, Deferred, Demands, Directive, Field, ParamDescriptor, Path, Piece,
+    SignatureDescriptor, SignatureExtension, TypeKind, field, offset, state,
 };
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
@@ -17,7 +17,13 @@ pub(super) fn run(r: &Binder<'_, '_>) {
     let offset = r.c.param(1).zext();
     let signature = pool + offset;
     let count = signature.read(field!(SignatureDescriptor, params));
-    r.state.set(scratch.base(count * r.c.i64(ANY_SIZE.into())));
+    let mut slots = count;
+    if r.has(TypeKind::Record) {
+        // behind the arguments is the address of what the call owns
+        const { assert!(Demands::OWNED.bits() == 2) };
+        slots = slots + (signature.read(field!(SignatureDescriptor, demands)) >> 1);
+    }
+    r.state.set(scratch.base(slots * r.c.i64(ANY_SIZE.into())));
     r.set_field(Field::Pool, pool);
     if r.tells_subjects() {
         // for errors of the call itself
@@ -47,7 +53,11 @@ pub(super) fn run(r: &Binder<'_, '_>) {
         let (param, to) = (first.nth_descriptor::<ParamDescriptor>(index), scratch.nth(index, ANY_SIZE));
         r.check(param, from, to);
         if r.has(Capability::ForwardArgs) {
-            r.c.when(signature.read(field!(SignatureDescriptor, forward_args)).is_not(0), || {
+            let mut forwards = signature.read(field!(SignatureDescriptor, demands));
+            if r.has(TypeKind::Record) {
+                forwards = forwards & i64::from(Demands::FORWARD_ARGS.bits());
+            }
+            r.c.when(forwards.is_not(0), || {
                 for offset in [TYPE_INDEX, PAYLOAD] {
                     to.store(offset, from.load(Type::I64, offset));
                 }

@@ -6,7 +6,7 @@ use super::life::Life;
 use crate::ir::Value;
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 
-/// The values of a parameter or of a tuple item.
+/// The values of a parameter, a tuple's item or a record's field.
 pub(super) enum Arg {
     /// A value: a `Bool` for `bool`, otherwise a value of the C type.
     Scalar(ScalarType, Value),
@@ -57,7 +57,7 @@ pub(super) struct View {
     pub device: Value,
 }
 
-/// The path and type of a parameter or of a tuple item.
+/// The path and type of a parameter, a tuple's item or a record's field.
 pub(super) struct Node {
     pub path: String,
     pub ty: ParamType,
@@ -67,19 +67,10 @@ pub(super) struct Node {
 impl Node {
     fn new(path: String, ty: &ParamType) -> Self {
         let tuple = if let ParamType::Optional(inner) = ty { inner } else { ty };
-        let items = match tuple {
-            ParamType::Tuple(items) => {
-                items.iter().enumerate().map(|(i, item)| Node::new(item_path(&path, i), item)).collect()
-            }
-            _ => Vec::new(),
-        };
+        let items = tuple.members().into_iter().map(|(step, member)| Node::new(format!("{path}{step}"), member));
+        let items = items.collect();
         Node { path, ty: ty.clone(), items }
     }
-}
-
-/// The path of a tuple's item.
-pub(super) fn item_path(tuple: &str, index: usize) -> String {
-    format!("{tuple}[{index}]")
 }
 
 /// All parameters of a body and its result, or the value returned by a call.
@@ -137,13 +128,13 @@ impl Args {
         self.by_path.get_key_value(path).map(|(path, arg)| (path.as_str(), arg))
     }
 
-    /// The type of a parameter or of a tuple item.
+    /// The type of a parameter, a tuple's item or a record's field.
     pub(super) fn type_at(&self, path: &str) -> Option<&ParamType> {
         fn find<'n>(nodes: &'n [Node], path: &str) -> Option<&'n ParamType> {
             let node = nodes.iter().find(|node| {
                 path.starts_with(node.path.as_str()) && {
                     let rest = &path[node.path.len()..];
-                    rest.is_empty() || rest.starts_with('[')
+                    rest.is_empty() || rest.starts_with(['[', '.'])
                 }
             })?;
             if node.path == path { Some(&node.ty) } else { find(&node.items, path) }

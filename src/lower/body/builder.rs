@@ -371,7 +371,7 @@ impl<'a> Body<'a> {
         match value {
             Some(value) => {
                 let value = Expr::of_params(self, value, ScalarType::Int64);
-                let is_param = self.signature.params().iter().any(|param| param.name == name);
+                let is_param = self.signature.type_at(name).is_some();
                 self.recorder().inspect(|recorder| recorder.dim(value, name, is_param));
                 value
             }

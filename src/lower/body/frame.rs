@@ -7,6 +7,17 @@ use crate::lower::ffi_call;
 use crate::spec::ParamType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
+const OF_OPTIONAL: &str = "an item of an optional tuple can't be passed on; pass the tuple";
+
+/// Where the last field of a record ends in a path inside an argument; `None` for a path without one.
+fn end_of_fields(ty: &ParamType, path: &str) -> Option<usize> {
+    let ty = if let ParamType::Optional(inner) = ty { inner } else { ty };
+    let (_, member, rest) = ty.first_member(path)?;
+    let own = path.len() - rest.len();
+    let inside = end_of_fields(member, rest).map(|end| own + end);
+    inside.or(matches!(ty, ParamType::Record { .. }).then_some(own))
+}
+
 impl BodyLowerer<'_> {
     /// A `TVMFFIAny` in the frame, initially None.
     pub(super) fn any_slot(&mut self) -> Value {
@@ -30,9 +41,10 @@ impl BodyLowerer<'_> {
         value
     }
 
-    /// The address of the caller's own argument at a path: a parameter or a tuple item.
+    /// The address of the caller's own argument at a path: a parameter, a tuple item or a field of a record.
     pub(super) fn original(&mut self, path: &str) -> Result<Value, String> {
-        let (name, items) = path.split_once('[').map_or((path, ""), |(name, _)| (name, &path[name.len()..]));
+        let end = path.find(['[', '.']).unwrap_or(path.len());
+        let (name, items) = path.split_at(end);
         let mut passed = self.signature.passed();
         let Some(index) = passed.position(|param| param.name == name) else {
             return Err(format!("`{path}` isn't an argument"));
@@ -44,8 +56,35 @@ impl BodyLowerer<'_> {
             ));
         }
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);
+        if let Some(end) = end_of_fields(&ty, items) {
+            let (fields, items) = items.split_at(end);
+            let (field, ty) = self.field(index, fields, &ty)?;
+            return self.item(field, items, &ty);
+        }
         let argument = self.argument(index);
         self.item(argument, items, &ty)
+    }
+
+    /// The address of a field of a record as it came, with its type. `path` is the path inside an argument.
+    fn field(&mut self, index: usize, path: &str, ty: &ParamType) -> Result<(Value, ParamType), String> {
+        let bound = self.extra(Extra::Bound);
+        let mut base = self.b.ptr_add_imm(bound, index as i64 * i64::from(ANY_SIZE));
+        let (mut ty, mut rest) = (ty, path);
+        while !rest.is_empty() {
+            let Some((i, member, after)) = ty.first_member(rest) else { return Err(OF_OPTIONAL.to_owned()) };
+            // the binder writes the fields as they came after those that it has accepted
+            let i = if after.is_empty() { ty.inner().len() + i } else { i };
+            base = self.element(base, i);
+            (ty, rest) = (member, after);
+        }
+        Ok((base, ty.clone()))
+    }
+
+    /// The address of an element of the Array in a value.
+    fn element(&mut self, any: Value, index: usize) -> Value {
+        let array = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+        let data = self.b.load(Type::Ptr, array, CELL_DATA, MemFlags::ALIGNED);
+        self.b.ptr_add_imm(data, index as i64 * i64::from(ANY_SIZE))
     }
 
     /// The address of a copy of an argument, made at function entry.
@@ -64,13 +103,11 @@ impl BodyLowerer<'_> {
         let mut ty = ty;
         for index in items.split(['[', ']']).filter(|index| !index.is_empty()) {
             let (ParamType::Tuple(types), Ok(index)) = (ty, index.parse::<usize>()) else {
-                return Err("an item of an optional tuple can't be passed on; pass the tuple".to_owned());
+                return Err(OF_OPTIONAL.to_owned());
             };
             let Some(item) = types.get(index) else { return Err(format!("the tuple has no item {index}")) };
             ty = item;
-            let array = self.b.load(Type::Ptr, base, PAYLOAD, MemFlags::ALIGNED);
-            let data = self.b.load(Type::Ptr, array, CELL_DATA, MemFlags::ALIGNED);
-            base = self.b.ptr_add_imm(data, index as i64 * i64::from(ANY_SIZE));
+            base = self.element(base, index);
         }
         Ok(base)
     }

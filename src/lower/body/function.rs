@@ -25,7 +25,7 @@ use crate::spec::{
 };
 use tvm_ffi_runtime::abi::TypeIndex;
 
-use super::args::{Arg, Args, Origin, TensorVars, item_path};
+use super::args::{Arg, Args, Origin, TensorVars};
 use super::held::Exits;
 use super::life::{Life, Owners};
 use super::types::value_type;
@@ -93,6 +93,8 @@ pub(in crate::lower) enum Extra {
     Originals,
     /// The handle of the function object. For a closure it is the array of captured values.
     Handle,
+    /// The address of the arguments that the binder has made, for the fields of records as they came.
+    Bound,
 }
 
 /// The function that a body is lowered for.
@@ -298,7 +300,7 @@ impl BodyLowerer<'_> {
         args
     }
 
-    /// Adds a parameter, or the value inside an optional or tuple, under its path.
+    /// Adds a parameter, or the value inside an optional, tuple or record, under its path.
     pub(super) fn arg(&mut self, path: &str, ty: &ParamType, params: &mut FlatValues, args: &mut Args) {
         match ty {
             ParamType::Scalar(ty) => {
@@ -347,9 +349,9 @@ impl BodyLowerer<'_> {
                 args.given.insert(path.to_owned(), given);
                 self.arg(path, inner, params, args);
             }
-            ParamType::Tuple(items) => {
-                for (i, item) in items.iter().enumerate() {
-                    self.arg(&item_path(path, i), item, params, args);
+            ParamType::Tuple(_) | ParamType::Record { .. } => {
+                for (step, member) in ty.members() {
+                    self.arg(&format!("{path}{step}"), member, params, args);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Launches of device kernels from a body, with named values in addition to the function's parameters.
 
-use super::args::TensorVars;
+use super::args::{Node, TensorVars};
 use super::builder::Body;
 use super::descriptor::device_of;
 use super::expr::{Expr, Operand};
@@ -136,10 +136,8 @@ impl<'a> Body<'a> {
             return problems.iter().for_each(|problem| self.error(&operation, problem.to_string()));
         }
         let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.device().0);
-        let first = self.signature.params().iter().find_map(|param| match &param.ty {
-            ParamType::Tensor(ty) if on_the_api(ty) => Some(self.tensor(&param.name)),
-            _ => None,
-        });
+        let first = self.args.params.iter().find_map(|param| first_tensor(param, &on_the_api));
+        let first = first.map(|path| self.tensor(path));
         let of_values = || tensors.iter().copied().find(|tensor| tensor.known.is_some_and(|t| on_the_api(&t.vars.ty)));
         let Some(device) = first.or_else(of_values).and_then(|tensor| device_of(tensor, &operation)) else { return };
         let missing = self.emit(|l| l.launch(&spec, &signature, &named, device).err());
@@ -188,6 +186,15 @@ impl<'a> Body<'a> {
         };
         named.params.push((name.to_owned(), ParamType::Tensor(ty)));
         named.values.push((name.to_owned(), data));
+    }
+}
+
+/// The path of the first tensor with a property that is certain to be given: a parameter or inside one.
+fn first_tensor<'n>(node: &'n Node, is_it: &dyn Fn(&TensorType) -> bool) -> Option<&'n str> {
+    match &node.ty {
+        ParamType::Tensor(ty) if is_it(ty) => Some(&node.path),
+        ParamType::Optional(_) => None,
+        _ => node.items.iter().find_map(|item| first_tensor(item, is_it)),
     }
 }
 

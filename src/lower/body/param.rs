@@ -10,7 +10,7 @@ use super::tensor::TensorRef;
 use crate::ir::Value;
 use crate::spec::{ParamType, ScalarType};
 
-/// A parameter of a body or a tuple item: what a path names, accessed by index.
+/// A parameter of a body, a tuple item or a field of a record: what a path names, accessed by index.
 ///
 /// ```
 /// use tvm_ffi_codegen::{Kernel, Signature};
@@ -61,13 +61,13 @@ impl<'b> ParamRef<'b> {
         self.node.map(|node| &node.ty)
     }
 
-    /// The items of a tuple or an optional tuple, in order; empty for any other type.
+    /// The items of a tuple or the fields of a record, optional or not, in order; empty for any other type.
     pub fn items(self) -> impl ExactSizeIterator<Item = ParamRef<'b>> {
         let items = self.node.map_or(&[][..], |node| &node.items);
         items.iter().map(move |node| ParamRef { node: Some(node), ..self })
     }
 
-    /// The tuple item at an index, counted from 0.
+    /// The tuple item or the record's field at an index, counted from 0.
     pub fn item(self, index: usize) -> ParamRef<'b> {
         let item = self.node.and_then(|node| node.items.get(index));
         if let (None, Some(node)) = (item, self.node) {
@@ -75,6 +75,36 @@ impl<'b> ParamRef<'b> {
             self.error(&format!("item({index})"), format!("`{}: {}` has {count} items", node.path, node.ty));
         }
         ParamRef { node: item, ..self }
+    }
+
+    /// The field of a record by its name.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Kernel, Signature};
+    ///
+    /// let signature: Signature = r#"f(cfg: Record("Config", alpha: float64, n: int64)) -> float64"#.parse()?;
+    /// let kernel = Kernel::body(|b| {
+    ///     // the same as b.arg("cfg.alpha")
+    ///     b.ret(b.param(0).field("alpha").value());
+    /// });
+    /// # tvm_ffi_codegen::lower::lower(&signature, &kernel, Default::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn field(self, name: &str) -> ParamRef<'b> {
+        let field = self.named_field(name);
+        if let (None, Some(node)) = (field, self.node) {
+            self.error(&format!("field({name:?})"), format!("`{}: {}` has no such field", node.path, node.ty));
+        }
+        field.unwrap_or(ParamRef { node: None, ..self })
+    }
+
+    /// The field of a record by its name, if there is one.
+    pub(in crate::lower) fn named_field(self, name: &str) -> Option<ParamRef<'b>> {
+        let node = self.node?;
+        let ty = if let ParamType::Optional(inner) = &node.ty { inner } else { &node.ty };
+        let ParamType::Record { fields, .. } = ty else { return None };
+        let index = fields.iter().position(|(known, _)| known == name)?;
+        Some(ParamRef { node: node.items.get(index), ..self })
     }
 
     fn recorded_value(self, value: Value, ty: ScalarType) -> Expr<'b> {

@@ -15,6 +15,7 @@ use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
 enum PassedValue<'a> {
     Param(&'a str),
     Item(&'a PassedValue<'a>, usize),
+    Field(&'a PassedValue<'a>, &'a str),
     Result,
 }
 
@@ -28,12 +29,22 @@ enum Source<'a> {
 }
 
 impl PassedValue<'_> {
-    /// The parameter of the signature, or `result`. For each tuple on the path, `item` formats the index.
-    fn text(&self, item: &dyn Fn(usize) -> String) -> String {
+    /// The path in messages: `x`, `t[0]`, `cfg.alpha` or `result`.
+    fn path(&self) -> String {
         match self {
             PassedValue::Param(name) => (*name).to_owned(),
             PassedValue::Result => RESULT.to_owned(),
-            PassedValue::Item(of, i) => of.text(item) + &item(*i),
+            PassedValue::Item(of, i) => format!("{}[{i}]", of.path()),
+            PassedValue::Field(of, name) => format!("{}.{name}", of.path()),
+        }
+    }
+
+    /// The same as a name in C: `t_0`, `cfg_alpha`.
+    fn c_name(&self) -> String {
+        match self {
+            PassedValue::Param(_) | PassedValue::Result => self.path(),
+            PassedValue::Item(of, i) => format!("{}_{i}", of.c_name()),
+            PassedValue::Field(of, name) => format!("{}_{name}", of.c_name()),
         }
     }
 
@@ -41,7 +52,7 @@ impl PassedValue<'_> {
         match self {
             PassedValue::Param(_) => false,
             PassedValue::Result => true,
-            PassedValue::Item(of, _) => of.is_result(),
+            PassedValue::Item(of, _) | PassedValue::Field(of, _) => of.is_result(),
         }
     }
 }
@@ -51,7 +62,7 @@ impl Source<'_> {
     fn name(&self) -> String {
         match self {
             Source::Part(place, part) => {
-                let whole = place.text(&|i| format!("_{i}"));
+                let whole = place.c_name();
                 match part {
                     ParamPart::Value
                     | ParamPart::Data
@@ -80,7 +91,7 @@ impl Source<'_> {
     fn stated(&self, signature: &Signature) -> ParamSource {
         match self {
             Source::Part(place, part) => {
-                let path = place.text(&|i| format!("[{i}]"));
+                let path = place.path();
                 if place.is_result() { ParamSource::Result(path, *part) } else { ParamSource::Argument(path, *part) }
             }
             Source::DimVar(name) => {
@@ -126,12 +137,11 @@ fn dims_of(path: &str, ty: &ParamType, each: &mut dyn FnMut(&Dim, &dyn Fn() -> S
             }
         }
         ParamType::Optional(inner) => dims_of(path, inner, each),
-        ParamType::Tuple(items) => {
-            for (i, item) in items.iter().enumerate() {
-                dims_of(&format!("{path}[{i}]"), item, each);
+        _ => {
+            for (step, member) in ty.members() {
+                dims_of(&format!("{path}{step}"), member, each);
             }
         }
-        _ => {}
     }
 }
 
@@ -296,6 +306,11 @@ impl Walk<'_> {
             ParamType::Tuple(items) => {
                 for (i, item) in items.iter().enumerate() {
                     self.of_type(&PassedValue::Item(place, i), item);
+                }
+            }
+            ParamType::Record { fields, .. } => {
+                for (name, field) in fields {
+                    self.of_type(&PassedValue::Field(place, name), field);
                 }
             }
         }

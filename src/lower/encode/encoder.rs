@@ -6,9 +6,9 @@ use crate::lower::constants::ConstantPool;
 use crate::lower::devices::{Devices, SharedId};
 use crate::lower::protocol::{
     ANY_ID, Capabilities, Capability, ConstantDescriptor, ConstantDim, DimKind, Encode, ExprDescriptor, ExprDim,
-    IntRange, MapDescriptor, ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, ScalarDescriptor,
-    SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, TARGET, TensorDescriptor, TensorFlags, TermDescriptor,
-    TupleDescriptor, TypeDescriptor, TypeKind, VarDim,
+    IntRange, MapDescriptor, ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, RecordDescriptor,
+    ScalarDescriptor, SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, TARGET, TensorDescriptor, TensorFlags,
+    TermDescriptor, TupleDescriptor, TypeDescriptor, TypeKind, VarDim,
 };
 use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarKind, ScalarType, TensorType};
 use tvm_ffi_runtime::abi::{
@@ -117,13 +117,26 @@ impl<'a, 'p> Encoder<'a, 'p> {
                 Ok(self.pool.encoded(&OptionalDescriptor { kind, unused, expected, inner }))
             }
             ParamType::Tuple(items) => {
-                let TypeDescriptor { kind, unused, expected: expected_text } = plain;
+                let TypeDescriptor { kind, unused, expected } = plain;
                 let count = items.len() as u32;
-                let mut bytes = self.pool.encoded(&TupleDescriptor { kind, unused, expected: expected_text, count });
+                let mut bytes = self.pool.encoded(&TupleDescriptor { kind, unused, expected, count });
                 self.memory[CONTAINERS] += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
-                for (i, item) in items.iter().enumerate() {
-                    let item = self.param(&format!("{name}[{i}]"), item, &expected(item), None)?;
-                    bytes.extend(self.pool.encoded(&item));
+                bytes.extend(self.members(name, ty)?);
+                Ok(bytes)
+            }
+            ParamType::Record { fields, .. } => {
+                let TypeDescriptor { kind, unused, expected } = plain;
+                let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+                let (count, listed) = (fields.len() as u32, self.pool.text(&names.join(", ")));
+                let record = RecordDescriptor { kind, unused, expected, count, names: listed };
+                let mut bytes = self.pool.encoded(&record);
+                // each field as it came, and as it is accepted
+                let values = 2 * fields.len() * size_of::<TVMFFIAny>();
+                self.memory[CONTAINERS] += HEADER + size_of::<TVMFFISeqCell>() + values;
+                bytes.extend(self.members(name, ty)?);
+                for name in names {
+                    let name = SizedText { text: self.pool.text(name), len: name.len() as u32 };
+                    bytes.extend(self.pool.encoded(&name));
                 }
                 Ok(bytes)
             }
@@ -141,6 +154,17 @@ impl<'a, 'p> Encoder<'a, 'p> {
             | ParamType::Stream
             | ParamType::EnvState(_) => Ok(self.pool.encoded(&plain)),
         }
+    }
+
+    /// The items of a tuple or the fields of a record, one after the other.
+    fn members(&mut self, name: &str, ty: &'a ParamType) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        for (step, member) in ty.members() {
+            let path = format!("{name}{step}");
+            let member = self.param(&path, member, &expected(member), Some(&path))?;
+            bytes.extend(self.pool.encoded(&member));
+        }
+        Ok(bytes)
     }
 
     fn scalar(&mut self, head: Head, ty: ScalarType, var: Option<&str>) -> Result<Vec<u8>, String> {
@@ -392,6 +416,7 @@ fn kind(ty: &ParamType) -> TypeKind {
         ParamType::Function | ParamType::Module | ParamType::Object(_) => TypeKind::Object,
         ParamType::Optional(_) => TypeKind::Optional,
         ParamType::Tuple(_) => TypeKind::Tuple,
+        ParamType::Record { .. } => TypeKind::Record,
         ParamType::Array(_) | ParamType::List(_) => TypeKind::Sequence,
         ParamType::Map(..) | ParamType::Dict(..) => TypeKind::Map,
     }

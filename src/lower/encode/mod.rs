@@ -9,7 +9,7 @@ use super::constants::ConstantPool;
 use super::devices::{Devices, SharedId};
 use super::error::LowerError;
 use super::protocol::state::{binding_size, deferred_size};
-use super::protocol::{Capabilities, Capability, SignatureDescriptor, SignatureExtension, bindings_offset};
+use super::protocol::{Capabilities, Capability, Demands, SignatureDescriptor, SignatureExtension, bindings_offset};
 use crate::spec::{ParamType, Signature};
 use encoder::Encoder;
 pub(in crate::lower) use encoder::Options;
@@ -173,6 +173,9 @@ fn encode_signature(
         bytes.extend(e.pool.encoded(&extension));
     }
     let start = bytes.len() as u32;
+    let mut demands = Demands::empty();
+    demands.set(Demands::FORWARD_ARGS, options.forward_args);
+    demands.set(Demands::OWNED, signature.has_records());
     // larger signatures are rejected: their data doesn't fit in the wrapper's stack frame
     let count = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
     let descriptor = SignatureDescriptor {
@@ -182,7 +185,7 @@ fn encode_signature(
         deferred: count(e.deferred),
         devices: devices.slots() as u8,
         binding_size: binding_size(e.deepest) as u8,
-        forward_args: u8::from(options.forward_args),
+        demands: demands.bits(),
         has_extension: u8::from(has_extension),
         calling: wording.place_in(e.pool, signature),
         arity: match wording {
@@ -195,7 +198,7 @@ fn encode_signature(
     let bindings = (e.vars.len() + devices.slots()) as i64 * binding_size(e.deepest);
     let deferred = e.deferred as i64 * deferred_size(e.deepest);
     let [tensors, shapes, strings, containers] = e.memory.map(|bytes| bytes as i64);
-    let parts = [tensors, shapes, strings, containers, bindings_offset(passed), bindings, deferred];
+    let parts = [tensors, shapes, strings, containers, bindings_offset(signature), bindings, deferred];
     let bytes_in_all: i64 = parts.iter().sum();
     let scratch = Scratch { bytes: u32::try_from(bytes_in_all).unwrap_or(u32::MAX), parts };
     let binding_size = binding_size(e.deepest);
@@ -263,6 +266,12 @@ mod tests {
             ),
             ("f(m: Map[str, int8])", &[K::Map, K::Str, K::Signed], &[Elements, Narrow]),
             ("f(s: Shape([n, 4]), t: Shape)", &[K::Shape], &[ShapeRank, Var, Const]),
+            (r#"f(r: Record("R", n: int8, s: str))"#, &[K::Record, K::Signed, K::Str], &[Narrow]),
+            (
+                r#"f(t: Tuple[Record("R", n: int64)]) where t[0].n > 0"#,
+                &[K::Tuple, K::Record, K::Signed],
+                &[IntVar, Constraint],
+            ),
             ("f(g: Function)", &[K::Object], &[ObjectIndex]),
             (r#"f(o: Object("my.Type"))"#, &[K::Object], &[ObjectKey]),
             (

@@ -107,7 +107,7 @@ pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamT
         P::None => one(TypeIndex::NONE),
         P::Object(key) => (ResultKind::Key, TypeIndex::NONE, TypeIndex::NONE, key.as_str()),
         // the other types can't be results
-        P::Any | P::Optional(_) | P::EnvStream | P::Stream | P::EnvState(_) => {
+        P::Any | P::Record { .. } | P::Optional(_) | P::EnvStream | P::Stream | P::EnvState(_) => {
             (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, "")
         }
     };

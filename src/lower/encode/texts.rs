@@ -83,6 +83,7 @@ pub(super) fn expected(ty: &ParamType) -> String {
         ParamType::Tensor(_) => "Tensor".to_owned(),
         ParamType::Shape(_) => "Shape".to_owned(),
         ParamType::Tuple(_) => "Tuple".to_owned(),
+        ParamType::Record { name, .. } => format!("Record(\"{name}\")"),
         ParamType::Array(_) => "Array".to_owned(),
         ParamType::List(_) => "List".to_owned(),
         ParamType::Map(..) => "Map".to_owned(),

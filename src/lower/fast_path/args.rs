@@ -209,20 +209,21 @@ impl<'a> Item<'a> {
             ParamType::Object(_) => vec![arg.payload(c, Type::Ptr)],
             ParamType::Stream => stream(c, arg),
             ParamType::EnvStream | ParamType::EnvState(_) => Vec::new(),
-            ParamType::Tuple(types) => return tuple(cx, arg, types),
+            ParamType::Tuple(_) | ParamType::Record { .. } => return tuple(cx, arg, &self.ty.inner()),
             ParamType::Optional(inner) => return Outcome::Late(inner, arg),
         })
     }
 }
 
-fn tuple<'a>(cx: &mut Context<'_, '_, '_>, arg: AnyRef, types: &'a [ParamType]) -> Outcome<'a> {
+/// A tuple, or a record in the form that the binder has given it: an Array of its fields.
+fn tuple<'a>(cx: &mut Context<'_, '_, '_>, arg: AnyRef, types: &[&'a ParamType]) -> Outcome<'a> {
     let c = &mut cx.checks;
     let object = object(c, arg, TypeIndex::ARRAY);
     let base = c.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
     let size = c.b.load(Type::I64, object, CELL_SIZE, MemFlags::ALIGNED);
     let count = c.b.i64(types.len() as i64);
     c.require_equal(size, count);
-    let lower = |(i, ty): (i32, &'a ParamType)| {
+    let lower = |(i, ty): (i32, &&'a ParamType)| {
         let arg = AnyRef { base, offset: i * ANY_SIZE };
         Item { ty, arg, name: None }.lower(cx)
     };

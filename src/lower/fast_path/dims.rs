@@ -58,7 +58,7 @@ impl Dims {
     /// bytes.
     pub(in crate::lower) fn preload(&mut self, c: &mut Checks<'_, '_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
         let address = c.b.stack_addr(scratch);
-        let first = protocol::bindings_offset(plan.passed);
+        let first = protocol::bindings_offset(plan.signature);
         for (i, name) in (0..).zip(plan.signature.names_in_dims()) {
             let offset = (first + i * size) as i32;
             let value = match self.spills {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::driver::Driver;
 use super::questions::{Fact, facts, facts_of_chain};
 use super::value::Val;
+use crate::host::Word;
 use crate::host::tree::{At, BinaryOp, Call, Callee, Closure, Expr as Tree, ExprKind, Input, Scoped, Span, UnaryOp};
-use crate::lower::body::{self, CallArg, Expr, Operand, Owned, TensorRef};
+use crate::lower::body::{self, CallArg, Expr, Operand, Owned, ParamRef, TensorRef};
 use crate::spec::{CompareOp, ParamType, did_you_mean};
 
 /// The parts that values have.
@@ -102,6 +103,7 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
     fn index(&self, span: &Span, value: &Tree, indices: &[Tree]) -> Val<'b, 'a> {
         if let ExprKind::Part(tensor, part) = &*value.kind
             && matches!(part.value.as_str(), "shape" | "strides")
+            && self.field(tensor, part).is_none()
         {
             let (tensor, d) = (self.tensor(tensor), self.literal_index(span, indices));
             let Some(d) = d else { return Val::Missing };
@@ -150,11 +152,41 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
         index
     }
 
+    /// The field of a record. `None` if the value is no record with this field.
+    fn field(&self, value: &Tree, part: &At<String>) -> Option<ParamRef<'b>> {
+        self.at(&part.span);
+        self.param_of(value)?.named_field(&part.value)
+    }
+
+    /// The parameter, item or field that an expression states. `None` for any other expression.
+    fn param_of(&self, value: &Tree) -> Option<ParamRef<'b>> {
+        match &*value.kind {
+            ExprKind::Name(name) => match self.local(name) {
+                Some(Val::Param(param) | Val::Whole(param)) => Some(param),
+                Some(_) => None,
+                None => self.param(name),
+            },
+            ExprKind::Word(Word::Param, inputs) => self.param_of(&inputs.first()?.value),
+            ExprKind::Part(record, field) => self.param_of(record)?.named_field(&field.value),
+            ExprKind::Index(tuple, indices) => match &indices[..] {
+                [Tree { kind, .. }] => match **kind {
+                    ExprKind::Int(number) => self.param_of(tuple)?.items().nth(usize::try_from(number).ok()?),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn part(&self, value: &Tree, part: &At<String>) -> Val<'b, 'a> {
         let declared = |driver: &Self| match &*value.kind {
             ExprKind::Name(name) if name != "result" => driver.declared(&value.span, name),
             _ => driver.value(value),
         };
+        if let Some(field) = self.field(value, part) {
+            return Val::Param(field);
+        }
         let param = |driver: &Self| match declared(driver) {
             Val::Param(param) | Val::Whole(param) => Some(param),
             Val::Result(result) => Some(*result),

@@ -169,16 +169,8 @@ impl Check<'_> {
 
     /// Requires a tensor that is always given, to determine the device, and tensors on devices of one kind.
     fn device(&mut self, (device, shown): (DLDeviceType, &'static str)) {
-        let kinds: Vec<_> = self
-            .args
-            .signature
-            .params()
-            .iter()
-            .filter_map(|param| match &param.ty {
-                ParamType::Tensor(tensor) => tensor.device.kind(),
-                _ => None,
-            })
-            .collect();
+        let mut kinds = Vec::new();
+        self.args.signature.params().iter().for_each(|param| given_kinds(&param.ty, &mut kinds));
         if !kinds.contains(&device) {
             self.problem(LaunchProblem::NoDevice { device: shown });
         }
@@ -337,5 +329,14 @@ impl Check<'_> {
         if *shared != Dim::Const(0) {
             self.problem(LaunchProblem::TileShared { image: image(), shared: shared.clone() });
         }
+    }
+}
+
+/// The kinds of devices of the tensors that a call always gives for a parameter.
+fn given_kinds(ty: &ParamType, kinds: &mut Vec<DLDeviceType>) {
+    match ty {
+        ParamType::Tensor(tensor) => kinds.extend(tensor.device.kind()),
+        _ if ty.has_members() => ty.inner().into_iter().for_each(|member| given_kinds(member, kinds)),
+        _ => {}
     }
 }

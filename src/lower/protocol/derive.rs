@@ -3,9 +3,10 @@
 
 use super::capability::{Capabilities, Capability};
 use super::descriptor::{
-    ANY_ID, DefaultDescriptor, DimDescriptor, DimKind, MapDescriptor, ObjectDescriptor, OptionalDescriptor,
-    ParamDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor, ShapeDescriptor,
-    SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor, TypeDescriptor, TypeKind,
+    ANY_ID, DefaultDescriptor, Demands, DimDescriptor, DimKind, MapDescriptor, ObjectDescriptor, OptionalDescriptor,
+    ParamDescriptor, RecordDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor,
+    ShapeDescriptor, SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor,
+    TypeDescriptor, TypeKind,
 };
 use super::layout::{Descriptors, Encode, offset};
 use super::template::{Directive, TEXT};
@@ -56,7 +57,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn signature(&mut self, offset: u32) -> Result<(), String> {
         let signature: SignatureDescriptor = self.pool.read(offset)?;
-        self.found.add_if(signature.forward_args != 0, Capability::ForwardArgs);
+        let demands = Demands::from_bits_retain(signature.demands);
+        self.found.add_if(demands.contains(Demands::FORWARD_ARGS), Capability::ForwardArgs);
         self.found.add_if(signature.arity == 0, Capability::Values);
         if signature.has_extension != 0 {
             let extension = self.pool.read_before(offset)?;
@@ -119,6 +121,10 @@ impl Walk<'_> {
             TypeKind::Tuple => {
                 let tuple: TupleDescriptor = self.pool.read(offset)?;
                 return self.params(offset + TupleDescriptor::SIZE as u32, tuple.count);
+            }
+            TypeKind::Record => {
+                let record: RecordDescriptor = self.pool.read(offset)?;
+                return self.params(offset + RecordDescriptor::SIZE as u32, record.count);
             }
             TypeKind::Sequence => {
                 self.found.add(Capability::Elements);

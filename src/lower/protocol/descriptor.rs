@@ -37,8 +37,8 @@ descriptors! {
         devices: u8,
         /// Size of a [`Binding`](super::state::Binding) in bytes, including the steps of its path.
         binding_size: u8,
-        /// Nonzero if the caller's own arguments are passed on.
-        forward_args: u8,
+        /// [`Demands`].
+        demands: u8,
         /// Nonzero if there is a [`SignatureExtension`].
         has_extension: u8,
         /// The string `` when calling: `...`, expected ``, or the template of a long signature
@@ -137,6 +137,16 @@ descriptors! {
         unused: [u8; 3],
         expected: u32,
         count: u32,
+    }
+
+    /// A record, followed by a [`ParamDescriptor`] for each field, then by the [`SizedText`] of each field's name.
+    RecordDescriptor {
+        kind: u8,
+        unused: [u8; 3],
+        expected: u32,
+        count: u32,
+        /// The names of the fields, as a string.
+        names: u32,
     }
 
     /// An Array or List.
@@ -280,6 +290,8 @@ macro_rules! begin_alike {
 }
 
 begin_alike!(TypeDescriptor, kind: ScalarDescriptor ConstantDescriptor ShapeDescriptor ObjectDescriptor);
+begin_alike!(TypeDescriptor, kind: RecordDescriptor);
+begin_alike!(TypeDescriptor, expected: RecordDescriptor);
 begin_alike!(TypeDescriptor, kind: OptionalDescriptor TupleDescriptor SequenceDescriptor MapDescriptor TensorDescriptor);
 begin_alike!(TypeDescriptor, expected: ScalarDescriptor ConstantDescriptor ShapeDescriptor ObjectDescriptor);
 begin_alike!(TypeDescriptor, expected: OptionalDescriptor TupleDescriptor SequenceDescriptor MapDescriptor TensorDescriptor);
@@ -293,6 +305,17 @@ pub(in crate::lower) const ANY_ID: i32 = -1;
 impl SplitI64 {
     pub(in crate::lower) const fn new(value: i64) -> Self {
         SplitI64 { low: value as u32, high: (value >> 32) as u32 }
+    }
+}
+
+bitflags! {
+    /// What a signature demands of `bind` besides its checks.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(in crate::lower) struct Demands: u8 {
+        /// The caller's own arguments are passed on.
+        const FORWARD_ARGS = 1;
+        /// Values of records are owned by the call, so that the state begins later.
+        const OWNED = 2;
     }
 }
 
@@ -376,6 +399,7 @@ kinds! {
         Sequence,
         Map,
         Stream,
+        Record,
     }
 
     /// Kinds of dimensions.

@@ -16,5 +16,5 @@ pub(super) use capability::{Capability, CapabilityBit};
 pub(super) use descriptor::*;
 pub(super) use expr_code::{Opcode, TARGET};
 pub(super) use layout::{Descriptor, DescriptorField, Descriptors, Encode, field, offset};
-pub(super) use state::{Binding, Deferred, Field, Path, Step, StepKind, bindings_offset};
+pub(super) use state::{Binding, Deferred, Field, Path, Step, StepKind, bindings_offset, state_offset};
 pub(super) use template::*;

@@ -5,7 +5,7 @@
 
 use super::layout::offset;
 use crate::lower::abi::ANY_SIZE;
-use crate::spec::MAX_CONTAINER_DEPTH;
+use crate::spec::{MAX_CONTAINER_DEPTH, Signature};
 
 /// A path that messages show: `xs[3].shape[0]`. The [`Step`]s into containers follow it. The binder's state contains
 /// the present path; a [`Binding`] contains the path of the value that created it.
@@ -156,7 +156,24 @@ const _: () = assert!(8 * BEHIND_PATH == PATH as isize + path_size(MAX_CONTAINER
 /// Bytes of the state.
 pub(in crate::lower) const SIZE: i64 = 8 * (Field::Accepted as i64 + 1);
 
-/// Where the bindings of variables begin in the scratch memory: after the arguments and `bind`'s state.
-pub(in crate::lower) const fn bindings_offset(params: usize) -> i64 {
-    params as i64 * ANY_SIZE as i64 + SIZE
+/// Where the state begins in the scratch memory: after the arguments and, if the signature has records, the address of
+/// the [values that the call owns](OWNED).
+pub(in crate::lower) fn state_offset(signature: &Signature) -> i64 {
+    let slots = signature.passed().count() + usize::from(signature.has_records());
+    slots as i64 * i64::from(ANY_SIZE)
+}
+
+/// Where the bindings of variables begin in the scratch memory: after `bind`'s state.
+pub(in crate::lower) fn bindings_offset(signature: &Signature) -> i64 {
+    state_offset(signature) + SIZE
+}
+
+/// Offset from the state of the address of [`OwnedValues`], if the signature has records.
+pub(in crate::lower) const OWNED: i32 = -ANY_SIZE;
+
+/// The objects that a call with records owns until it ends, because nothing else is certain to keep them alive. The
+/// addresses of the objects follow.
+#[repr(C)]
+pub(in crate::lower) struct OwnedValues {
+    pub count: u64,
 }

@@ -208,7 +208,9 @@ fn may_point_to_scratch(ty: &ParamType) -> bool {
     match ty {
         ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Any | ParamType::Array(_) => true,
         ParamType::Tensor(tensor) => Convention::Flat.form(tensor) == TensorForm::Descriptor,
-        ParamType::Optional(_) | ParamType::Tuple(_) => ty.inner().into_iter().any(may_point_to_scratch),
+        ParamType::Optional(_) | ParamType::Tuple(_) | ParamType::Record { .. } => {
+            ty.inner().into_iter().any(may_point_to_scratch)
+        }
         _ => false,
     }
 }
@@ -327,7 +329,7 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
 pub(super) fn origin(signature: &Signature, var: &str) -> String {
     let mut found: Option<(bool, String)> = None;
     for param in signature.params() {
-        if param.name == var {
+        if param.name == var || signature.type_at(var).is_some() {
             return var.to_owned();
         }
         paths(&param.name, &param.ty, &mut |path, dim| {
@@ -348,10 +350,11 @@ fn paths<'a>(path: &str, ty: &'a ParamType, each: &mut dyn FnMut(String, &'a Dim
         ParamType::Tensor(tensor) => tensor_paths(path, tensor, each),
         ParamType::Shape(Some(dims)) => dims.iter().enumerate().for_each(|(d, dim)| each(format!("{path}[{d}]"), dim)),
         ParamType::Optional(inner) => paths(path, inner, each),
-        ParamType::Tuple(items) => {
-            items.iter().enumerate().for_each(|(i, item)| paths(&format!("{path}[{i}]"), item, each));
+        _ => {
+            for (step, member) in ty.members() {
+                paths(&format!("{path}{step}"), member, each);
+            }
         }
-        _ => {}
     }
 }
 

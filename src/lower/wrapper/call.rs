@@ -41,8 +41,7 @@ pub(super) fn device_ids(cx: &mut Context<'_, '_, '_>, args: &[KernelArg]) -> Ve
 
 /// The id of the device that a tensor parameter is on.
 fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
-    let param = cx.plan.signature.params().iter().find(|param| param.name == name);
-    let tensor = param.and_then(|param| param.ty.as_tensor());
+    let tensor = cx.plan.signature.type_at(name).and_then(ParamType::as_tensor);
     let order = tensor.and_then(|tensor| cx.plan.tensors.iter().position(|known| std::ptr::eq(*known, tensor)));
     let c = &mut cx.checks;
     let none = c.b.i64(0);

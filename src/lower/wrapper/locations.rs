@@ -1,8 +1,8 @@
 //! The source locations (`SourceLocation`s) added to the errors of a wrapper.
 
+use super::records;
 use crate::ir::{BinaryOp, DataRef, Emitter, Type, Val};
-use crate::lower::abi::ANY_SIZE;
-use crate::lower::protocol::{Field, SizedText, field};
+use crate::lower::protocol::{Field, SizedText, field, state_offset};
 use crate::lower::trace;
 use crate::lower::unit::ModulePool;
 use crate::spec::{Part, Signature, SourceLocation};
@@ -26,7 +26,7 @@ pub(super) fn texts<'c>(
     let location = signature.location(part)?;
     let wrapper = c.with(|b| {
         let func = b.func_ref();
-        trace::end_of_line(&b.module().functions[func].name)
+        trace::end_of_line(records::exported_name(&b.module().functions[func].name))
     });
     Some([line(location), wrapper].map(|text| trace::text(c, pool, &text)))
 }
@@ -59,7 +59,7 @@ impl LocationTable {
         }
         let passed = signature.params().iter().enumerate().filter(|(_, param)| param.is_passed());
         let passed: Vec<_> = passed.map(|(number, _)| Part::Param(number)).collect();
-        let number = passed.len() as i32 * ANY_SIZE + 8 * Field::Arg as i32;
+        let number = state_offset(signature) as i32 + 8 * Field::Arg as i32;
         let constraints = (0..signature.constraints().len()).map(Part::Constraint);
         let parts: Vec<_> = passed.into_iter().chain(constraints).chain([Part::Result, Part::Signature]).collect();
         let mut bytes = Vec::new();

@@ -7,6 +7,7 @@ mod call;
 mod env_state;
 mod locations;
 mod originals;
+mod records;
 mod result;
 mod slow_path;
 mod stated;
@@ -24,7 +25,7 @@ use super::kernel::{Kernel, KernelCode};
 use super::launch::Failure;
 use super::plan::Plan;
 use super::problem::ReturnProblem;
-use super::protocol::helpers;
+use super::protocol::{self, helpers, state_offset};
 use super::unit::{ModulePool, Unit};
 use crate::ir::{FuncRef, FunctionBuilder, MemFlags, Type, Value};
 use crate::spec::{ParamType, Signature};
@@ -125,6 +126,8 @@ fn define(
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
     let locations = LocationTable::new(pool, signature, &module.functions[func].name);
+    let has_records = signature.has_records();
+    let func = if has_records { records::enclose(module, func, signature) } else { func };
     let body_needs = |extra| body.as_ref().is_some_and(|body| body.extras.contains(&extra));
     let originals =
         (body_needs(Extra::Originals) || !kernel.arguments().is_empty()).then(|| Originals::new(signature, pool));
@@ -138,6 +141,7 @@ fn define(
         keeps_handle: body_needs(Extra::Handle),
         originals: originals.as_ref(),
         locations,
+        owned: has_records.then(|| state_offset(signature) as i32 + protocol::state::OWNED),
     };
     let route = Route::new(&slow_path, &plan, module, func);
     let mut b = FunctionBuilder::new(module, func);
@@ -349,6 +353,7 @@ fn call_body(
         args.push(match extra {
             Extra::Originals => outside.arguments(c.b, prologue, has_result),
             Extra::Handle => c.b.param(0),
+            Extra::Bound => prologue.given.args,
         });
     }
     let owned = Owned { written, ..owned };

@@ -218,7 +218,7 @@ fn device(
     match id {
         // only the binder knows the devices of tensors in containers
         SharedId::OfSlot if let Some(BoundScratch { slot: scratch, binding_size }) = bound => {
-            let bindings = protocol::bindings_offset(plan.passed);
+            let bindings = protocol::bindings_offset(plan.signature);
             let number = plan.signature.names_in_dims().len() + slot;
             let scratch = c.b.stack_addr(scratch);
             let offset = (bindings + number as i64 * binding_size) as i32;

@@ -3,6 +3,7 @@
 
 use super::locations::LocationTable;
 use super::originals::{MARK, Originals};
+use super::records;
 use crate::ir::{Block, DataRef, Emitter, FuncRef, FunctionBuilder, Hint, Module, StackSlot, Type, Val, Value};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::encode::Encoded;
@@ -27,6 +28,8 @@ pub(super) struct SlowPath<'a> {
     pub originals: Option<&'a Originals>,
     /// The locations to append to the errors of checks.
     pub locations: Option<LocationTable>,
+    /// Where the scratch memory has the address of what the call owns, if the signature has records.
+    pub owned: Option<i32>,
 }
 
 /// An argument array.
@@ -63,6 +66,9 @@ impl SlowPath<'_> {
     /// rejects them.
     fn bind_own(&self, c: Emitter<'_>, scratch: StackSlot) -> PackedArgs {
         let scratch = c.stack_addr(scratch);
+        if let Some(owned) = self.owned {
+            scratch.store(owned, c.param(records::OWNED));
+        }
         let code = self.call_bind(c.param(1), c.param(2).sext(), scratch);
         let (accepted, refused) = (c.block(), c.cold_block());
         c.branch(code.is(0), accepted, refused, Hint::None);

@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
         for (i, param) in signature.params.iter().enumerate().skip(vars) {
             let at = Way::to(Part::Param(i));
             checker.param_type(at, &param.ty, Nesting { depth: 0, containers: 0 });
-            if param.ty.is_of_parameters() {
+            if param.ty.is_of_parameters() || param.ty.has_record() {
                 checker.error(at, format!("a value can't have type {}; only a parameter can", param.ty));
             }
             param.ty.for_each_tensor(&mut |tensor| {
@@ -105,7 +105,8 @@ impl<'a> Checker<'a> {
             Part::Param(number) => self.signature.params.get(number).filter(|param| self.is_told_by_name(param)),
             _ => None,
         };
-        let path = at.path(name.map(|param| param.name.as_str()));
+        let ty = name.map(|param| &param.ty);
+        let path = at.path(name.map(|param| param.name.as_str()), |steps| field_at(ty?, steps));
         self.errors.push(PartError::new(path, problem.into()));
     }
 
@@ -214,6 +215,7 @@ impl<'a> Checker<'a> {
                     self.param_type(at.then(Step::Item(i)), item, inside);
                 }
             }
+            ParamType::Record { name, fields } => self.record(at, (name, fields), inside),
             ParamType::Array(_) | ParamType::List(_) | ParamType::Map(..) | ParamType::Dict(..) => {
                 let inside = Nesting { containers: nesting.containers + 1, ..inside };
                 if inside.containers > MAX_CONTAINER_DEPTH {
@@ -225,6 +227,32 @@ impl<'a> Checker<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn record(&mut self, at: Way<'_>, (name, fields): (&str, &'a [(String, ParamType)]), inside: Nesting) {
+        if inside.containers > 0 {
+            let problem = "expected no Record in a container, which isn't converted; pass it as a parameter";
+            return self.error(at, problem);
+        }
+        if name.is_empty() || !is_quotable(name) {
+            let expected = "a name of the Record without `\"` and `\\`";
+            self.error(at.then(Step::Name), Problem::mismatch(expected, format_args!("{name:?}")));
+        }
+        if fields.is_empty() {
+            self.error(at, "expected at least one field of the Record");
+        }
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        for (i, (name, ty)) in fields.iter().enumerate() {
+            let field = at.then(Step::Field(i));
+            let first = *first.entry(name).or_insert(i);
+            if !is_identifier(name) {
+                self.error(field.then(Step::Name), Problem::mismatch("an identifier", format_args!("{name:?}")));
+            } else if first != i {
+                let problem = format!("`{name}` is already the name of fields[{first}]");
+                self.error(field.then(Step::Name), problem);
+            }
+            self.param_type(field, ty, inside);
         }
     }
 
@@ -309,13 +337,24 @@ impl<'a> Checker<'a> {
     }
 
     fn var(&mut self, at: Way<'_>, name: &str) {
-        if !is_identifier(name) {
+        let root = name.split(['.', '[']).next().unwrap_or_default();
+        if root != name && self.params.contains_key(root) {
+            if !self.is_integer_inside(name) {
+                let problem = format!("`{name}` is no integer inside a parameter, so it can't be used in a dimension");
+                self.error(at, problem);
+            }
+        } else if !is_identifier(name) && !self.params.contains_key(name) {
             self.error(at, Problem::mismatch("a number or an identifier", format_args!("{name:?}")));
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
         {
             self.error(at, format!("`{name}` is a parameter, but not an integer, so it can't be used in a dimension"));
         }
+    }
+
+    /// Whether a path is an integer inside a parameter.
+    fn is_integer_inside(&self, path: &str) -> bool {
+        self.signature.type_at(path).and_then(ParamType::as_scalar).is_some_and(ScalarType::is_int)
     }
 
     fn dtype(&mut self, at: Way<'_>, dtype: DLDataType) {
@@ -397,6 +436,20 @@ fn parts(ty: &ParamType) -> Vec<(Step, &ParamType)> {
     }
 }
 
+/// The name of the field of a record at the end of steps, if it is an identifier.
+fn field_at(ty: &ParamType, steps: &[Step]) -> Option<String> {
+    let (step, rest) = steps.split_first()?;
+    match (ty, step) {
+        (ParamType::Optional(inner), _) => field_at(inner, steps),
+        (ParamType::Tuple(items), Step::Item(number)) => field_at(items.get(*number)?, rest),
+        (ParamType::Record { fields, .. }, Step::Field(number)) => {
+            let (name, ty) = fields.get(*number)?;
+            if rest.is_empty() { Some(name.clone()).filter(|name| is_identifier(name)) } else { field_at(ty, rest) }
+        }
+        _ => None,
+    }
+}
+
 /// Whether a tensor of the type may have a stream.
 fn has_device_tensor(ty: &ParamType) -> bool {
     let mut found = false;
@@ -404,7 +457,9 @@ fn has_device_tensor(ty: &ParamType) -> bool {
     match ty {
         ParamType::Tensor(tensor) => look(tensor),
         // a container may be empty
-        ParamType::Optional(_) | ParamType::Tuple(_) => return ty.inner().into_iter().any(has_device_tensor),
+        ParamType::Optional(_) | ParamType::Tuple(_) | ParamType::Record { .. } => {
+            return ty.inner().into_iter().any(has_device_tensor);
+        }
         _ => {}
     }
     found

@@ -32,6 +32,7 @@ impl Checker<'_> {
             param.ty.for_each_dim(&mut |dim| dims.push(dim));
         }
         let mut known: HashSet<&str> = self.params.keys().copied().collect();
+        known.extend(signature.names_in_dims().into_iter().filter(|name| self.is_integer_inside(name)));
         // per dimension, the number of its unknown variables; per unknown variable, the dimensions that contain it
         let mut unknown = vec![0; dims.len()];
         let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -102,6 +103,9 @@ fn any_dim(at: Way<'_>, ty: &ParamType, is: &mut dyn FnMut(Way<'_>, &Dim) -> boo
         ParamType::Shape(Some(dims)) => any(dims, Step::Item),
         ParamType::Optional(inner) => any_dim(at, inner, is),
         ParamType::Tuple(items) => (0..).zip(items).any(|(i, item)| any_dim(at.then(Step::Item(i)), item, is)),
+        ParamType::Record { fields, .. } => {
+            (0..).zip(fields).any(|(i, (_, ty))| any_dim(at.then(Step::Field(i)), ty, is))
+        }
         _ => parts(ty).into_iter().any(|(step, inner)| any_dim(at.then(step), inner, is)),
     }
 }

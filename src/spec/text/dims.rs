@@ -98,8 +98,7 @@ impl Parser<'_> {
                 match DimOp::FUNCTIONS.into_iter().find(|op| op.sign() == name) {
                     // without parentheses, the name is a variable
                     Some(op) if self.tokens.peek().1 == Token::Open => self.function(op, parentheses),
-                    _ if name.ends_with(".shape") || name.ends_with(".strides") => Ok((self.extent_of(name)?, 0)),
-                    _ => Ok((Dim::from(name), 0)),
+                    _ => Ok((Dim::from(self.rest_of_path(name)?), 0)),
                 }
             }
             Token::Integer(_) | Token::Op(DimOp::Sub) => Ok((Dim::Const(self.integer(what)?), 0)),
@@ -113,14 +112,22 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `x.shape[0]`, which launches and kernel arguments treat as a single name.
-    fn extent_of(&mut self, name: &str) -> Parsed<Dim> {
-        if !self.eat(Token::OpenList) {
-            return Ok(Dim::from(name));
+    /// The whole of a path that is treated as a single name: `x.shape[0]` of launches and kernel arguments, or
+    /// `cfg.tile[0]`. `name` is its begin.
+    pub(super) fn rest_of_path(&mut self, name: &str) -> Parsed<String> {
+        let mut path = name.to_owned();
+        loop {
+            if self.eat(Token::OpenList) {
+                let number = self.small::<usize>("a dimension's number")?;
+                self.expect(Token::CloseList)?;
+                path = format!("{path}[{number}]");
+            } else if path.ends_with(']') && self.eat(Token::Sign(".")) {
+                path = format!("{path}.{}", self.name("a field's name")?);
+            } else {
+                break;
+            }
         }
-        let number = self.small::<usize>("a dimension's number")?;
-        self.expect(Token::CloseList)?;
-        Ok(Dim::from(format!("{name}[{number}]")))
+        Ok(path)
     }
 
     /// A `(` inside `parentheses` others. The text form never needs more than the maximum depth of operations.

@@ -85,20 +85,19 @@ impl Parser<'_> {
     fn arg(&mut self, depth: usize) -> Parsed<KernelArg> {
         let name = self.name(ARG)?;
         if self.tokens.peek().1 != Token::Open {
-            return Ok(match name.strip_suffix(".device_id") {
-                // a parameter's name never contains a dot
+            let path = self.rest_of_path(name)?;
+            return Ok(match path.strip_suffix(".device_id") {
+                // a field of a record with this name is `param(cfg.device_id)`
                 Some(tensor) => KernelArg::DeviceId(tensor.to_owned()),
                 None if name == "null" => KernelArg::Null,
-                None => KernelArg::Param(name.to_owned()),
+                None => KernelArg::Param(path),
             });
         }
         if let Some(ty) = element::scalar(name) {
             return self.in_parentheses(|parser| parser.number(ty));
         }
         match name {
-            "param" => {
-                self.in_parentheses(|p| p.name("a parameter's name")).map(|name| KernelArg::Param(name.to_owned()))
-            }
+            "param" => self.in_parentheses(Self::path).map(KernelArg::Param),
             "cast" => self.in_parentheses(Self::cast),
             "scratch" => self.in_parentheses(Self::scratch),
             "struct" => self.in_parentheses(|parser| parser.fields(depth + 1)),
@@ -116,22 +115,20 @@ impl Parser<'_> {
                 && !matches!(name, "nan" | "inf")
             {
                 self.tokens.next();
-                return Ok(KernelArg::Cast(name.to_owned(), ty));
+                return Ok(KernelArg::Cast(self.rest_of_path(name)?, ty));
             }
             return self.float().map(|value| KernelArg::Float(FloatBits::new(value), ty));
         }
         let start = self.tokens.mark();
-        if let (_, Token::Name(name)) = self.tokens.peek()
-            && let Some(tensor) = name.strip_suffix(".strides")
-        {
+        if let (_, Token::Name(name)) = self.tokens.peek() {
             self.tokens.next();
-            if self.eat(Token::OpenList) {
-                let number = self.small::<usize>("a dimension's number")?;
-                self.expect(Token::CloseList)?;
-                // otherwise it may be the start of an expression
-                if self.tokens.peek().1 == Token::Close {
-                    return Ok(KernelArg::Stride(tensor.to_owned(), number, ty));
-                }
+            let path = self.rest_of_path(name)?;
+            let stride = path.strip_suffix(']').and_then(|path| path.rsplit_once(".strides["));
+            // otherwise it may be the start of an expression
+            if let Some((tensor, number)) = stride
+                && let (Ok(number), Token::Close) = (number.parse(), self.tokens.peek().1)
+            {
+                return Ok(KernelArg::Stride(tensor.to_owned(), number, ty));
             }
             self.tokens.go_to(start);
         }
@@ -150,8 +147,13 @@ impl Parser<'_> {
         Ok(if negative { -value } else { value })
     }
 
+    fn path(&mut self) -> Parsed<String> {
+        let name = self.name("a parameter's name")?;
+        self.rest_of_path(name)
+    }
+
     fn cast(&mut self) -> Parsed<KernelArg> {
-        let name = self.name("a parameter's name")?.to_owned();
+        let name = self.path()?;
         self.expect(Token::Comma)?;
         let (_, Token::Name(ty)) = self.tokens.peek() else { return Err(self.expected("a scalar type")) };
         let Some(ty) = element::scalar(ty) else { return Err(self.expected("a scalar type")) };

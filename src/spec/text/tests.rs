@@ -10,7 +10,7 @@ use crate::spec::{
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 
 /// Everything that the text form can express, as `Display` writes it.
-const CANONICAL: [&str; 17] = [
+const CANONICAL: [&str; 18] = [
     "add_one(x: Tensor([n], float32), y: Tensor([n], float32))",
     "gemm(a: Tensor([m, k], float16, device=\"cuda\"), b: Tensor([k, n], float16, device=\"cuda\"), \
      c: Tensor([m, n], float32, device=\"cuda\"), alpha: float64 = 1.0, relu: bool = False)",
@@ -20,6 +20,9 @@ const CANONICAL: [&str; 17] = [
     "attn(q: Tensor([b, h, s, d], bfloat16), mask: Optional[Tensor([s, s], bool)], \
      cfg: Tuple[int32, float64, Tuple[bool, handle]])",
     "make(n: int64, d: device, t: dtype) -> Tensor([n], float32)",
+    "f(cfg: Record(\"my.Config\", alpha: float32, shape: Tuple[int64, int64], x: Optional[Tensor([n], int8)]), \
+     y: Tensor([cfg.shape[1] * n], int8), n: int64, t: Tuple[int8, Record(\"R\", k: Tuple[int64])]) \
+     where cfg.shape[0] % 2 == 0, t[1].k[0] > t[0]",
     "name(s: str, b: bytes, any: Any) -> str",
     "apply(f: Function, xs: Array[Tensor([n], float32)], m: Map[str, int64], o: Object(\"my.Type\"))",
     "launch(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream)",
@@ -228,6 +231,7 @@ fn nesting_is_bounded_where_it_goes_too_deep() {
     for (start, again) in [
         ("f(x: ", "Optional["),
         ("f(x: ", "Tuple["),
+        ("f(x: ", "Record(\"C\", a: "),
         ("f(x: ", "Map[str, "),
         ("f() -> ", "Array["),
         ("f(x: Tensor([", "("),
@@ -312,6 +316,12 @@ fn errors_say_what_was_expected_and_found() {
         ("f(x: Map[str])", 13, "expected `,`, found `]`"),
         ("f(x: Dict[str, Any, Any])", 21, "expected `]`, found `Any`"),
         ("f(x: Tuple[int8 int8])", 17, "expected `,` or `]`, found `int8`"),
+        ("f(x: Record)", 12, "expected `(`, found `)`"),
+        ("f(x: Record(C, a: int8))", 13, "expected the name of the Record in quotes, such as `\"Config\"`, found `C`"),
+        ("f(x: Record(\"C\" a: int8))", 17, "expected `,` or `)`, found `a`"),
+        ("f(x: Record(\"C\", int8))", 22, "expected `:`, found `)`"),
+        ("f(x: Record(\"C\", 1: int8))", 18, "expected a field's name or `)`, found `1`"),
+        ("f(x: Record(\"C\", a: int9))", 21, "expected a type, found `int9`"),
         ("f(x: Int)", 9, "expected `(`, found `)`"),
         ("f(x: Int(n))", 10, "expected an integer, found `n`"),
         ("f(x: Int(-n))", 11, "expected an integer after `-`, found `n`"),
@@ -556,6 +566,8 @@ fn a_error_has_no_bogus_ones_behind_it() {
         "f(x: map<string, vector<int, 3>>)",
         "f(x: Tensor<[n], f32, y: k32)",
         "f(x: Tuple int8, int8)",
+        "f(x: Record C, a: int8, b: int8)",
+        "f(x: Record(a: int8, b: int8), y: int8)",
         "f(s: Shape n, 4)",
         "f(s: Shape [n, 4], y: int8)",
         "f(x: int8",

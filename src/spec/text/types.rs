@@ -72,6 +72,7 @@ impl Parser<'_> {
             "List" => |parser, depth| parser.elements(depth).map(ParamType::list),
             "Map" => |parser, depth| parser.two_types(depth).map(|(key, value)| ParamType::map(key, value)),
             "Dict" => |parser, depth| parser.two_types(depth).map(|(key, value)| ParamType::dict(key, value)),
+            "Record" => |parser, depth| parser.record(depth),
             "Tuple" => |parser, depth| parser.types(depth).map(ParamType::Tuple),
             _ => return Err(self.no_type(pos, found)),
         };
@@ -119,6 +120,26 @@ impl Parser<'_> {
             self.separator(Token::CloseList)?;
         }
         Ok(types)
+    }
+
+    /// A record, after its first word.
+    fn record(&mut self, depth: usize) -> Parsed<ParamType> {
+        self.expect(Token::Open)?;
+        let name = self.spanned_alone(Step::Name, |parser| {
+            parser.quoted("the name of the Record in quotes, such as `\"Config\"`")
+        })?;
+        self.separator(Token::Close)?;
+        let mut fields = Vec::new();
+        while !self.eat(Token::Close) {
+            let number = fields.len();
+            fields.push(self.spanned(Step::Field(number), |parser| {
+                let name = parser.spanned_alone(Step::Name, |parser| parser.name("a field's name or `)`"))?;
+                parser.expect(Token::Colon)?;
+                Ok((name.to_owned(), parser.type_inside(depth)?))
+            })?);
+            self.separator(Token::Close)?;
+        }
+        Ok(ParamType::Record { name, fields })
     }
 
     pub(super) fn in_parentheses<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {

@@ -20,7 +20,7 @@ pub(super) const WORDS: [(&str, ParamType); 10] = [
 ];
 
 /// Types that consist of more than one word, with the part after their names.
-pub(super) const FORMS: [(&str, &str); 13] = [
+pub(super) const FORMS: [(&str, &str); 14] = [
     ("Tensor", "(...)"),
     ("Shape", ""),
     ("Shape", "([...])"),
@@ -29,6 +29,7 @@ pub(super) const FORMS: [(&str, &str); 13] = [
     ("Object", "(\"...\")"),
     ("Optional", "[...]"),
     ("Tuple", "[...]"),
+    ("Record", "(\"...\", ...)"),
     ("Array", "[...]"),
     ("List", "[...]"),
     ("Map", "[..., ...]"),

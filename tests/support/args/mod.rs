@@ -1,5 +1,6 @@
 //! The arguments of a call in memory, and their state after the call.
 
+mod fields;
 mod tensor;
 mod things;
 
@@ -12,6 +13,7 @@ use tvm_ffi_codegen::runtime::{Any, Array, Bytes, Dict, Error, Function, List, M
 use super::modules;
 use super::recording::real;
 use super::value::{Call, TensorSpec, Value};
+pub use fields::{new_fields, type_of_fields};
 use tensor::{Built, TensorObject, build, pointer};
 pub use things::{new_object, register_types, type_index};
 
@@ -119,6 +121,13 @@ impl Arguments {
                 let any = raw(index.0, pointer(&raw const *object));
                 self.objects.push(object);
                 any
+            }
+            Value::Fields(fields) => {
+                let field = |(name, value): &(String, Value)| {
+                    (name.clone(), self.inside(value, &place.inside(&format!(".{name}"))))
+                };
+                let fields = fields.iter().map(field).collect();
+                self.own(new_fields(fields))
             }
             Value::Tensor(spec) => self.tensor(spec, place, spec.form.unwrap_or(form)),
             Value::Array(items) => {

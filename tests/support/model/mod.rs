@@ -111,6 +111,11 @@ impl At {
         self.step(&step, &step)
     }
 
+    fn field(&self, name: &str) -> At {
+        let step = format!(".{name}");
+        self.step(&step, &step)
+    }
+
     fn element(self) -> At {
         At { element: true, ..self }
     }

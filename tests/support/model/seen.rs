@@ -4,7 +4,7 @@ use tvm_ffi_codegen::ParamType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, TypeIndex};
 use tvm_ffi_codegen::spec::DefaultValue;
 
-use crate::support::args::{Form, type_index};
+use crate::support::args::{Form, type_index, type_of_fields};
 use crate::support::names::type_name;
 use crate::support::show;
 use crate::support::value::{TensorSpec, Value};
@@ -44,6 +44,7 @@ pub fn index(value: &Value) -> i32 {
         Value::Shape(_) => TypeIndex::SHAPE,
         Value::Error => TypeIndex::ERROR,
         Value::Object(thing) => type_index(*thing),
+        Value::Fields(fields) => type_of_fields(fields.iter().map(|(name, _)| name.as_str())),
         Value::Tensor(TensorSpec { form: Some(Form::DlTensor), .. }) => TypeIndex::DL_TENSOR_PTR,
         Value::Tensor(_) => TypeIndex::TENSOR,
         Value::Array(_) => TypeIndex::ARRAY,

@@ -22,6 +22,7 @@ impl<'a> Model<'a> {
         let name = match ty {
             ParamType::Tensor(_) => "Tensor".to_owned(),
             ParamType::Tuple(_) => "Tuple".to_owned(),
+            ParamType::Record { name, .. } => format!("Record(\"{name}\")"),
             ParamType::Array(_) => "Array".to_owned(),
             ParamType::List(_) => "List".to_owned(),
             ParamType::Map(..) => "Map".to_owned(),
@@ -119,6 +120,7 @@ impl<'a> Model<'a> {
             },
             ParamType::Optional(inner) => self.optional(inner, value, at),
             ParamType::Tuple(items) => self.tuple(ty, items, value, at),
+            ParamType::Record { fields, .. } => self.record(ty, fields, value, at),
             ParamType::Array(_) | ParamType::List(_) | ParamType::Map(..) | ParamType::Dict(..) => {
                 self.container(ty, value, at)
             }
@@ -314,6 +316,54 @@ impl<'a> Model<'a> {
         }
         for (i, (item, value)) in items.iter().zip(values).enumerate() {
             self.value(item, value, &at.item(i))?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, ty: &ParamType, fields: &'a [(String, ParamType)], value: &Value, at: &At) -> Checked {
+        let wrong_keys = |got: &str| {
+            let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+            let what = format!("keys of {} on argument #{}", at.path, at.argument);
+            self.refuse("TypeError", &what, &names.join(", "), got)
+        };
+        let mut values = Vec::new();
+        match value {
+            Value::Array(all) | Value::List(all) if all.len() != fields.len() => {
+                return self.wrong_length("TypeError", at, &fields.len().to_string(), all.len());
+            }
+            Value::Array(all) | Value::List(all) => values.extend(all),
+            Value::Map(entries) | Value::Dict(entries) => {
+                if entries.len() != fields.len() {
+                    return wrong_keys(&format!("{} keys", entries.len()));
+                }
+                for (name, _) in fields {
+                    match entries.iter().find(|(key, _)| seen::str_text(key) == Some(name)) {
+                        Some((_, value)) => values.push(value),
+                        None => return wrong_keys(&format!("no {name}")),
+                    }
+                }
+            }
+            Value::Fields(_) | Value::Object(_) => {
+                let own = if let Value::Fields(own) = value { &own[..] } else { &[] };
+                for (name, _) in fields {
+                    // a field hides those of the same name that the type inherits
+                    match own.iter().rfind(|(own, _)| own == name) {
+                        Some((_, Value::Error)) => return Err(Stop::Refused("ValueError", "an argument".to_owned())),
+                        Some((_, value)) => values.push(value),
+                        None => {
+                            let got = format!("{}, which has no field {name}", seen::shown_type(value));
+                            return self.wrong_type(ty, at, "", &got);
+                        }
+                    }
+                }
+            }
+            _ if seen::index(value) >= 128 => {
+                return if seen::is_null(value) { self.null(ty, at) } else { Err(Stop::TrustBroken) };
+            }
+            _ => return self.no_container(ty, &[71, 72, 75, 76], value, at),
+        }
+        for ((name, ty), value) in fields.iter().zip(values) {
+            self.value(ty, value, &at.field(name))?;
         }
         Ok(())
     }

@@ -49,6 +49,8 @@ pub enum Value {
     Error,
     /// An object whose type is registered at runtime.
     Object(Thing),
+    /// An object with these fields; its type is registered at runtime.
+    Fields(Vec<(String, Value)>),
     Tensor(TensorSpec),
     /// An `ffi.Array` of these values.
     Array(Vec<Value>),
@@ -95,6 +97,7 @@ impl Value {
         match self {
             Value::Array(items) | Value::List(items) => items.iter().collect(),
             Value::Map(entries) | Value::Dict(entries) => entries.iter().flat_map(|(k, v)| [k, v]).collect(),
+            Value::Fields(fields) => fields.iter().map(|(_, value)| value).collect(),
             Value::Reference(object) => object.iter().map(|object| &**object).collect(),
             _ => Vec::new(),
         }

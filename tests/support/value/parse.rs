@@ -100,6 +100,17 @@ fn entries(text: &str) -> Result<Vec<(Value, Value)>, String> {
     split(inside)?.into_iter().map(entry).collect()
 }
 
+/// `{name: value, ...}`
+fn fields(text: &str) -> Result<Vec<(String, Value)>, String> {
+    let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+    let inside = inside.ok_or_else(|| format!("`{text}` is no `{{name: value, ...}}`"))?;
+    let field = |part: &str| match split_at(part, ':')?[..] {
+        [name, value] => Ok((name.trim().to_owned(), parse_value(value)?)),
+        _ => Err(format!("`{part}` is no `name: value`")),
+    };
+    split(inside)?.into_iter().map(field).collect()
+}
+
 fn device(text: &str) -> Result<DLDevice, String> {
     let text = text.trim_matches('"');
     if let Some((kind, id)) = text.split_once(':')
@@ -156,6 +167,7 @@ fn parse_value(text: &str) -> Result<Value, String> {
         "shape" => list(inside, |v| int(v).map(|v| v as i64)).map(Value::Shape),
         "tensor" => parse_tensor(inside).map(Value::Tensor),
         "object" if inside == "sub" => Ok(Value::Object(Thing::Sub)),
+        "fields" => fields(inside).map(Value::Fields),
         "array" => list(inside, parse_value).map(Value::Array),
         "list" => list(inside, parse_value).map(Value::List),
         "map" => entries(inside).map(Value::Map),

@@ -51,18 +51,13 @@ pub(super) fn at_path(path: &str) -> Tree {
     with_items(root, rest)
 }
 
-/// A value with the end of a path: `[1][0]`, `.size`.
+/// A value with the end of a path: `[1][0]`, `.size`, `.tile[0]`.
 fn with_items(root: Tree, rest: &str) -> Tree {
-    let mut value = root;
-    for step in rest.split_inclusive([']', '.']) {
-        let number = step.trim_start_matches('[').trim_end_matches(']');
-        value = match number.parse() {
-            Ok(number) => index(value, number),
-            Err(_) if number == "." || number.is_empty() => value,
-            Err(_) => part(value, number.trim_end_matches('.')),
-        };
-    }
-    value
+    let steps = rest.split(['[', '.']).map(|step| step.trim_end_matches(']')).filter(|step| !step.is_empty());
+    steps.fold(root, |value, step| match step.parse() {
+        Ok(number) => index(value, number),
+        Err(_) => part(value, step),
+    })
 }
 
 /// A constant of the code as a literal.
