@@ -77,8 +77,8 @@ fn run(most: Option<usize>, is_detaching: bool, time: Duration, seed: u64) {
     let (calls, errors) = (AtomicU64::new(0), AtomicU64::new(0));
     let end = Instant::now() + time;
     thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (table, calls, errors, maker) = (&table, &calls, &errors, &maker);
+        let (table, calls, errors, maker) = (&table, &calls, &errors, &maker);
+        let start = |thread| {
             scope.spawn(move || {
                 let mut dice = Dice::new(seed + thread);
                 while Instant::now() < end {
@@ -106,8 +106,11 @@ fn run(most: Option<usize>, is_detaching: bool, time: Duration, seed: u64) {
                         }
                     }
                 }
-            });
-        }
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(start).collect();
+        // The scope's end doesn't wait for the destructors of ended threads, which may be dropping functions.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     let stats = table.stats();
     let calls = calls.load(Ordering::SeqCst);
