@@ -110,6 +110,7 @@ pub mod embed;
 pub mod engine;
 #[cfg(feature = "_engine")]
 pub mod explain;
+mod globals;
 mod host;
 mod host_program;
 pub mod image;
@@ -117,6 +118,7 @@ pub mod image;
 pub mod ir;
 #[cfg(not(feature = "unstable"))]
 mod ir;
+mod launch_hooks;
 #[cfg(feature = "unstable")]
 pub mod lower;
 #[cfg(not(feature = "unstable"))]
@@ -138,6 +140,7 @@ pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder, Perf};
+pub use globals::{register_globals, set_launch_hook};
 pub use host::HostTextError;
 pub use host_program::HostProgram;
 pub use lower::{
@@ -148,7 +151,6 @@ pub use lower::{
     Variable, c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
-pub use parallel_for::register_parallel_for;
 pub use spec::{
     CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, DeviceId, Dim, Layout, Param, ParamType,
     ParseError, ScalarType, Signature, SignatureBuilder, SignatureError, SyntaxError, TensorShape, TensorType, dim,

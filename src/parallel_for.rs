@@ -1,7 +1,7 @@
 //! The threads of launches on the CPU.
 //!
-//! Generated code doesn't use threads directly. It asks the global function [`PARALLEL_FOR`] once for the address of
-//! a function, and loops on its own thread if none is registered. The library registers the function in this module.
+//! Generated code doesn't use threads directly. It asks a [global function](crate::globals) once for the address of a
+//! parallel-for, and loops on its own thread if none is registered.
 //!
 //! The calling thread takes part in the work, and only waits for threads that have taken blocks of its launch. A
 //! launch inside a block therefore can't wait for itself, and launches work in a forked child, which has no helpers.
@@ -17,11 +17,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use tvm_ffi_runtime::Error;
 use tvm_ffi_runtime::error::{set_raised, take_raised};
-use tvm_ffi_runtime::registry::{get_global, set_global};
-use tvm_ffi_runtime::{Any, Error, Function, Result};
-
-use crate::lower::PARALLEL_FOR;
 
 /// The maximum number of threads that help a calling thread.
 const MAX_HELPERS: usize = 63;
@@ -45,27 +42,10 @@ static HELPERS: OnceLock<(usize, u32)> = OnceLock::new();
 /// Runs one block of a launch. A nonzero code is an error.
 type Block = unsafe extern "C" fn(data: *mut c_void, index: i64) -> c_int;
 
-/// Lets launches on the CPU use threads, in all libraries of this process that haven't launched yet. It registers the
-/// global function `tvm_ffi_codegen.parallel_for`, unless that name is already registered. Engines do this when they
-/// are built.
-///
-/// The threads never end, so a shared library that contains this crate must stay loaded.
-///
-/// # Errors
-/// The same as for [`set_global`](tvm_ffi_runtime::registry::set_global).
-pub fn register_parallel_for() -> Result<()> {
-    let is_registered = || get_global(PARALLEL_FOR).is_some();
-    if is_registered() {
-        return Ok(());
-    }
+/// The address of the parallel-for.
+pub(crate) fn address() -> *mut c_void {
     let function: unsafe extern "C" fn(i64, Block, *mut c_void) -> c_int = parallel_for;
-    // SAFETY: the function registered under this name returns the address of this crate's function.
-    let function = Function::from_packed(move |_| Ok(unsafe { Any::from_opaque_ptr(function as *mut c_void) }));
-    match set_global(PARALLEL_FOR, function, false) {
-        // another thread may have registered it first
-        Err(error) if !is_registered() => Err(error),
-        _ => Ok(()),
-    }
+    function as *mut c_void
 }
 
 /// Calls a function for each block, on this thread and others, and returns when all are done. After an error it skips

@@ -63,7 +63,8 @@ TFC_FUNCTION(inspect);
 TFC_FUNCTION(inspect_bytes);
 TFC_FUNCTION(explain);
 TFC_FUNCTION(install_cpu_allocator);
-TFC_FUNCTION(register_parallel_for);
+TFC_FUNCTION(register_globals);
+TFC_FUNCTION(set_launch_hook);
 TFC_FUNCTION(explain_missing_allocator);
 TFC_FUNCTION(rearranged);
 

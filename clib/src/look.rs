@@ -5,8 +5,8 @@ use codegen::CodegenError;
 use codegen::artifact::{Triple, build_id, inspect, inspect_bytes};
 use codegen::explain::{Stage, explain};
 use codegen::runtime as tvm_ffi;
-use codegen::runtime::{Bytes, Obj, Result};
-use codegen::{Backend, Signature, register_parallel_for};
+use codegen::runtime::{Bytes, Function, Obj, Result};
+use codegen::{Backend, Signature, register_globals, set_launch_hook};
 use serde_json::json;
 
 use crate::compile::{backend_of, level_of};
@@ -63,11 +63,18 @@ fn tfc_install_cpu_allocator() -> Result<()> {
     tvm_ffi::install_cpu_allocator()
 }
 
-/// Lets launches on the CPU use threads, in libraries that haven't launched yet. Registers the global function
-/// `tvm_ffi_codegen.parallel_for`, unless the process has one.
+/// Registers the global functions that libraries ask for at their first launch, unless the process has them: threads
+/// for launches on the CPU, and hooks of launches on devices.
 #[tvm_ffi::export(crate = tvm_ffi)]
-fn tfc_register_parallel_for() -> Result<()> {
-    register_parallel_for()
+fn tfc_register_globals() -> Result<()> {
+    register_globals()
+}
+
+/// Sets the functions that the process calls before and after each launch on a device, in place of those before. Both
+/// take the kernel's name, grid, block, shared memory in bytes, stream and device.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_set_launch_hook(enter: Option<Function>, exit: Option<Function>) -> Result<()> {
+    set_launch_hook(enter.as_ref(), exit.as_ref())
 }
 
 /// Sets an error for calls that return tensors. It tells users to call the Python package's `install_cpu_allocator`.

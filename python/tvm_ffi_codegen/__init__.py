@@ -23,6 +23,7 @@ from .errors import (
     UnsupportedTargetError,
 )
 from .functions import FunctionInfo, functions
+from .hooks import LaunchInfo, set_launch_hook
 from .kernel import Kernel
 from .key import Key
 from .library import Cache, Library, compile
@@ -44,6 +45,7 @@ __all__ = [
     "Kernel",
     "Key",
     "KernelError",
+    "LaunchInfo",
     "Library",
     "LinkError",
     "LlvmNotFoundError",
@@ -67,6 +69,7 @@ __all__ = [
     "llvm_version",
     "program",
     "python_callable",
+    "set_launch_hook",
     "specialize",
     "stubs",
     "triton",

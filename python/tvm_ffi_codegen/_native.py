@@ -30,8 +30,9 @@ _module = tvm_ffi.load_module(_path())
 
 # From now on, a call that needs an allocator and finds none fails with an error that names `install_cpu_allocator`.
 _module["tfc_explain_missing_allocator"]()
-# From now on, libraries use threads for launches on the CPU, unless they have made their first launch already.
-_module["tfc_register_parallel_for"]()
+# From now on, libraries use threads for launches on the CPU, and hooks see launches on devices. A library that has made
+# its first launch already does neither.
+_module["tfc_register_globals"]()
 
 
 def function(name: str) -> Any:

@@ -10,7 +10,7 @@ use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 use super::error::{EmbedError, undefined};
 use super::library::{Added, Wrapper};
 use crate::engine::{Code, CodeAddresses, KeepAlive, Memory};
-use crate::parallel_for::register_parallel_for;
+use crate::globals::register_globals;
 
 /// Loaded code that contains the wrappers.
 pub(super) struct Loaded {
@@ -49,7 +49,7 @@ impl Loaded {
             }
         }
         // if the runtime doesn't accept the function, launches on the CPU use one thread
-        let _ = register_parallel_for();
+        let _ = register_globals();
         let code = Code::adopt(symbols, memory, vec![owner]);
         // SAFETY: lowering generates destructors that only release what the module's functions have got from the
         // runtime.

@@ -15,10 +15,10 @@ use super::objects::{LoadedObjects, Unit};
 use super::options::{Builder, Options};
 use super::symbols::SymbolResolver;
 use crate::backend::Backend;
+use crate::globals::register_globals;
 #[cfg(feature = "_llvm")]
 use crate::ir::FuncDecl;
 use crate::ir::VerifiedModule;
-use crate::parallel_for::register_parallel_for;
 
 /// Compiles modules for this machine and loads them. Clones are cheap and share everything.
 ///
@@ -122,7 +122,7 @@ impl JitBuilder {
         let mut options = self.options;
         options.debugging = options.debugging.or_environment()?;
         // without the runtime's global function, launches on the CPU use one thread
-        let _ = register_parallel_for();
+        let _ = register_globals();
         let loader: Box<dyn Loader> = match options.backend {
             #[cfg(feature = "cranelift")]
             Backend::Cranelift => Box::new(CraneliftJit::new(&options)?),

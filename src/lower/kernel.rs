@@ -249,7 +249,7 @@ impl Kernel {
     /// threads. Priorities have no effect.
     ///
     /// Blocks run on the threads of the parallel-for that is registered in the process
-    /// ([`register_parallel_for`](crate::register_parallel_for)). An engine registers one. Without one, blocks run on
+    /// ([`register_globals`](crate::register_globals)). An engine registers one. Without one, blocks run on
     /// the calling thread.
     ///
     /// # Errors

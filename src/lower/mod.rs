@@ -65,6 +65,7 @@ pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::{CStruct, CType};
 pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
+pub(crate) use device_api::LAUNCH_HOOKS;
 pub use device_api::LAUNCH_SYMBOLS;
 #[cfg(feature = "_engine")]
 pub(crate) use device_api::is_state_of_launches;

@@ -257,7 +257,7 @@ fn fetch_state<'c>(
 
 /// `int32_t look_up_global(const char* name, int64_t size, void** result)`: looks up a global function. The caller owns
 /// the result. All initialisers share this helper.
-fn look_up_global(module: &mut Module) -> FuncRef {
+pub(super) fn look_up_global(module: &mut Module) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_look_up_global";
     let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
     module.cold_local_once(NAME, sig, |c| {

@@ -169,6 +169,7 @@ impl<'a> Recipe<'a> {
             prefix = "";
         }
         let mut lowering = Lowering::new(target, prefix, *helpers);
+        lowering.unit.drivers.has_hooks = *purpose != Purpose::Wrappers;
         let mut carried = purpose.is_library().then(|| Carried::new(&mut lowering.unit, self.metadata));
         let mut functions = Vec::with_capacity(self.functions.len());
         for (done, function) in (1..).zip(&self.functions) {

@@ -12,7 +12,7 @@ use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::registry::{list_global_names, set_global};
 use tvm_ffi_codegen::runtime::{Any, Error, Function, Module, Tensor};
 use tvm_ffi_codegen::spec::Launch;
-use tvm_ffi_codegen::{Backend, Engine, Kernel, dim, register_parallel_for};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, dim, register_globals};
 
 use super::cpu::{ADD, add_launch, adds, object, object_of};
 use super::devices::elements;
@@ -148,8 +148,8 @@ fn libraries_ask_for_threads_at_their_first_launch() {
     let Some(path) = in_own_process("libraries_ask_for_threads_at_their_first_launch", note_library) else { return };
     let first = load(&path, "note");
     assert_eq!(threads(&first), [this_thread()], "nobody has registered threads");
-    register_parallel_for().unwrap();
-    register_parallel_for().unwrap();
+    register_globals().unwrap();
+    register_globals().unwrap();
     assert_eq!(threads(&first), [this_thread()], "a library asks once");
     let second = load(copy(&path), "note");
     let seen = threads(&second);
@@ -191,7 +191,7 @@ fn a_parallel_for_of_another_stays() {
     assert_eq!((error.kind(), error.message()), ("TypeError", expected));
     // SAFETY: the function is a parallel-for.
     register(|| unsafe { Any::from_opaque_ptr(backwards as *mut c_void) });
-    register_parallel_for().unwrap();
+    register_globals().unwrap();
     Engine::new().unwrap();
     // a library keeps the function that it has found
     let function = load(copy(&path), "note");
@@ -379,7 +379,7 @@ fn a_process_ends_during_a_launch() {
     // a process that hangs is killed
     // SAFETY: the function only needs an integer.
     unsafe { libc::alarm(20) };
-    register_parallel_for().unwrap();
+    register_globals().unwrap();
     // SAFETY: the library is one of ours.
     let module = unsafe { Module::load_from_file(Path::new(&path)) }.unwrap();
     blocks(&module.get_function("leave").unwrap().unwrap(), 2);

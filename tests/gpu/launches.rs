@@ -1,7 +1,7 @@
 //! The results of launched kernels, on the stand-in or on real devices.
 
 use tvm_ffi_codegen::image::Image;
-use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
+use tvm_ffi_codegen::lower::{Purpose, Recipe, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_codegen::runtime::{DLDevice, Function, Tensor};
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType, TensorMap};
@@ -21,8 +21,9 @@ pub fn compile(engine: &Engine, signature: &str, launch: Launch, images: Vec<Ima
 /// A function whose module contains the helpers of launches, as in a library, so it looks up the driver anew. The
 /// engine's own functions share the helpers.
 pub fn compile_alone(engine: &Engine, signature: &str, launch: Launch, images: Vec<Image>) -> Function {
-    let signature = sig(signature);
-    let module = lower(&signature, &Kernel::launch(launch, images), RuntimeHelpers::Define).unwrap();
+    let (signature, kernel) = (sig(signature), Kernel::launch(launch, images));
+    let recipe = Recipe { purpose: Purpose::Process, helpers: RuntimeHelpers::Define, ..Recipe::default() };
+    let module = recipe.function(&signature, &kernel).lower().unwrap().module;
     load(engine, module, &signature)
 }
 

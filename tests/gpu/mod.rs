@@ -11,6 +11,7 @@ mod descriptions;
 mod devices;
 mod explained;
 mod headers;
+mod hooks;
 mod images;
 mod large;
 mod launches;

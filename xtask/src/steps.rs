@@ -8,7 +8,7 @@ use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X,
     GDB, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMPY,
-    NVFATBIN, NVRTC, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC,
+    NVFATBIN, NVRTC, NVTX, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC,
     RUST_WINDOWS, RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
 use crate::{
@@ -117,7 +117,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "gpu",
         about: "launches on a stand-in driver, from Python too; cubins of CUDA's compiler; layouts of cuda.h",
-        needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: gpu,
     },
     Step {
@@ -239,7 +239,7 @@ pub const SOAK: &[Step] = &[
 pub const GPU: &[Step] = &[Step {
     name: "devices",
     about: "launches on the machine's devices, by its own driver",
-    needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+    needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
     run: gpu_devices,
 }];
 
@@ -304,11 +304,13 @@ fn launches(filters: &[&str]) -> Cmd {
     let python_path = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY].map(|tool| text(python_package(tool))).join(":");
     let headers = text(python_package(&CUDA_RUNTIME).join("nvidia/cuda_runtime/include"));
     let nvrtc = text(python_package(&NVRTC).join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
+    let nvtx = text(python_package(&NVTX).join("nvidia/nvtx/include"));
     let nvfatbin = text(python_package(&NVFATBIN).join("nvidia/nvfatbin/lib/libnvfatbin.so.12"));
     let test = ["test", "-p", "tvm-ffi-codegen", "--test", "main", "--"];
     without_stacks(cargo(&[&test[..], filters].concat()))
         .env("TVM_FFI_CODEGEN_CUDA_HEADERS", &headers)
         .env("TVM_FFI_CODEGEN_NVRTC", &nvrtc)
+        .env("TVM_FFI_CODEGEN_NVTX_HEADERS", &nvtx)
         .env("TVM_FFI_CODEGEN_NVFATBIN", &nvfatbin)
         .env("TVM_FFI_CODEGEN_PYTHON_PATH", &python_path)
 }

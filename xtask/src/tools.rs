@@ -89,6 +89,8 @@ pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source
 /// The headers of CUDA, and its compiler from C++ to cubins, which runs without a device.
 pub const CUDA_RUNTIME: Tool = Tool { name: "nvidia-cuda-runtime-cu12==12.9.79", probe: &[], source: Source::PyPi };
 pub const NVRTC: Tool = Tool { name: "nvidia-cuda-nvrtc-cu12==12.9.86", probe: &[], source: Source::PyPi };
+/// The headers of NVTX.
+pub const NVTX: Tool = Tool { name: "nvidia-nvtx-cu12==12.9.79", probe: &[], source: Source::PyPi };
 /// Creates fatbins, without a device too.
 pub const NVFATBIN: Tool = Tool { name: "nvidia-nvfatbin-cu12==12.9.82", probe: &[], source: Source::PyPi };
 /// Builds the Python package: a wheel with a plain library, as for cffi.

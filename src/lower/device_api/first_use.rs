@@ -2,6 +2,7 @@
 
 use super::api::{Attributes, Call, KernelHome, SharedAttributes};
 use super::driver::{Driver, end_claim};
+use super::hooks::Hooks;
 use super::images::{self, field_of};
 use super::layout::MOST_DEVICES;
 use super::outcome::Failed;
@@ -13,7 +14,13 @@ use crate::lower::protocol::launch_table::{ASK_DRIVER, ImageChoice, KernelRecord
 use crate::lower::protocol::{DescriptorField, Encode, field};
 
 /// Defines [the helper](super::helpers::Called) that opens the driver and reads a device's properties.
-pub(super) fn define_device(module: &mut Module, driver: &Driver, in_state: &InState, func: FuncRef) {
+pub(super) fn define_device(
+    module: &mut Module,
+    driver: &Driver,
+    hooks: Option<Hooks>,
+    in_state: &InState,
+    func: FuncRef,
+) {
     let mut attributes = Vec::new();
     driver.api.attributes.in_order().into_iter().for_each(|number| number.write(module.endianness, &mut attributes));
     let attributes = module.add_data(format!("__tvm_ffi_codegen_{}_attributes", driver.api.name), attributes, 4);
@@ -22,6 +29,7 @@ pub(super) fn define_device(module: &mut Module, driver: &Driver, in_state: &InS
         let outside = Steps::new(c);
         outside.require(number.ult(MOST_DEVICES), Failed::Number, number);
         outside.require_open(driver);
+        let hooks = hooks.map(|hooks| (hooks, hooks.find(c)));
         let record = record_of(state, number);
         driver.claim(record, || outside.finish(|| {}));
         let steps = Steps::new(c);
@@ -50,6 +58,9 @@ pub(super) fn define_device(module: &mut Module, driver: &Driver, in_state: &InS
             KernelHome::CurrentDevice => {}
         }
         fill(driver, in_state, state);
+        if let Some((hooks, table)) = hooks {
+            hooks.attach(driver, state, table);
+        }
         end_claim(record, record);
         steps.finish(|| end_claim(record, c.null()));
     });
@@ -75,7 +86,14 @@ fn fill(driver: &Driver, in_state: &InState, state: Val<'_>) {
 
 /// Defines [the helper](super::helpers::Called) that does a kernel's first-use work. `device` does the work for a
 /// device. `compare` compares a kernel's parameters, if requested.
-pub(super) fn define(module: &mut Module, driver: &Driver, device: FuncRef, compare: Option<FuncRef>, func: FuncRef) {
+pub(super) fn define(
+    module: &mut Module,
+    driver: &Driver,
+    hooks: Option<Hooks>,
+    device: FuncRef,
+    compare: Option<FuncRef>,
+    func: FuncRef,
+) {
     let load = images::load(module, driver);
     module.define(func, |c| {
         let [table, kernel, state, images, number, handle] = c.params();
@@ -94,12 +112,16 @@ pub(super) fn define(module: &mut Module, driver: &Driver, device: FuncRef, comp
         let place = steps.place();
         steps.require_outcome(c.result(load, &[image, state, images, number, place]));
         let library = place.load(Type::Ptr, 0);
-        steps.call(driver, Call::Kernel, &[place, library, first_use.address(field!(KernelRecord, entry))]);
+        let entry = first_use.address(field!(KernelRecord, entry));
+        steps.call(driver, Call::Kernel, &[place, library, entry]);
         let loaded = place.load(Type::Ptr, 0);
         if let Some(compare) = compare {
             first_use.compare(compare, loaded);
         }
         first_use.set_attributes(loaded);
+        if let Some(hooks) = hooks {
+            hooks.note(state, loaded, entry);
+        }
         end_claim(cell, loaded);
         handle.store(0, loaded);
         steps.finish(|| end_claim(cell, c.null()));

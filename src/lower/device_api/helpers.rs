@@ -3,6 +3,7 @@
 
 use super::api::{APIS, Api, Call, Symbol};
 use super::driver::Driver;
+use super::hooks::Hooks;
 use super::images;
 use super::start::start;
 use super::state::InState;
@@ -64,6 +65,7 @@ fn declare(module: &mut Module, name: &str, sig: FuncSig, linkage: Linkage) -> F
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defined {
     driver: Driver,
+    hooks: Option<Hooks>,
     linkage: Linkage,
     pub called: Called,
     /// The helper that does a device's first-use work, if it is declared already.
@@ -85,6 +87,7 @@ impl Defined {
         module: &mut Module,
         api: &'static Api,
         system: System,
+        has_hooks: bool,
         linkage: Linkage,
         constants: &mut ConstantPool,
         pool: DataRef,
@@ -95,7 +98,7 @@ impl Defined {
         };
         let driver = Driver::new(module, api, system);
         report::define(module, &driver, constants, pool, called.report);
-        Defined { driver, linkage, called, device: None }
+        Defined { driver, hooks: has_hooks.then(|| Hooks::new(module)), linkage, called, device: None }
     }
 
     /// The helper that does a device's first-use work.
@@ -106,24 +109,24 @@ impl Defined {
 
     /// Defines the helpers that launches need.
     pub(super) fn finish(mut self, module: &mut Module, asked: Asked) {
-        let Defined { driver, called, .. } = self;
+        let Defined { driver, hooks, called, .. } = self;
         let in_state = InState {
             start: start(module, &driver, false),
             start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
-            unload: images::unload(module, &driver),
+            unload: images::unload(module, &driver, hooks),
         };
         let device = self.device(module);
-        first_use::define_device(module, &driver, &in_state, device);
+        first_use::define_device(module, &driver, hooks, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
-        first_use::define(module, &driver, device, compare, called.first_use);
+        first_use::define(module, &driver, hooks, device, compare, called.first_use);
     }
 }
 
 /// Defines an API's helpers in a module that exports them, if `symbol` is that of the first one. Ignores other symbols.
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
-        let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
+        let helpers = Defined::new(module, api, System::default(), true, Linkage::Export, constants, pool);
         helpers.finish(module, Asked { tensor_maps: true, params: true });
     }
 }

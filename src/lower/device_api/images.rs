@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::api::{Api, Call, KernelHome};
 use super::driver::{CLAIMED, Driver, end_claim};
+use super::hooks::Hooks;
 use super::layout::MOST_DEVICES;
 use super::state::{record, record_of, row};
 use super::steps::Steps;
@@ -117,10 +118,13 @@ pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
 
 /// `void unload(const void* table, void* state)`: unloads all loaded images and releases the contexts of all used
 /// devices. A driver that has shut down has already unloaded its images.
-pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
+pub(super) fn unload(module: &mut Module, driver: &Driver, hooks: Option<Hooks>) -> FuncRef {
     let name = format!("__tvm_ffi_codegen_{}_unload", driver.api.name);
     module.cold_local(name, FuncSig::c([Type::Ptr, Type::Ptr], None), |c| {
         let [table, state] = c.params();
+        if let Some(hooks) = hooks {
+            hooks.detach(state);
+        }
         let count = field_of(table, field!(LaunchTable, images));
         let first = table + field_of(table, field!(LaunchTable, first_image));
         c.for_up(count, |number| {

@@ -10,6 +10,8 @@ pub(in crate::lower) mod config {
     pub(in crate::lower) const STREAM: i32 = 32;
     pub(in crate::lower) const ATTRIBUTES: i32 = 40;
     pub(in crate::lower) const COUNT: i32 = 48;
+    /// The number of the device, an `int32_t`, for hooks. These bytes are padding.
+    pub(in crate::lower) const DEVICE: i32 = 52;
 }
 
 /// `CUlaunchAttribute`.

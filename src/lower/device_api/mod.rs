@@ -24,6 +24,7 @@ mod context;
 mod driver;
 mod first_use;
 mod helpers;
+mod hooks;
 mod images;
 mod layout;
 mod outcome;
@@ -49,6 +50,7 @@ pub use api::LAUNCH_SYMBOLS;
 pub(super) use api::{APIS, Api, Call, KernelHome, LaunchForm};
 pub(super) use helpers::export as export_helpers;
 use helpers::{Asked, Called, Defined, import_device};
+pub(crate) use hooks::LAUNCH_HOOKS;
 pub(super) use images::{DeviceImage, ImageRule, by_preference};
 use layout::MOST_DEVICES;
 pub(super) use layout::{
@@ -70,6 +72,8 @@ pub(super) struct Drivers {
     pub system: System,
     /// Whether the module imports the helpers.
     pub imports_helpers: bool,
+    /// Whether hooks see the launches. The module's destructors have to run then.
+    pub has_hooks: bool,
     /// The launches, one entry per API.
     launches: Vec<Launches>,
 }
@@ -189,7 +193,7 @@ impl Drivers {
         let known = self.launches.iter().position(|launches| std::ptr::eq(launches.api, api));
         known.unwrap_or_else(|| {
             let defined = (!self.imports_helpers)
-                .then(|| Defined::new(module, api, self.system, Linkage::Local, constants, pool));
+                .then(|| Defined::new(module, api, self.system, self.has_hooks, Linkage::Local, constants, pool));
             let called = defined.map_or_else(|| Called::import(module, api), |defined| defined.called);
             self.launches.push(Launches::new(module, api, called, defined));
             self.launches.len() - 1

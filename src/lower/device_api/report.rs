@@ -57,6 +57,9 @@ impl<'c> Report<'c, '_> {
         let [caller, images, outcome, config, device] = c.params();
         r.set(field::CALLER, caller);
         let [kind, number] = outcome::halves(outcome);
+        let code = outcome.truncate();
+        // a hook has raised an error, and returned its code in place of a status
+        c.require(code.ge(0), || c.ret(code));
         r.set(field::STATUS, number);
         r.set(field::DEVICE, device.sext());
         let shown = driver.api.shown;

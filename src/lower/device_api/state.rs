@@ -19,6 +19,9 @@ pub(super) const START_COOPERATIVE: i32 = 16;
 pub(super) const TENSOR_MAP: i32 = 24;
 /// The offset of `void unload(const void* table, void* state)`, which is set once a device is in use.
 pub(super) const UNLOAD: i32 = 32;
+/// The offset of the address of the process's table of [hooks](super::hooks), or NULL. The process may replace the first
+/// three functions.
+pub(super) const HOOKS: i32 = 40;
 
 /// The functions with addresses in the state. An API may lack one.
 pub(super) struct InState {

@@ -14,13 +14,18 @@ impl LaunchEmitter<'_, '_> {
         }
         let bytes = self.in_32_bits(shared[0]);
         self.values.b.store(bytes, address, config::SHARED, MemFlags::ALIGNED);
-        let (attributes, count) = match self.prepared.code.on_device().map(|code| code.form) {
+        let form = self.prepared.code.on_device().map(|code| code.form);
+        let (attributes, count) = match form {
             Some(LaunchForm::Configuration) => self.attributes(cluster, preferred),
             Some(LaunchForm::Arguments) | None => (self.values.b.ptr_const(0), 0),
         };
         self.values.b.store(attributes, address, config::ATTRIBUTES, MemFlags::ALIGNED);
         let count = self.values.b.iconst(Type::I32, count);
         self.values.b.store(count, address, config::COUNT, MemFlags::ALIGNED);
+        if form == Some(LaunchForm::Configuration) {
+            // the driver's function, and so a hook in its place, gets no device
+            self.values.b.store(self.inputs.number, address, config::DEVICE, MemFlags::ALIGNED);
+        }
         slot
     }
 

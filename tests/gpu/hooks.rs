@@ -1,0 +1,285 @@
+//! Launch hooks: what they see, how they fail, and the hooks of environment variables.
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use tvm_ffi_codegen::runtime::abi::TVMFFIAny;
+use tvm_ffi_codegen::runtime::{Any, AnyView, DLDevice, Error, Function, Module, Shape, with_stream};
+use tvm_ffi_codegen::{Backend, DLDeviceType, set_launch_hook};
+
+use super::brought;
+use super::calls::fail_in_turn;
+use super::devices::{cuda, elements};
+use super::engines;
+use super::launches::{ADD, add, add_alone, call3, compile, launch_of_add, sums, vectors};
+use super::libraries::library;
+use super::standin::{Driver, bundle};
+use crate::support::compiler;
+
+/// What the hooks were called with, in order.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    /// A hook that notes its call, and fails with an error of this kind.
+    fn hook(&self, what: &'static str, fails: Option<&'static str>) -> Function {
+        let seen = Arc::clone(&self.0);
+        Function::from_packed(move |args| {
+            seen.lock().unwrap().push(format!("{what} {}", shown(args)?));
+            match fails {
+                Some(kind) => Err(Error::new(kind, what)),
+                None => Ok(Any::from(())),
+            }
+        })
+    }
+
+    fn set(&self) {
+        set_launch_hook(Some(&self.hook("enter", None)), Some(&self.hook("exit", None))).unwrap();
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+fn shown(args: &[AnyView<'_>]) -> Result<String, Error> {
+    let [name, grid, block, shared, stream, device] = args else { panic!("{} arguments", args.len()) };
+    let (grid, block): (Shape, Shape) = (grid.cast()?, block.cast()?);
+    let (name, shared, device): (String, i64, DLDevice) = (name.cast()?, shared.cast()?, device.cast()?);
+    let stream: *mut c_void = stream.cast()?;
+    Ok(format!("{name} {grid:?} {block:?} {shared} {:#x} {device}", stream.addr()))
+}
+
+/// Removes the hook at the end of a test. One test at a time uses the driver, and so the hook.
+struct Unset;
+
+impl Drop for Unset {
+    fn drop(&mut self) {
+        set_launch_hook(None, None).unwrap();
+    }
+}
+
+/// Both ways to the driver: on a stream that has a context, and on one that hasn't.
+const STREAMS: [usize; 2] = [0x1001, 0];
+
+fn call_on(function: &Function, device: DLDevice, stream: usize, n: usize) -> Result<(), String> {
+    let tensors = vectors(device, n);
+    // SAFETY: the stand-in doesn't dereference the address.
+    unsafe { with_stream(device, stream as *mut _, || call3(function, &tensors)) }.unwrap()?;
+    assert_eq!(elements::<f32>(&tensors[2]), sums(n));
+    Ok(())
+}
+
+#[test]
+fn hooks_see_launches() {
+    let driver = Driver::cuda();
+    let (seen, _unset) = (Seen::default(), Unset);
+    for engine in engines() {
+        driver.reset();
+        // a hook may be set before the first launch and after it
+        let [early, late] = [0, 1].map(|_| add(&engine));
+        call_on(&early, cuda(1), 0, 300).unwrap();
+        assert_eq!(seen.take(), [""; 0]);
+        seen.set();
+        for (stream, function) in STREAMS.into_iter().flat_map(|stream| [(stream, &early), (stream, &late)]) {
+            call_on(function, cuda(1), stream, 300).unwrap();
+            let launch = format!("add [3, 1, 1] [128, 1, 1] 0 {stream:#x} cuda:1");
+            assert_eq!(seen.take(), [format!("enter {launch}"), format!("exit {launch}")]);
+        }
+        // a second device fills the state anew
+        call_on(&late, cuda(0), 0x1000, 1).unwrap();
+        assert_eq!(seen.take().len(), 2);
+        // a grid of nothing isn't launched
+        call_on(&late, cuda(1), 0, 0).unwrap();
+        assert_eq!(seen.take(), [""; 0]);
+        // each function alone
+        for (enter, exit) in [(true, false), (false, true)] {
+            let function = |what, is_set: bool| is_set.then(|| seen.hook(what, None));
+            set_launch_hook(function("enter", enter).as_ref(), function("exit", exit).as_ref()).unwrap();
+            call_on(&early, cuda(1), 0x1001, 3).unwrap();
+            let seen = seen.take();
+            assert_eq!((seen.len(), seen[0].starts_with("enter")), (1, enter));
+        }
+        set_launch_hook(None, None).unwrap();
+        for stream in STREAMS {
+            call_on(&early, cuda(1), stream, 3).unwrap();
+        }
+        assert_eq!(seen.take(), [""; 0]);
+    }
+}
+
+#[test]
+fn hooks_see_launches_of_hip() {
+    let driver = Driver::hip();
+    let (seen, _unset) = (Seen::default(), Unset);
+    let device = DLDevice::new(DLDeviceType::ROCM, 1);
+    for (engine, cooperative) in engines().iter().flat_map(|engine| [(engine, false), (engine, true)]) {
+        driver.reset();
+        let launch = if cooperative { launch_of_add().cooperative() } else { launch_of_add() };
+        let function = compile(engine, &ADD.replace("cuda", "rocm"), launch, vec![bundle()]);
+        seen.set();
+        call_on(&function, device, 0x1001, 300).unwrap();
+        let launch = "add [3, 1, 1] [128, 1, 1] 0 0x1001 rocm:1";
+        assert_eq!(seen.take(), [format!("enter {launch}"), format!("exit {launch}")]);
+        set_launch_hook(Some(&seen.hook("enter", Some("KeyError"))), None).unwrap();
+        assert_eq!(call_on(&function, device, 0x1001, 300).unwrap_err(), "KeyError: enter");
+        assert_eq!(seen.take().len(), 1);
+        set_launch_hook(None, None).unwrap();
+    }
+}
+
+#[test]
+fn an_error_of_a_hook_fails_the_call() {
+    let driver = Driver::cuda();
+    let (seen, _unset) = (Seen::default(), Unset);
+    for (engine, stream) in engines().iter().flat_map(|engine| STREAMS.map(|stream| (engine, stream))) {
+        driver.reset();
+        let function = add(engine);
+        let [good, bad] = [None, Some("KeyError")];
+        set_launch_hook(Some(&seen.hook("enter", bad)), Some(&seen.hook("exit", good))).unwrap();
+        assert_eq!(call_on(&function, cuda(1), stream, 3).unwrap_err(), "KeyError: enter");
+        assert_eq!(driver.calls_of("cuLaunch"), [""; 0]);
+        assert_eq!(seen.take().len(), 1, "what isn't launched doesn't end");
+        set_launch_hook(Some(&seen.hook("enter", good)), Some(&seen.hook("exit", bad))).unwrap();
+        assert_eq!(call_on(&function, cuda(1), stream, 3).unwrap_err(), "KeyError: exit");
+        assert_eq!((driver.calls_of("cuLaunch").len(), seen.take().len()), (1, 2));
+        // the driver's error goes before that of `exit`
+        driver.fail_name("cuLaunchKernelEx", 719);
+        let error = call_on(&function, cuda(1), stream, 3).unwrap_err();
+        assert!(error.contains("`cuLaunchKernelEx` failed with CUDA_ERROR_LAUNCH_FAILED (719)"), "{error}");
+        assert_eq!((seen.take().len(), driver.depth()), (2, 0));
+        // a code without an error, as `tvm_ffi` returns for Python's
+        // SAFETY: the function may be called from any thread.
+        let interrupted = unsafe { Function::from_code(interrupted, ()) };
+        set_launch_hook(Some(&interrupted), None).unwrap();
+        let tensors = vectors(cuda(1), 3).map(|tensor| Any::from(tensor).into_raw());
+        let mut result = Any::none().into_raw();
+        // SAFETY: the arguments are three tensors, and the result is None.
+        assert_eq!(unsafe { function.call_raw(&tensors, &mut result) }, -2);
+        // SAFETY: the values are owned here.
+        tensors.into_iter().for_each(|tensor| drop(unsafe { Any::from_raw(tensor) }));
+        set_launch_hook(None, None).unwrap();
+    }
+}
+
+/// Returns the code for an error that the environment has set.
+unsafe extern "C" fn interrupted(_: *mut c_void, _: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32 {
+    -2
+}
+
+/// With a hook, failures of the driver are as without.
+#[test]
+fn every_call_of_the_driver_may_fail_under_a_hook() {
+    let driver = Driver::cuda();
+    let (seen, _unset) = (Seen::default(), Unset);
+    for engine in engines() {
+        seen.set();
+        fail_in_turn(&driver, || add_alone(&engine), "add", &|function| call_on(function, cuda(0), 0, 5));
+        let seen = seen.take();
+        let count = |what: &str| seen.iter().filter(|seen| seen.starts_with(what)).count();
+        assert_eq!(count("enter"), count("exit"));
+        assert!(count("enter") > 20);
+    }
+}
+
+/// A library that is unloaded is forgotten: setting a hook afterwards writes nothing where it was.
+#[test]
+fn libraries_come_and_go() {
+    let _driver = Driver::cuda();
+    let (seen, _unset) = (Seen::default(), Unset);
+    for backend in Backend::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = library(folder.path(), *backend);
+        for _ in 0..3 {
+            // SAFETY: the library is one of ours.
+            let module = unsafe { Module::load_from_file(&path) }.unwrap();
+            let function = module.get_function("add").unwrap().unwrap();
+            call_on(&function, cuda(1), 0x1001, 3).unwrap();
+            assert_eq!(seen.take(), [""; 0]);
+            seen.set();
+            call_on(&function, cuda(1), 0x1001, 3).unwrap();
+            assert_eq!(seen.take().len(), 2);
+            drop((module, function));
+            set_launch_hook(None, None).unwrap();
+        }
+    }
+}
+
+const LIBRARY: &str = "TEST_OF_LAUNCH_HOOKS";
+
+/// Two launches of a library, in a process with these variables. Returns what it prints.
+fn launched(variables: &[(&str, &Path)]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "gpu::hooks::environment_variables_set_hooks", "--nocapture"]);
+    command.env(LIBRARY, library(folder.path(), Backend::default()));
+    let done = command.envs(variables.iter().copied()).output().unwrap();
+    let [out, err] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(done.status.success(), "{out}{err}");
+    let is_ours = |line: &&str| ["tvm_ffi_codegen:", "nvtx", "roctx"].iter().any(|start| line.starts_with(start));
+    out.lines().chain(err.lines()).filter(is_ours).map(|line| format!("{line}\n")).collect()
+}
+
+/// Builds the profiler.
+fn profiler(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let source = folder.join("profiler.c");
+    std::fs::write(&source, include_str!("driver/profiler.c")).unwrap();
+    let path = folder.join(name);
+    let mut compiler = compiler::c();
+    compiler.args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"]).arg(&path).arg(&source).args(flags);
+    assert!(compiler.status().unwrap().success());
+    path
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn environment_variables_set_hooks() {
+    if let Some(path) = std::env::var_os(LIBRARY) {
+        let driver = Driver::cuda();
+        tvm_ffi_codegen::register_globals().unwrap();
+        // SAFETY: the library is one of ours.
+        let module = unsafe { Module::load_from_file(Path::new(&path)) }.unwrap();
+        let function = module.get_function("add").unwrap().unwrap();
+        let tensors = vectors(cuda(1), 300);
+        call3(&function, &tensors).unwrap();
+        let [x, y, z] = tensors.each_ref().map(|tensor| tensor.as_dl_tensor().data.addr());
+        let shown = format!("{x:#018x}, {y:#018x}, {z:#018x}, 0x000000000000012c");
+        println!("\ntvm_ffi_codegen: expected params=[{shown}]");
+        assert_eq!(driver.calls_of("cuLaunch").len(), 1);
+        return;
+    }
+    let log = "TVM_FFI_CODEGEN_LOG_LAUNCHES";
+    let ranges = "TVM_FFI_CODEGEN_LAUNCH_RANGES";
+    let printed = launched(&[(log, Path::new("1"))]);
+    let lines: Vec<&str> = printed.lines().collect();
+    let [expected, launch] = lines[..] else { panic!("{printed}") };
+    let params = expected.strip_prefix("tvm_ffi_codegen: expected ").unwrap();
+    let text = "tvm_ffi_codegen: launch add grid=(3, 1, 1) block=(128, 1, 1) shared_memory=0 stream=0x0 device=cuda:1";
+    assert_eq!(launch, format!("{text} {params}"));
+    for off in ["", "0"] {
+        assert_eq!(launched(&[(log, Path::new(off))]).lines().count(), 1);
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let problem = |printed: String| printed.lines().nth(1).unwrap_or_default().to_owned();
+    let printed = problem(launched(&[(ranges, Path::new("itt"))]));
+    assert_eq!(printed, format!("tvm_ffi_codegen: {ranges}: expected nvtx or roctx, got itt"));
+    // rocTX is found by its name
+    let printed = problem(launched(&[(ranges, Path::new("roctx"))]));
+    assert!(printed.starts_with(&format!("tvm_ffi_codegen: {ranges}: libr")), "{printed}");
+    profiler(folder.path(), "libroctx64.so.4", &[]);
+    let printed = launched(&[(ranges, Path::new("roctx")), ("LD_LIBRARY_PATH", folder.path())]);
+    assert!(printed.contains("roctx push add\nroctx pop\n"), "{printed}");
+    // without a profiler there are no ranges
+    assert_eq!(launched(&[(ranges, Path::new("nvtx"))]).lines().count(), 1);
+    let injection = "NVTX_INJECTION64_PATH";
+    let none = folder.path().join("none.so");
+    let printed = problem(launched(&[(ranges, Path::new("nvtx")), (injection, &none)]));
+    assert!(printed.starts_with(&format!("tvm_ffi_codegen: {ranges}: ")) && printed.contains("none.so"), "{printed}");
+    let Some(headers) = brought("TVM_FFI_CODEGEN_NVTX_HEADERS") else { return };
+    let tool = profiler(folder.path(), "tool.so", &["-DNVTX", "-I", headers.to_str().unwrap()]);
+    let printed = launched(&[(ranges, Path::new("nvtx")), (injection, &tool)]);
+    assert!(printed.contains("nvtx push add\nnvtx pop\n"), "{printed}");
+}
