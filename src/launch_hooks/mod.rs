@@ -1,15 +1,17 @@
 //! Launch hooks: code of the process that runs around each launch on a device.
 //!
-//! A library calls the driver through addresses in its *state*. At its first use of a device it [attaches](registry) the
+//! A library calls the driver through addresses in its *state*. At its first use of a device it [attaches](attach) the
 //! state, and while a hook is set, the addresses there are those of [functions](around) that run the hooks. So a launch
 //! without hooks costs nothing. `lower::device_api::hooks` is the library's part.
 //!
 //! Two hooks are set by environment variables: [`log`] and [`ranges`].
 
 mod around;
+mod attach;
 mod launch;
 mod log;
 mod nvtx;
+mod profiler;
 mod ranges;
 mod registry;
 mod user;
@@ -26,7 +28,7 @@ struct Table {
     detach: unsafe extern "C" fn(*const registry::StateHead),
 }
 
-static TABLE: Table = Table { attach: registry::attach, note: registry::note, detach: registry::detach };
+static TABLE: Table = Table { attach: attach::attach, note: attach::note, detach: attach::detach };
 
 /// The address of the table.
 pub(crate) fn table() -> *mut c_void {
@@ -36,5 +38,5 @@ pub(crate) fn table() -> *mut c_void {
 /// Sets the process's hook in place of the one before; without functions there is none.
 pub(crate) fn set(enter: Option<Function>, exit: Option<Function>) {
     let hook = (enter.is_some() || exit.is_some()).then(|| user::UserHook { enter, exit });
-    registry::set_user_hook(hook);
+    attach::set_user_hook(hook);
 }

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::ranges::{Ranges, open, text_of};
+use super::profiler::{Ranges, open, text_of};
 
 /// The environment variable of NVTX.
 const VARIABLE: &str = "NVTX_INJECTION64_PATH";

@@ -1,25 +1,16 @@
 //! Ranges for profilers: each launch is a range with the kernel's name, of NVTX or of rocTX.
 
-use std::error::Error;
-use std::ffi::{CString, OsStr, c_char, c_int};
+use std::ffi::{CString, c_int};
 use std::sync::{Arc, LazyLock};
-
-use libloading::Library;
 
 use super::launch::{Hook, Launch};
 use super::nvtx;
+use super::profiler::{Ranges, open, text_of};
 
 /// The environment variable that names the kind of ranges.
 const VARIABLE: &str = "TVM_FFI_CODEGEN_LAUNCH_RANGES";
 /// The libraries that have rocTX, the newest first.
 const ROCTX: [&str; 3] = ["librocprofiler-sdk-roctx.so.1", "libroctx64.so.4", "libroctx64.so"];
-
-/// The functions of a profiler. Ranges of one thread nest.
-#[derive(Clone, Copy)]
-pub(super) struct Ranges {
-    pub push: unsafe extern "C" fn(*const c_char) -> c_int,
-    pub pop: unsafe extern "C" fn() -> c_int,
-}
 
 /// The hook, if the environment asks for it and there is a profiler.
 pub(super) fn hook() -> Option<Arc<dyn Hook>> {
@@ -60,18 +51,6 @@ fn functions_of(name: &str) -> Result<Ranges, String> {
         (Ok(push), Ok(pop)) => Ok(Ranges { push: *push, pop: *pop }),
         (Err(error), _) | (_, Err(error)) => Err(text_of(&error)),
     }
-}
-
-/// Opens a profiler's library, which stays open, as a hook may run at any time.
-pub(super) fn open(path: &OsStr) -> Result<&'static Library, String> {
-    // SAFETY: the user has asked for the profiler, whose constructors may run in any process.
-    let library = unsafe { Library::new(path) }.map_err(|error| text_of(&error))?;
-    Ok(Box::leak(Box::new(library)))
-}
-
-/// The system's own message about a library is the error's source.
-pub(super) fn text_of(error: &libloading::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 impl Hook for Ranges {
