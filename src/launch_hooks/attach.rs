@@ -32,9 +32,10 @@ pub(super) unsafe extern "C" fn attach(state: *const StateHead, device_type: i32
     let mut registry = write();
     // SAFETY: promised by the caller.
     let now = unsafe { &*state }.functions().map(|function| function.load(Ordering::Acquire));
-    // A hook that was set between the library's stores and this has replaced them already.
-    let known = registry.states.get(&state.expose_provenance()).map(|known| known.functions);
-    let functions = known.filter(|known| now == around::in_place_of(*known)).unwrap_or(now);
+    // A hook that was set between the library's stores and this may have replaced some of them already.
+    let known = registry.states.get(&state.expose_provenance()).map_or(now, |known| known.functions);
+    let around = around::in_place_of(known);
+    let functions = std::array::from_fn(|i| if now[i] == around[i] { known[i] } else { now[i] });
     let param_info = (!param_info.is_null()).then(|| {
         // SAFETY: promised by the caller.
         unsafe { std::mem::transmute::<*mut c_void, ParamInfo>(param_info) }

@@ -187,7 +187,7 @@ fn every_call_of_the_driver_may_fail_under_a_hook() {
 /// A library that is unloaded is forgotten: setting a hook afterwards writes nothing where it was.
 #[test]
 fn libraries_come_and_go() {
-    let _driver = Driver::cuda();
+    let driver = Driver::cuda();
     let (seen, _unset) = (Seen::default(), Unset);
     for backend in Backend::ALL {
         let folder = tempfile::tempdir().unwrap();
@@ -201,7 +201,10 @@ fn libraries_come_and_go() {
             seen.set();
             call_on(&function, cuda(1), 0x1001, 3).unwrap();
             assert_eq!(seen.take().len(), 2);
+            // SAFETY: nothing is left of what the library's code has made.
+            unsafe { module.unload_when_unused() }.unwrap();
             drop((module, function));
+            assert_eq!((driver.libraries(), driver.retained(1)), (0, 0));
             set_launch_hook(None, None).unwrap();
         }
     }
