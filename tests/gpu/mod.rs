@@ -10,6 +10,7 @@ mod cpu_threads;
 mod descriptions;
 mod devices;
 mod explained;
+mod graphs;
 mod headers;
 mod images;
 mod large;

@@ -19,6 +19,7 @@ mod expr;
 mod forward;
 mod frame;
 mod function;
+mod graph;
 mod handler;
 mod held;
 mod invoke;

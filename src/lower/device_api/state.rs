@@ -19,6 +19,10 @@ pub(super) const START_COOPERATIVE: i32 = 16;
 pub(super) const TENSOR_MAP: i32 = 24;
 /// The offset of `void unload(const void* table, void* state)`, which is set once a device is in use.
 pub(super) const UNLOAD: i32 = 32;
+/// The offsets of the functions that launch a graph and that destroy graphs (`graph`), which only modules with graphs
+/// have.
+pub(super) const LAUNCH_GRAPH: i32 = 48;
+pub(super) const DESTROY_GRAPHS: i32 = 56;
 
 /// The functions with addresses in the state. An API may lack one.
 pub(super) struct InState {
@@ -26,6 +30,14 @@ pub(super) struct InState {
     pub start_cooperative: Option<FuncRef>,
     pub tensor_map: Option<FuncRef>,
     pub unload: FuncRef,
+    pub graphs: Option<GraphFunctions>,
+}
+
+/// The functions of graphs.
+#[derive(Clone, Copy)]
+pub(super) struct GraphFunctions {
+    pub launch: FuncRef,
+    pub destroy: FuncRef,
 }
 
 /// The offset of the records.
