@@ -10,6 +10,7 @@ mod cpu_threads;
 mod descriptions;
 mod devices;
 mod explained;
+mod graph_calls;
 mod graphs;
 mod headers;
 mod images;

@@ -80,7 +80,7 @@ impl<'c> Build<'c, '_> {
         let count = self.count;
         let is_missing = |index: Val<'c>| {
             let [look, done] = c.blocks();
-            let result = c.block_param(done, crate::ir::Type::Bool);
+            let result = c.block_param(done, Type::Bool);
             c.branch_with(index.lt(count), (look, &[]), (done, &[c.bool(false)]), Hint::None);
             c.switch_to(look);
             let missing = node_of(self.record, index).load(Type::Ptr, 0).is(0);
@@ -113,8 +113,8 @@ impl<'c> Build<'c, '_> {
         let (steps, c) = (self.steps, self.steps.c);
         let old = self.record.load(Type::Ptr, record::EXECUTABLE);
         c.pass_unless(old.is_not(0), || {
-            self.record.store(record::EXECUTABLE, c.null());
             steps.call(self.driver, Call::GraphDestroyExec, &[old]);
+            self.record.store(record::EXECUTABLE, c.null());
         });
         let graph = self.record.load(Type::Ptr, record::GRAPH);
         let place = self.record + i64::from(record::EXECUTABLE);

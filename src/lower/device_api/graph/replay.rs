@@ -4,7 +4,7 @@ use super::super::api::Call;
 use super::super::driver::Driver;
 use super::super::steps::Steps;
 use super::shots::{SINGLY, has_happened, name, node, node_of, on_record, params_slot, record, shot_of, write_params};
-use crate::ir::{BinaryOp, FuncRef, Hint, Module, Type, Val};
+use crate::ir::{BinaryOp, FuncRef, Hint, Linkage, Module, Type, Val};
 
 /// `CU_STREAM_CAPTURE_STATUS_NONE` (cuda.h).
 const NOT_CAPTURED: i64 = 0;
@@ -28,7 +28,7 @@ const NEEDED: [Call; 11] = [
 /// happened. It builds the graph first where that is needed. Returns [`SINGLY`] if the stream is captured, or if the
 /// driver lacks a function.
 pub(super) fn define(module: &mut Module, driver: &Driver, build: FuncRef) -> FuncRef {
-    let func = module.declare(name(driver, "replay_graph"), on_record(), crate::ir::Linkage::Local);
+    let func = module.declare(name(driver, "replay_graph"), on_record(), Linkage::Local);
     module.define(func, |c| {
         let [record, shots, count, context, stream, failed] = c.params();
         let steps = Steps::new(c);
@@ -58,8 +58,9 @@ pub(super) fn define(module: &mut Module, driver: &Driver, build: FuncRef) -> Fu
             // without a node, the shot has never happened
             c.branch(handle.is_not(0), there, next, Hint::Likely);
             c.switch_to(there);
-            failed.store(0, shot);
             let happened = has_happened(shot);
+            // a shot that hasn't happened has no text
+            failed.store(0, happened.select(shot, c.null()));
             c.branch(happened, update, enable, Hint::Likely);
             c.switch_to(update);
             write_params(params, shot, context);
