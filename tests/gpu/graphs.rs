@@ -163,6 +163,36 @@ fn a_node_is_changed_only_when_its_launch_is() {
     }
 }
 
+/// Launches that can't be part of a graph.
+#[test]
+fn launches_of_graphs_have_limits() {
+    let signature = CHAIN.replace("m: int64)", "m: int64, a: Stream, b: Stream)");
+    let text = "{
+      graph {
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a;
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=b;
+        launch add grid=n block=128 args=[x, y, z, int64(n)];
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a cluster=m;
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a preferred_cluster=(2, n);
+        launch sum grid=n args=[x, y, int64(n), scratch(128), null] stream=a;
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a programmatic_dependent_launch;
+      }
+    }";
+    let kernel = Kernel::text(text, [("kernels", image("sm_90", 90))]).unwrap();
+    let error = lower(&sig(&signature), &kernel, RuntimeHelpers::Import).unwrap_err().to_string();
+    let found: Vec<&str> = error.lines().filter(|line| line.contains("launch of")).collect();
+    let expected = [
+        "line 4: launch of `add`: states stream=b, and a launch before it in the graph stream=a",
+        "line 5: launch of `add`: states no stream, and a launch before it in the graph stream=a",
+        "line 6: launch of `add`: has cluster = m in a graph, which keeps its clusters; expected constants",
+        "line 7: launch of `add`: has preferred_cluster = n in a graph, which keeps its clusters; expected constants",
+        "line 8: launch of `sum`: passes scratch memory in a graph, whose kernels run only after it is released; \
+         allocate it before the graph",
+        "line 9: launch of `add`: states programmatic_dependent_launch, which the kernels of a graph don't have",
+    ];
+    assert_eq!(found.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{error}");
+}
+
 /// The Rust builder and the text make the same graph, which prints and reads back.
 #[test]
 fn graphs_are_built_and_print() {

@@ -58,6 +58,7 @@ impl Body<'_> {
     /// ```
     pub fn graph(&self, launches: impl FnOnce()) {
         self.is_in_graph("graph");
+        let text = self.state.borrow().text.clone();
         let outer = self.emit(|l| {
             let open = l.open_graph();
             l.graph.replace(open)
@@ -65,6 +66,8 @@ impl Body<'_> {
         self.inside(launches);
         self.record(|recorder| recorder.graph());
         let graph = self.emit(|l| std::mem::replace(&mut l.graph, outer));
+        // the statements of the block have moved the place
+        self.state.borrow_mut().text = text;
         let Some(graph) = graph else { return };
         if !graph.has_launch {
             self.error("graph", "has no launch");
