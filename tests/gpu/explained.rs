@@ -107,6 +107,8 @@ pub struct Noted {
     node: Vec<String>,
     /// Its attributes, as the stand-in logs them.
     attributes: Vec<String>,
+    /// What the stand-in logs for a single launch.
+    alone: Vec<String>,
 }
 
 impl Sequence<'_> {
@@ -278,11 +280,12 @@ impl Sequence<'_> {
                 config.shared = self.value(shared.strip_suffix(" bytes of dynamic shared memory").unwrap());
             } else if let Some(attributes) = text.strip_prefix("noted for the graph below") {
                 let arguments = self.launch("cu", attributes, &config).arguments;
+                let alone = arguments.clone();
                 let (attributes, mut node): (Vec<_>, Vec<_>) =
                     arguments.into_iter().partition(|argument| argument.starts_with("attribute "));
                 // a node has its device by its context
                 node.retain(|argument| !argument.starts_with("device "));
-                noted.push(Noted { node, attributes });
+                noted.push(Noted { node, attributes, alone });
                 launched = true;
             } else if text.starts_with("the stream: ") {
                 // the stand-in's devices have no streams
@@ -304,6 +307,15 @@ impl Sequence<'_> {
 
     /// The calls of a graph whose launches have happened, all of them in each call.
     fn graph(&self, text: &str, noted: &[Noted], entries: &[&str], done: &mut HashSet<String>) -> Vec<Call> {
+        if let Some(singly) = text.strip_prefix("each call, for each launch that has happened:\n") {
+            let (launch, around) = singly.split_once('\n').unwrap();
+            let [(name, "")] = functions(launch)[..] else { panic!("{text}") };
+            let call = |launch: &Noted| {
+                let alone = launch.alone.iter().filter(|argument| !argument.starts_with("attribute "));
+                self.around(Some(around), Call::new(name, alone.cloned()))
+            };
+            return noted.iter().flat_map(call).collect();
+        }
         let (each, others) = text.split_once("\n\n").unwrap();
         assert!(others.starts_with("the launches go out singly, each by cuLaunchKernelEx, too:\n"), "{text}");
         // those that aren't called when all launches happen
@@ -324,7 +336,7 @@ impl Sequence<'_> {
         calls.extend(elsewhere.then(|| Call::new(enter, [device.to_string()])));
         let (mut is_once, mut of_each) = (false, Vec::new());
         // what is said for each launch, in order: the calls of one launch follow each other
-        let mut end_of_each = |calls: &mut Vec<Call>, of_each: &mut Vec<(&str, &str)>| {
+        let end_of_each = |calls: &mut Vec<Call>, of_each: &mut Vec<(&str, &str)>| {
             for launch in noted {
                 for (name, when) in of_each.iter() {
                     match *when {

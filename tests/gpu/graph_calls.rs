@@ -82,8 +82,8 @@ fn only_libraries_with_graphs_look_their_functions_up() {
     }
 }
 
-/// Makes each driver call fail, one after the other, that a call makes after `before`. The error names the failing call,
-/// and nothing is left behind. The next call does all that is missing.
+/// Makes each driver call fail, one after the other, that a call makes after `before`. The error names the failing
+/// call, and nothing is left behind. The next call does all that is missing.
 fn fail_each(
     driver: &Driver,
     engine: &Engine,
@@ -167,8 +167,8 @@ fn errors_of_a_graph_tell_the_launch_or_the_graph() {
             driver.fail_name(name, 719);
             let error = call(&compile(&engine), cuda(1), (300, 1.0), true, 300).unwrap_err();
             let expected = format!(
-                "RuntimeError: Cannot launch {of} when calling: `{CHAIN}`: `{name}` failed with CUDA_ERROR_LAUNCH_FAILED (719), \
-                 unspecified launch failure, on cuda:1"
+                "RuntimeError: Cannot launch {of} when calling: `{CHAIN}`: `{name}` failed with \
+                 CUDA_ERROR_LAUNCH_FAILED (719), unspecified launch failure, on cuda:1"
             );
             assert_eq!(error, expected);
         }

@@ -323,4 +323,17 @@ fn hip_is_called_as_explained() {
         let case = Case { kind: DLDeviceType::ROCM, call: add("grid=1", vec![]).call, ..case(&text, vec![bundle()]) };
         case.check(&driver, 94);
     }
+    // a graph launches singly
+    let text = format!("add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}) @ launch add grid=1").replace("cuda", "rocm");
+    let launches = "{ graph { launch add grid=n block=8; launch add grid=ceil_div(n, 8) block=16; } }";
+    let kernel = Kernel::text(launches, [("k", bundle())]).unwrap();
+    let graph =
+        Case { kernel, kind: DLDeviceType::ROCM, call: add("grid=1", vec![]).call, ..case(&text, vec![bundle()]) };
+    graph.check(&driver, 94);
+    for (is, other) in [("grid[0] = n,", "grid[0] = n + 1,"), ("\n  hipModuleLaunchKernel\n", "\n  hipSetDevice\n")] {
+        let text = graph.explained();
+        assert!(text.contains(is), "{is}: {text}");
+        let check = std::panic::AssertUnwindSafe(|| graph.check_text(&text.replace(is, other), &driver, 94));
+        assert!(std::panic::catch_unwind(check).is_err(), "{is}");
+    }
 }

@@ -26,9 +26,9 @@ use crate::spec::{
 use tvm_ffi_runtime::abi::TypeIndex;
 
 use super::args::{Arg, Args, Origin, TensorVars};
-use super::graph::OpenGraph;
 use super::held::Exits;
 use super::life::{Life, Owners};
+use super::open_graph::OpenGraph;
 use super::types::value_type;
 
 /// An error raised by a body: a template in the table, and the values that it prints.

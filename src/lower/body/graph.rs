@@ -1,41 +1,25 @@
 //! Graphs of launches: the launches of a block go out together, as a graph of the driver.
 //!
-//! The code of the block notes each launch in the frame. So the block has launches, conditions and values alone: no
-//! other operation could keep its place among the launches, or what a launch uses could end before the block.
+//! The code of the block notes each launch in the frame, and the end of the block launches all of them. So the block
+//! has launches, conditions and values alone: other operations would run before the launches that stand before them,
+//! skip them, or release what they use.
 
 use super::builder::Body;
 use super::expr::Ops;
 use super::function::BodyLowerer;
-use crate::ir::{Block, StackSlot};
-use crate::lower::device_api::Api;
+use super::open_graph::OpenGraph;
 use crate::lower::encode::{Subject, shown};
 use crate::lower::launch::LaunchSpec;
-use crate::lower::launch::graph::{self, Shot};
-
-/// A graph under construction.
-#[derive(Debug)]
-pub(super) struct OpenGraph {
-    /// Where the launches are noted.
-    slot: StackSlot,
-    /// The block that clears them, which goes on to `start`. It is written at the end, when their number is known.
-    clear: Block,
-    start: Block,
-    /// Whether a launch was stated, also one with an error.
-    has_launch: bool,
-    /// The kernels of the launches so far.
-    entries: Vec<String>,
-    /// The API of the first launch, and the stream that it states.
-    first: Option<(&'static Api, Option<String>)>,
-}
+use crate::lower::launch::graph;
+use crate::lower::launch::shot::Shot;
 
 impl Body<'_> {
-    /// Launches all launches of `launches` as a graph of the driver. The graph is built at its first use on a device. Later
+    /// Launches all launches of `launches` as a graph of the driver. The first use on a device builds the graph. Later
     /// uses update the parameters of its kernels and launch it as a whole.
     ///
-    /// The results are those of launches in order. The kernels run in the order of the launches, also those under
-    /// conditions, on one stream. The launches go out singly where a graph isn't possible: while the stream is captured,
-    /// while another thread launches the same graph, on HIP, and with a driver that lacks graphs. If anything fails before
-    /// the end of `launches`, nothing is launched.
+    /// The results are those of launches in order, on one stream. The launches go out singly if a graph isn't possible:
+    /// while the stream is captured, while another thread launches the same graph, on HIP, and with a driver that lacks
+    /// graphs. If anything fails before the end of `launches`, nothing is launched.
     ///
     /// Inside `launches` only launches, conditions and values are possible. Allocate tensors before the graph. A launch
     /// must not pass scratch memory or state `programmatic_dependent_launch`, and its clusters must be constants.
@@ -58,9 +42,12 @@ impl Body<'_> {
     /// ```
     pub fn graph(&self, launches: impl FnOnce()) {
         self.is_in_graph("graph");
-        let text = self.state.borrow().text.clone();
+        let (text, errors) = {
+            let state = self.state.borrow();
+            (state.text.clone(), state.errors.len())
+        };
         let outer = self.emit(|l| {
-            let open = l.open_graph();
+            let open = OpenGraph::new(&mut l.b);
             l.graph.replace(open)
         });
         self.inside(launches);
@@ -69,7 +56,7 @@ impl Body<'_> {
         // the statements of the block have moved the place
         self.state.borrow_mut().text = text;
         let Some(graph) = graph else { return };
-        if !graph.has_launch {
+        if graph.entries.is_empty() && self.state.borrow().errors.len() == errors {
             self.error("graph", "has no launch");
         }
         self.emit(|l| l.close_graph(&graph));
@@ -85,7 +72,6 @@ impl Body<'_> {
     pub(super) fn graph_problems(&self, spec: &LaunchSpec) -> Vec<String> {
         self.emit(|l| {
             let Some(open) = &mut l.graph else { return Vec::new() };
-            open.has_launch = true;
             let Some(api) = spec.api() else { return Vec::new() };
             let mut problems = graph::problems(&spec.launch);
             let stream = spec.launch.stated_stream();
@@ -120,36 +106,19 @@ impl dyn Ops + '_ {
 }
 
 impl BodyLowerer<'_> {
-    /// Begins a graph.
-    fn open_graph(&mut self) -> OpenGraph {
-        let slot = graph::slot(&mut self.b);
-        let (clear, start) = (self.b.block(), self.b.block());
-        self.b.jump(clear, &[]);
-        self.b.switch_to(start);
-        OpenGraph { slot, clear, start, has_launch: false, entries: Vec::new(), first: None }
-    }
-
     /// The place of a launch in the open graph, if there is one.
     pub(super) fn next_shot(&mut self, spec: &LaunchSpec) -> Option<Shot> {
-        let open = self.graph.as_mut()?;
-        let number = u32::try_from(open.entries.len()).unwrap_or(u32::MAX);
-        open.entries.push(spec.launch.entry().to_owned());
-        Some(Shot::next(&mut self.b, open.slot, number))
+        self.graph.as_mut().map(|open| open.next_shot(&mut self.b, spec.launch.entry()))
     }
 
     /// Ends a graph: launches what its block has noted.
     fn close_graph(&mut self, open: &OpenGraph) {
-        let OpenGraph { slot, clear, start, entries, first, .. } = open;
-        let here = self.b.current();
-        self.b.switch_to(*clear);
-        graph::clear(&mut self.b, *slot, u32::try_from(entries.len()).unwrap_or(u32::MAX));
-        self.b.jump(*start, &[]);
-        self.b.switch_to(here);
+        open.close(&mut self.b);
         // without a launch, an error is recorded
-        let Some((api, _)) = first else { return };
+        let Some((api, _)) = &open.first else { return };
         let (signature, called) = (self.signature, shown(self.signature, Subject::Call));
-        let prepared = graph::prepare(self.module_parts(), api, entries, signature, &called);
-        let failure = graph::emit(&mut self.b, self.pool, &prepared, *slot);
+        let prepared = graph::prepare(self.module_parts(), api, &open.entries, signature, &called);
+        let failure = graph::emit(&mut self.b, self.pool, &prepared, open.slot);
         self.fail_by(&failure);
     }
 }

@@ -32,6 +32,7 @@ mod match_key;
 mod matching;
 mod memory;
 mod narrow;
+mod open_graph;
 mod ops;
 mod own_arguments;
 mod pack;

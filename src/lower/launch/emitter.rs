@@ -4,8 +4,8 @@ use super::super::args::{self, Values};
 use super::super::device_api::{Failures, LaunchForm, Launchable, Texts};
 use super::super::unit::ModulePool;
 use super::blocks::Blocks;
-use super::graph::Shot;
 use super::scratch::Memory;
+use super::shot::Shot;
 use crate::ir::{Block, FunctionBuilder, Value};
 use crate::spec::{Launch, Signature};
 

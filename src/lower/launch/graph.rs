@@ -1,45 +1,11 @@
 //! Graphs of a body's launches: each launch is noted in the frame, and the end of the graph launches all of them.
 
-use super::super::device_api::{Api, BYTES_OF_SHOT, Graph, clear_shot};
+use super::super::device_api::{Api, Graph};
 use super::super::unit::ModulePool;
 use super::graph_sequence::GraphSequence;
 use super::{Failure, ModuleParts};
-use crate::ir::{FunctionBuilder, StackSlot, Type, Value};
+use crate::ir::{FunctionBuilder, StackSlot, Type};
 use crate::spec::{Dim, KernelArg, Launch, Signature};
-
-/// The place in the frame where a launch of a graph is noted.
-#[derive(Clone, Copy)]
-pub(in crate::lower) struct Shot {
-    /// The slot of all launches of the graph.
-    slot: StackSlot,
-    number: u32,
-}
-
-impl Shot {
-    /// The next one in a slot with room for `number` launches so far. The slot grows.
-    pub(in crate::lower) fn next(b: &mut FunctionBuilder<'_>, slot: StackSlot, number: u32) -> Self {
-        b.grow_slot(slot, (number + 1).saturating_mul(BYTES_OF_SHOT));
-        Shot { slot, number }
-    }
-
-    /// The address of its place.
-    pub(super) fn address(self, b: &mut FunctionBuilder<'_>) -> Value {
-        b.stack_addr_at(self.slot, self.number * BYTES_OF_SHOT)
-    }
-}
-
-/// A slot for the launches of a graph.
-pub(in crate::lower) fn slot(b: &mut FunctionBuilder<'_>) -> StackSlot {
-    b.slot(BYTES_OF_SHOT, 8)
-}
-
-/// Notes in a slot that none of its launches has happened.
-pub(in crate::lower) fn clear(b: &mut FunctionBuilder<'_>, slot: StackSlot, count: u32) {
-    for number in 0..count {
-        let address = Shot { slot, number }.address(b);
-        b.structured(|c| clear_shot(c.val(address)));
-    }
-}
 
 /// Why a launch can't be part of a graph, for each of its parts.
 pub(in crate::lower) fn problems(launch: &Launch) -> Vec<String> {
@@ -67,7 +33,7 @@ pub(in crate::lower) struct PreparedGraph {
     caller: u32,
 }
 
-/// Adds a graph to a module. `entries` are the kernels of its launches, in order, and `called` is the printed signature.
+/// Adds a graph to a module. `entries` are the kernels of its launches, in order. `called` is the printed signature.
 pub(in crate::lower) fn prepare(
     into: ModuleParts<'_>,
     api: &'static Api,

@@ -13,6 +13,7 @@ mod graph_sequence;
 mod params;
 mod scratch;
 mod sequence;
+pub(super) mod shot;
 mod spec;
 mod tensor_map;
 

@@ -1,17 +1,16 @@
 //! Graphs of a body's launches.
 //!
-//! A body notes each launch of a graph as a *shot* in its frame. Where the graph ends, it passes all shots to one
-//! function, which has three ways to launch them:
+//! A body notes each launch of a graph as a *shot* in its frame. At the end of the graph it passes all shots to one
+//! function, which launches them in one of two ways:
 //!
-//! - It builds the driver's graph ([`build`]): a chain of kernel nodes in the order of the shots. That happens the first
-//!   time, and again when a shot happens that never happened before on the device.
-//! - It replays the graph ([`replay`]): updates the nodes' parameters, enables the nodes of the shots that have happened,
-//!   and launches the executable graph.
-//! - It launches the shots [singly](launch), which has the same results: while the stream is captured, while another
-//!   thread launches the same graph, for shots on two streams or devices, and for drivers without graphs.
+//! - As the driver's graph: a chain of kernel nodes in the order of the shots. The function [builds](build) it the first
+//!   time, and adds a node when a shot first happens on the device. Then it [replays](replay) the graph: updates the
+//!   parameters, enables the nodes of the shots that have happened, and launches the executable graph.
+//! - [Singly](launch), with the same results: while the stream is captured, while another thread launches the same
+//!   graph, for shots on two streams or devices, and with drivers without graphs.
 //!
-//! A module has a [record](shots::record) for each graph and device, in its [state](super::state). The record's lock gives the graph to
-//! one thread at a time, because the driver's graphs aren't thread-safe.
+//! A module has a [record](shots::record) for each graph and device, in its [state](super::state). The record's lock
+//! gives the graph to one thread at a time, because the driver's graphs aren't thread-safe.
 
 mod build;
 mod launch;

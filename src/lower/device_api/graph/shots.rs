@@ -71,9 +71,9 @@ pub(super) fn has_happened(shot: Val<'_>) -> Val<'_> {
     shot.load(Type::Ptr, shot::KERNEL).is_not(0)
 }
 
-/// The prototype of the functions that work on a record: `int64_t (void* record, const void* shots, int64_t count, void*
-/// context, void* stream, void** failed)`. They return an outcome. After a failure, `failed` is the shot that it is
-/// about, or NULL.
+/// The prototype of the functions that work on a record: `int64_t (void* record, const void* shots, int64_t count,
+/// void* context, void* stream, void** failed)`. They return an outcome. After a failure, `failed` is the shot that it
+/// is about, or NULL.
 pub(super) fn on_record() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::Ptr, Type::I64, Type::Ptr, Type::Ptr, Type::Ptr], Some(Type::I64))
 }
