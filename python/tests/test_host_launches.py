@@ -131,6 +131,34 @@ def test_two_launches_have_a_workspace_between_them(image, allocator, driver, co
     assert ctypes.c_int.in_dll(allocator, "live").value == 0
 
 
+@pytest.mark.parametrize("compiled", ["here", "library"])
+def test_launches_go_out_as_a_graph(image, allocator, driver, compiled):
+    program = host.Program()
+    b = program.function(
+        'softmax(x: Tensor([n, k], float32, device="cuda"), y: Tensor([n, k], float32, device="cuda"))'
+    )
+    x, y, n, k = map(b.arg, ["x", "y", "n", "k"])
+    sums = b.alloc([n], "float32", like=x, name="sums")
+    with b.graph():
+        with b.if_(k > 1024):
+            b.launch("first", grid=n, args=[x, sums, "int32(k)"])
+            b.launch("second", grid=n, args=[x, sums, y, "int32(k)"])
+        with b.else_():
+            b.launch("rows", grid=n, args=[x, y, "int32(k)"])
+    read = tfc.program(str(program), images={"softmax": image})
+    softmax = read.compile()["softmax"] if compiled == "here" else read.library().load().softmax
+    for k in (1000, 1025, 1026, 7):
+        x = np.random.default_rng(3).random((3, k), dtype="float32")
+        y = np.zeros_like(x)
+        softmax(on_device(x), on_device(y))
+        assert np.allclose(y, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True))
+    graphs = [["rows"], ["first", "second"], ["first", "second"], ["rows"]]
+    assert driver.log("cuGraphLaunch") == [f"cuGraphLaunch({', '.join(kernels)})" for kernels in graphs]
+    assert len(driver.log("cuGraphInstantiateWithFlags")) == 2
+    assert driver.log("cuLaunch") == []
+    assert ctypes.c_int.in_dll(allocator, "live").value == 0
+
+
 def test_the_workspace_is_released_whatever_fails(image, allocator, driver):
     softmax = tfc.program(program(), images={"softmax": image}).compile()["softmax"]
     live = ctypes.c_int.in_dll(allocator, "live")

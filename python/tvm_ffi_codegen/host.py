@@ -408,6 +408,12 @@ class Body:
             yield
 
     @contextmanager
+    def graph(self) -> Iterator[None]:
+        """Launches that go out together, as a graph of the driver. Conditions and values may stand among them."""
+        with self._block("graph"):
+            yield
+
+    @contextmanager
     def elif_(self, condition: Passed) -> Iterator[None]:
         """Statements that run if all conditions before are false and this one is true."""
         self._after("if", "elif_")

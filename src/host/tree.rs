@@ -155,6 +155,8 @@ pub(crate) enum StatementKind {
     While(Box<While>),
     For(Box<For>),
     Try(Box<Try>),
+    /// Launches that go out together.
+    Graph(Block),
     Raise(Error, Option<At<String>>),
     RaiseAgain(At<String>),
     Ensure(Expr, Error),

@@ -41,7 +41,8 @@ fn names_of_statement(statement: &mut Statement, visit: &mut dyn FnMut(&mut Stri
         | StatementKind::Match(_)
         | StatementKind::While(_)
         | StatementKind::For(_)
-        | StatementKind::Try(_) => names_of_blocks(&mut statement.kind, visit),
+        | StatementKind::Try(_)
+        | StatementKind::Graph(_) => names_of_blocks(&mut statement.kind, visit),
     }
 }
 
@@ -82,6 +83,7 @@ fn names_of_blocks(kind: &mut StatementKind, visit: &mut dyn FnMut(&mut String))
             visit(&mut try_.name.value);
             names(&mut try_.handler, visit);
         }
+        StatementKind::Graph(block) => names(block, visit),
         _ => {}
     }
 }

@@ -101,10 +101,26 @@ impl Configuration {
     }
 }
 
+/// A launch that is noted for a graph.
+pub struct Noted {
+    /// Its kernel, its extents and its shared memory, as the stand-in logs them for a node.
+    node: Vec<String>,
+    /// Its attributes, as the stand-in logs them.
+    attributes: Vec<String>,
+    /// What the stand-in logs for a single launch.
+    alone: Vec<String>,
+}
+
 impl Sequence<'_> {
-    /// The calls of a launch. `done` are the parts of sequences that were done before, and are not done again.
-    pub fn calls(&self, done: &mut HashSet<String>) -> Vec<Call> {
+    /// The calls of a launch, or of a graph. `done` are the parts of sequences that were done before, and are not done
+    /// again. `noted` are the launches for the next graph.
+    pub fn calls(&self, done: &mut HashSet<String>, noted: &mut Vec<Noted>) -> Vec<Call> {
         let (head, rest) = self.text.split_once("\n\n").unwrap();
+        if let Some((_, entries)) = head.split_once(" @ graph of ") {
+            let noted = std::mem::take(noted);
+            let happened: Vec<&str> = entries.split(", ").take(noted.len()).collect();
+            return if noted.is_empty() { Vec::new() } else { self.graph(rest, &noted, &happened, done) };
+        }
         head.parse::<LaunchedSignature>().unwrap();
         let mut calls = Vec::new();
         let parts: Vec<(&str, Vec<&str>)> = rest
@@ -116,7 +132,7 @@ impl Sequence<'_> {
             .collect();
         let (last, lines) = parts.last().unwrap();
         assert_eq!(*last, "each call");
-        let Some(each) = self.each_call(lines) else { return calls };
+        let Some(each) = self.each_call(lines, noted) else { return calls };
         for (heading, lines) in &parts[..parts.len() - 1] {
             let what = heading.strip_prefix("once for each ").unwrap().split(',').next().unwrap();
             let place = match what {
@@ -233,7 +249,7 @@ impl Sequence<'_> {
     }
 
     /// The calls of each launch; `None` where the grid has an extent of 0.
-    fn each_call(&self, lines: &[&str]) -> Option<Vec<Call>> {
+    fn each_call(&self, lines: &[&str], noted: &mut Vec<Noted>) -> Option<Vec<Call>> {
         let mut calls = Vec::new();
         let mut config = Configuration::default();
         let mut launched = false;
@@ -262,6 +278,15 @@ impl Sequence<'_> {
                 }
             } else if let Some(shared) = text.strip_prefix("shared_memory = ") {
                 config.shared = self.value(shared.strip_suffix(" bytes of dynamic shared memory").unwrap());
+            } else if let Some(attributes) = text.strip_prefix("noted for the graph below") {
+                let arguments = self.launch("cu", attributes, &config).arguments;
+                let alone = arguments.clone();
+                let (attributes, mut node): (Vec<_>, Vec<_>) =
+                    arguments.into_iter().partition(|argument| argument.starts_with("attribute "));
+                // a node has its device by its context
+                node.retain(|argument| !argument.starts_with("device "));
+                noted.push(Noted { node, attributes, alone });
+                launched = true;
             } else if text.starts_with("the stream: ") {
                 // the stand-in's devices have no streams
             } else if let Some((part, extent)) = text.split_once(" = ") {
@@ -278,6 +303,89 @@ impl Sequence<'_> {
         }
         assert!(launched);
         Some(calls)
+    }
+
+    /// The calls of a graph whose launches have happened, all of them in each call.
+    fn graph(&self, text: &str, noted: &[Noted], entries: &[&str], done: &mut HashSet<String>) -> Vec<Call> {
+        if let Some(singly) = text.strip_prefix("each call, for each launch that has happened:\n") {
+            let (launch, around) = singly.split_once('\n').unwrap();
+            let [(name, "")] = functions(launch)[..] else { panic!("{text}") };
+            let call = |launch: &Noted| {
+                let alone = launch.alone.iter().filter(|argument| !argument.starts_with("attribute "));
+                self.around(Some(around), Call::new(name, alone.cloned()))
+            };
+            return noted.iter().flat_map(call).collect();
+        }
+        let (each, others) = text.split_once("\n\n").unwrap();
+        assert!(others.starts_with("the launches go out singly, each by cuLaunchKernelEx, too:\n"), "{text}");
+        // those that aren't called when all launches happen
+        let others = ["cuGraphAddDependencies", "cuGraphExecDestroy", "cuGraphNodeSetEnabled"];
+        let behind = ["cuGraphAddKernelNode", "cuGraphKernelNodeSetAttribute", "cuGraphExecKernelNodeSetParams"];
+        let named: Vec<&str> = functions(each).into_iter().map(|(name, _)| name).collect();
+        for (other, before) in others.iter().zip(behind) {
+            let at = named.iter().position(|name| name == other).unwrap_or_default();
+            assert_eq!(named[at.saturating_sub(1)], before, "{text}");
+        }
+        let mut lines = each.lines();
+        assert_eq!(lines.next(), Some("each call, in the device's context, where a launch has happened:"));
+        let [(current, _), (enter, _), (leave, _)] = functions(lines.next().unwrap())[..] else { panic!("{text}") };
+        let device = self.situation.device;
+        let is_first = done.insert(format!("graph on {device}"));
+        let elsewhere = self.situation.current != device;
+        let mut calls = vec![Call::new(current, [])];
+        calls.extend(elsewhere.then(|| Call::new(enter, [device.to_string()])));
+        let (mut is_once, mut of_each) = (false, Vec::new());
+        // what is said for each launch, in order: the calls of one launch follow each other
+        let end_of_each = |calls: &mut Vec<Call>, of_each: &mut Vec<(&str, &str)>| {
+            for launch in noted {
+                for (name, when) in of_each.iter() {
+                    match *when {
+                        "behind the launch before it" | "if it happens" => {
+                            calls.push(Call::new(name, launch.node.clone()))
+                        }
+                        "for each attribute" => {
+                            calls.extend(
+                                launch.attributes.iter().map(|attribute| Call::new(name, attribute_of_node(attribute))),
+                            );
+                        }
+                        _ => panic!("{when}"),
+                    }
+                }
+            }
+            of_each.clear();
+        };
+        for line in lines {
+            let text = line.trim_start();
+            if !line.starts_with("    ") {
+                end_of_each(&mut calls, &mut of_each);
+                is_once = text == "once for each device, and for each launch that happens there for the first time:";
+                match functions(text)[..] {
+                    [] => assert!(is_once || text == "for each launch that has happened on the device:", "{line}"),
+                    [(name, "")] => calls.push(Call::new(name, entries.iter().map(|entry| (*entry).to_owned()))),
+                    [(name, ": the launches go out singly where the stream is captured")] => {
+                        calls.push(Call::new(name, []))
+                    }
+                    _ => panic!("{line}"),
+                }
+                continue;
+            }
+            let [(name, when)] = functions(text)[..] else { panic!("{line}") };
+            match when.strip_prefix(": ").unwrap_or_default() {
+                _ if is_once && !is_first => {}
+                "once for each device" => calls.push(Call::new(name, [])),
+                "" => {
+                    end_of_each(&mut calls, &mut of_each);
+                    calls.push(Call::new(name, []));
+                }
+                // all launches happen in the first call, and in each
+                "the one before"
+                | "before the launch behind it, if that is there"
+                | "if it happens and didn't the last time, or the other way round" => {}
+                when => of_each.push((name, when)),
+            }
+        }
+        calls.extend(elsewhere.then(|| Call::new(leave, [])));
+        calls
     }
 
     /// The calls that a parameter takes.
@@ -335,6 +443,11 @@ impl Sequence<'_> {
         let LaunchedSignature { launch, .. } = format!("f() @ launch f grid={expression}").parse().unwrap();
         launch.grid_extents()[0].eval(&|name| self.situation.values.get(name).copied()).unwrap()
     }
+}
+
+/// How the stand-in logs an attribute of a node, of one that it logs for a launch without a value.
+fn attribute_of_node(attribute: &str) -> [String; 1] {
+    [if attribute.contains('=') { attribute.to_owned() } else { format!("{attribute} = 1") }]
 }
 
 /// Compares a log with the calls that are expected. `text` are the sequences.

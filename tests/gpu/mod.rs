@@ -10,6 +10,8 @@ mod cpu_threads;
 mod descriptions;
 mod devices;
 mod explained;
+mod graph_calls;
+mod graphs;
 mod headers;
 mod hooks;
 mod images;

@@ -64,8 +64,9 @@ impl Case<'_> {
                 let own_shared = self.own_shared;
                 let situation =
                     Situation { device, capability, current, is_on_null, tells_params, own_shared, values: &values };
-                let expected: Vec<Call> =
-                    sequences.iter().flat_map(|text| Sequence { text, situation }.calls(&mut done)).collect();
+                let mut noted = Vec::new();
+                let calls = |text: &&str| Sequence { text, situation }.calls(&mut done, &mut noted);
+                let expected: Vec<Call> = sequences.iter().flat_map(calls).collect();
                 let on_device = DLDevice::new(self.kind, device);
                 let call = || (self.call)(&function, on_device, size);
                 // streams of the stand-in have their device's number in the lowest bit
@@ -146,28 +147,7 @@ fn other_explanations_are_refused() {
     let driver = Driver::cuda();
     let launch = "grid=(8, n) block=16 cluster=(2, 1) shared_memory=65536 priority=-3 cooperative non_portable_cluster";
     let case = add(launch, vec![fatbin(&[("sm_90", 90)], true)]);
-    let text = case.explained();
-    let lines: Vec<&str> = text.lines().collect();
-    let is_call = |number: usize| number > 0 && lines.get(number).is_some_and(|line| !functions(line).is_empty());
-    let refused = |lines: &[&str]| {
-        let text = lines.join("\n");
-        let check = std::panic::AssertUnwindSafe(|| case.check_text(&text, &driver, 90));
-        assert!(std::panic::catch_unwind(check).is_err(), "{text}");
-    };
-    case.check_text(&lines.join("\n"), &driver, 90);
-    let calls: Vec<usize> = (0..lines.len()).filter(|number| is_call(*number)).collect();
-    assert!(calls.len() >= 14, "{text}");
-    for &number in &calls {
-        let mut others = lines.clone();
-        others.remove(number);
-        refused(&others);
-        let indent = |line: &str| line.len() - line.trim_start().len();
-        if is_call(number + 1) && indent(lines[number]) == indent(lines[number + 1]) {
-            let mut others = lines.clone();
-            others.swap(number, number + 1);
-            refused(&others);
-        }
-    }
+    let text = refuses_others(&case, &driver, 14);
     for (is, other) in [
         ("97:", "96:"),
         ("75 and 76", "76 and 75"),
@@ -184,8 +164,38 @@ fn other_explanations_are_refused() {
         ("priority=-3", "priority=-2"),
     ] {
         assert!(text.contains(is), "{is}: {text}");
-        refused(&text.replace(is, other).lines().collect::<Vec<_>>());
+        refuses(&case, &driver, &text.replace(is, other));
     }
+}
+
+/// Checks that an explanation isn't the one of a case.
+fn refuses(case: &Case<'_>, driver: &Driver, text: &str) {
+    let check = std::panic::AssertUnwindSafe(|| case.check_text(text, driver, 90));
+    assert!(std::panic::catch_unwind(check).is_err(), "{text}");
+}
+
+/// Checks that each call of a case's explanation counts, and that their order does. There are at least `least` of them.
+/// Returns the explanation.
+fn refuses_others(case: &Case<'_>, driver: &Driver, least: usize) -> String {
+    let text = case.explained();
+    let lines: Vec<&str> = text.lines().collect();
+    let is_call = |number: usize| number > 0 && lines.get(number).is_some_and(|line| !functions(line).is_empty());
+    let refused = |lines: &[&str]| refuses(case, driver, &lines.join("\n"));
+    case.check_text(&lines.join("\n"), driver, 90);
+    let calls: Vec<usize> = (0..lines.len()).filter(|number| is_call(*number)).collect();
+    assert!(calls.len() >= least, "{text}");
+    for &number in &calls {
+        let mut others = lines.clone();
+        others.remove(number);
+        refused(&others);
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        if is_call(number + 1) && indent(lines[number]) == indent(lines[number + 1]) {
+            let mut others = lines.clone();
+            others.swap(number, number + 1);
+            refused(&others);
+        }
+    }
+    text
 }
 
 #[test]
@@ -278,6 +288,33 @@ fn the_launches_of_a_body_call_the_driver_as_explained() {
     case.check(&driver, 90);
 }
 
+/// A graph has the launches before it as nodes, with their attributes. All of its launches happen, or none.
+#[test]
+fn graphs_call_the_driver_as_explained() {
+    let driver = Driver::cuda();
+    let kernel = Kernel::text(
+        "{
+          graph {
+            launch add grid=2 * n block=8 cluster=2 cooperative args=[x, y, z, int64(n)];
+            launch add grid=(n, 2) block=16 cooperative priority=-3 args=[x, y, z, int64(n)];
+          }
+        }",
+        [("k", ptx("sm_90", 90))],
+    );
+    let case = Case { kernel: kernel.unwrap(), ..add("grid=1", vec![ptx("sm_90", 90)]) };
+    let text = refuses_others(&case, &driver, 20);
+    assert!(text.contains(" @ graph of add, add\n"), "{text}");
+    for (is, other) in [
+        ("grid[0] = 2 * n", "grid[0] = n"),
+        ("block[0] = 16", "block[0] = 8"),
+        (", priority=-3", ""),
+        ("graph of add, add", "graph of add, sum"),
+    ] {
+        assert!(text.contains(is), "{is}: {text}");
+        refuses(&case, &driver, &text.replace(is, other));
+    }
+}
+
 #[test]
 fn hip_is_called_as_explained() {
     let driver = Driver::hip();
@@ -285,5 +322,18 @@ fn hip_is_called_as_explained() {
         let text = format!("add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}) @ launch add {launch}").replace("cuda", "rocm");
         let case = Case { kind: DLDeviceType::ROCM, call: add("grid=1", vec![]).call, ..case(&text, vec![bundle()]) };
         case.check(&driver, 94);
+    }
+    // a graph launches singly
+    let text = format!("add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}) @ launch add grid=1").replace("cuda", "rocm");
+    let launches = "{ graph { launch add grid=n block=8; launch add grid=ceil_div(n, 8) block=16; } }";
+    let kernel = Kernel::text(launches, [("k", bundle())]).unwrap();
+    let graph =
+        Case { kernel, kind: DLDeviceType::ROCM, call: add("grid=1", vec![]).call, ..case(&text, vec![bundle()]) };
+    graph.check(&driver, 94);
+    for (is, other) in [("grid[0] = n,", "grid[0] = n + 1,"), ("\n  hipModuleLaunchKernel\n", "\n  hipSetDevice\n")] {
+        let text = graph.explained();
+        assert!(text.contains(is), "{is}: {text}");
+        let check = std::panic::AssertUnwindSafe(|| graph.check_text(&text.replace(is, other), &driver, 94));
+        assert!(std::panic::catch_unwind(check).is_err(), "{is}");
     }
 }

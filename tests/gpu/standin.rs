@@ -1,6 +1,6 @@
 //! The stand-in driver, which runs kernels on the CPU, and images for it.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -12,10 +12,11 @@ use tvm_ffi_codegen::image::Image;
 use super::made;
 use crate::support::compiler;
 
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 6] = [
     ("standin.h", include_str!("driver/standin.h")),
     ("system.h", include_str!("driver/system.h")),
     ("cubin.h", include_str!("driver/cubin.h")),
+    ("graphs.h", include_str!("driver/graphs.h")),
     ("driver.c", include_str!("driver/driver.c")),
     ("kernels.c", include_str!("driver/kernels.c")),
 ];
@@ -202,6 +203,14 @@ impl Driver {
         deinitialise = "standin_deinitialise"(on: c_int);
         capture = "standin_capture"(on: c_int);
         libraries = "standin_libraries"() -> c_int;
+        /// The graphs that aren't destroyed, executable ones included.
+        graphs = "standin_graphs"() -> c_int;
+        /// Captures the launches on a stream, which don't run.
+        begin_capture = "standin_begin_capture"(stream: *mut c_void);
+        /// Ends the capture; returns the number of captured launches.
+        end_capture = "standin_end_capture"() -> c_int;
+        /// Runs the captured launches.
+        replay = "standin_replay"();
         retained = "standin_retained"(device: c_int) -> c_int;
         depth = "standin_depth"() -> c_int;
         unbalanced = "standin_unbalanced"() -> c_int;
@@ -220,6 +229,16 @@ impl Driver {
             let function: Symbol<unsafe extern "C" fn(*const c_char, c_int)> =
                 self.library.get(b"standin_fail_name").unwrap();
             function(name.as_ptr(), with);
+        }
+    }
+
+    /// Makes a function one that the driver lacks.
+    pub fn lacks(&self, name: &str) {
+        let name = CString::new(name).unwrap();
+        // SAFETY: the stand-in has a function of this prototype, which copies the name.
+        unsafe {
+            let function: Symbol<unsafe extern "C" fn(*const c_char)> = self.library.get(b"standin_lacks").unwrap();
+            function(name.as_ptr());
         }
     }
 

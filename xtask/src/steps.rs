@@ -321,7 +321,14 @@ fn gpu() -> Result {
 
 /// Tests that need no stand-in.
 fn gpu_devices() -> Result {
-    let filters = ["gpu::launches::", "gpu::libraries::", "gpu::on_devices::", "gpu::python::torch", "--nocapture"];
+    let filters = [
+        "gpu::launches::",
+        "gpu::graphs::",
+        "gpu::libraries::",
+        "gpu::on_devices::",
+        "gpu::python::torch",
+        "--nocapture",
+    ];
     all([launches(&filters).env("TVM_FFI_CODEGEN_REAL_DEVICES", "1")])
 }
 

@@ -64,6 +64,11 @@ impl HostParser<'_> {
             Token::Name("while") => self.while_()?,
             Token::Name("for") => self.for_()?,
             Token::Name("try") => self.try_()?,
+            // elsewhere it is a name
+            Token::Name("graph") if self.second() == Token::Sign("{") => {
+                self.p.tokens.next();
+                StatementKind::Graph(self.block()?)
+            }
             _ => return self.simple(start, ends_with_value),
         };
         Ok(self.statement_of(start, kind))

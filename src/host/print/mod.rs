@@ -151,6 +151,10 @@ impl<'t> Printer<'t> {
                 self.put(" ");
                 self.block(&try_.handler);
             }
+            StatementKind::Graph(block) => {
+                self.put("graph ");
+                self.block(block);
+            }
             _ => {
                 self.simple(kind);
                 self.put(";");
@@ -216,7 +220,8 @@ impl<'t> Printer<'t> {
             | StatementKind::Match(_)
             | StatementKind::While(_)
             | StatementKind::For(_)
-            | StatementKind::Try(_) => {}
+            | StatementKind::Try(_)
+            | StatementKind::Graph(_) => {}
         }
     }
 

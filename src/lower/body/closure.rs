@@ -58,6 +58,7 @@ impl Body<'_> {
         build: impl Fn(&Body<'_>) + Send + Sync + 'static,
     ) -> Owned<'b> {
         const OPERATION: &str = "closure";
+        self.is_in_graph(OPERATION);
         let (values, captured): (Vec<CallArg<'b>>, Vec<ParamType>) = captures.into_iter().unzip();
         let ops: &'b dyn Ops = self;
         let recorded =

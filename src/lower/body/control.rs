@@ -89,6 +89,7 @@ impl Body<'_> {
 
     /// Returns from the function with a scalar.
     pub fn ret<'b>(&'b self, value: impl Into<Operand<'b>>) {
+        self.is_in_graph("ret");
         let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) else {
             self.error("ret", format!("`{}` returns no scalar", self.signature));
             return self.end();
@@ -104,6 +105,7 @@ impl Body<'_> {
 
     /// Returns from a function that returns nothing.
     pub fn ret_none(&self) {
+        self.is_in_graph("ret_none");
         if let Some(ty) = self.signature.ret().filter(|ret| returns_value(ret)) {
             self.error("ret_none", format!("the function returns {ty}"));
         }

@@ -28,6 +28,7 @@ use tvm_ffi_runtime::abi::TypeIndex;
 use super::args::{Arg, Args, Origin, TensorVars};
 use super::held::Exits;
 use super::life::{Life, Owners};
+use super::open_graph::OpenGraph;
 use super::types::value_type;
 
 /// An error raised by a body: a template in the table, and the values that it prints.
@@ -72,6 +73,8 @@ pub(super) struct BodyLowerer<'m> {
     pub owners: Owners,
     /// The checks of values returned by calls.
     pub checks: ValueChecks,
+    /// The graph of launches under construction.
+    pub graph: Option<OpenGraph>,
     /// The bytes taken by `scratch` so far.
     pub scratch_bytes: u64,
     /// Whether the function's result is the caller's own, since a callee writes it: see `forward`.
@@ -243,6 +246,7 @@ pub(super) fn define<R>(
         writes_to_caller: false,
         arguments: Vec::new(),
         checks: ValueChecks::default(),
+        graph: None,
         scratch_bytes: 0,
         packed: None,
         fail: HashMap::new(),

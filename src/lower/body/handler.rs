@@ -33,6 +33,7 @@ impl<'a> Body<'a> {
     /// This catches errors of callees and of the body's own checks. It doesn't catch errors of the environment (code
     /// -2), such as a signal that Python has received, or a code without an error object.
     pub fn try_<'b>(&'b self, attempt: impl FnOnce(), handler: impl FnOnce(Caught<'b, 'a>)) {
+        self.is_in_graph("try");
         let blocks = self.emit(|l| {
             let (caught, join) = (l.b.cold_block(), l.b.block());
             let code = l.b.block_param(caught, Type::I32);
@@ -107,6 +108,7 @@ impl<'b> Caught<'b, '_> {
 
     /// Raises the error again with its original code. It leaves the function or goes to the next enclosing handler.
     pub fn raise_again(self) {
+        self.body.is_in_graph("raise_again");
         self.owned.used("raise_again");
         self.body.record(|recorder| recorder.raise_again(self.owned));
         self.body.emit(|l| {
@@ -124,6 +126,9 @@ impl<'b> Caught<'b, '_> {
 
     /// Raises another error with this one as its cause. The kind, message and values are those of [`Body::raise`].
     pub fn raise_from(self, kind: &str, message: &str, values: impl CallArgs<'b>) {
+        if self.body.is_in_graph("raise_from") {
+            return;
+        }
         self.owned.used("raise_from");
         let values = values.into_args();
         self.body.record(|recorder| recorder.raise_from(kind, message, &values, self.owned));
@@ -209,6 +214,7 @@ impl Body<'_> {
     /// reached `turns` times. Use it in long loops. It calls `TVMFFIEnvCheckSignals`; if a signal is pending, the
     /// function returns its code.
     pub fn check_signals_every(&self, turns: u32) {
+        self.is_in_graph("check_signals_every");
         if turns == 0 {
             return self.error("check_signals_every", "expected a number of turns of at least 1, got 0");
         }
@@ -268,6 +274,7 @@ impl Body<'_> {
     /// Raises a `RecursionError` if more than `most` calls of this function are active, counted across all threads.
     /// Call it at the start of a body that may recurse without end, to raise an error before the stack overflows.
     pub fn limit_recursion(&self, max: u32) {
+        self.is_in_graph("limit_recursion");
         self.record(|recorder| recorder.done_with(Word::LimitRecursion, max));
         let text = self
             .emit(|l| format!("maximum recursion depth of {max} exceeded in `{}`", shown(l.signature, Subject::Call)));

@@ -24,6 +24,7 @@ use tvm_ffi_runtime::abi::TypeIndex;
 pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>, forwarded: bool) -> CallResult<'b> {
     let body = call.body;
     let operation = format!("call of `{}`", call.target.name());
+    body.is_in_graph(&operation);
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
     // a result without a plain type is taken as a whole, including its payload
     let whole = !ty.as_ref().is_some_and(owns_nothing);
@@ -225,6 +226,7 @@ pub(super) fn cast<'b>(owned: Owned<'b>, path: &str, ty: ParamType) -> CallResul
 pub(super) fn assign<'b>(variable: Owned<'b>, value: CallArg<'b>) {
     const OPERATION: &str = "set";
     let (body, to) = (variable.body, variable.any);
+    body.is_in_graph(OPERATION);
     if variable.ended() == Some(Ended::Block) {
         variable.used(OPERATION);
         return;

@@ -131,9 +131,10 @@ impl<'a> Body<'a> {
         }
         let signature = self.signature.with_values(named.params.iter().cloned());
         let spec = LaunchSpec::new(launch, images);
-        let problems = spec.problems(&signature);
+        let mut problems: Vec<String> = spec.problems(&signature).iter().map(ToString::to_string).collect();
+        problems.extend(self.graph_problems(&spec));
         if !problems.is_empty() {
-            return problems.iter().for_each(|problem| self.error(&operation, problem.to_string()));
+            return problems.into_iter().for_each(|problem| self.error(&operation, problem));
         }
         let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.device().0);
         let first = self.args.params.iter().find_map(|param| first_tensor(param, &on_the_api));
@@ -205,24 +206,34 @@ impl BodyLowerer<'_> {
     /// The name of a value that isn't available.
     fn launch(&mut self, spec: &LaunchSpec, signature: &Signature, named: &Named, device: Value) -> Result<(), String> {
         let called = shown(self.signature, Subject::Call);
-        let (module, launches) = (self.b.module(), &mut *self.launches);
-        let (pool, handles) = (&mut *self.pool, &mut *self.handles);
-        let into = launch::ModuleParts { module, pool, drivers: self.drivers, handles, prefix: self.prefix, launches };
-        let prepared = launch::prepare(into, spec, signature, &called);
+        let shot = self.next_shot(spec);
+        let prepared = launch::prepare(self.module_parts(), spec, signature, &called, shot.is_some());
         let [kind, number] = device_parts(&mut self.b, device);
         let own = params::params(self.signature, Convention::Flat, KernelReturn::Status);
         let flat = params::params(signature, Convention::Flat, KernelReturn::Status);
         let params: Option<Vec<(&KernelParam, Value)>> =
             flat.iter().map(|param| Some((param, self.flat_value(&own, named, param)?))).collect();
         let params = params.ok_or_else(|| "a parameter of the kernel".to_owned())?;
-        let inputs =
-            launch::Inputs { args: args::Inputs { params, device_ids: Vec::new() }, device, kind: Some(kind), number };
+        let args = args::Inputs { params, device_ids: Vec::new() };
+        let inputs = launch::Inputs { args, device, kind: Some(kind), number, shot };
         let failure = launch::emit(&mut self.b, self.pool, &prepared, &inputs)?;
+        self.fail_by(&failure);
+        Ok(())
+    }
+
+    /// The parts of the module that launches are added to.
+    pub(super) fn module_parts(&mut self) -> launch::ModuleParts<'_> {
+        let (module, launches) = (self.b.module(), &mut *self.launches);
+        let (pool, handles) = (&mut *self.pool, &mut *self.handles);
+        launch::ModuleParts { module, pool, drivers: self.drivers, handles, prefix: self.prefix, launches }
+    }
+
+    /// Leaves the function where a launch has failed.
+    pub(super) fn fail_by(&mut self, failure: &launch::Failure) {
         let here = self.b.current();
         self.b.switch_to(failure.block);
         self.exit(failure.code);
         self.b.switch_to(here);
-        Ok(())
     }
 
     /// The value of a parameter of convention `flat`: a named value or one of the function's own parameters.

@@ -103,6 +103,7 @@ impl Body<'_> {
         init: &[Expr<'b>],
         body: impl FnOnce(Expr<'b>, &[Expr<'b>]) -> Vec<Expr<'b>>,
     ) -> Vec<Expr<'b>> {
+        self.is_in_graph("for");
         let bounds = [Some(start), Some(end), step].into_iter().flatten();
         let header = self.recorder().map(|recorder| recorder.loop_header(bounds, init));
         let start = self.coerce("for: start", ScalarType::Int64, start).value;
@@ -227,6 +228,7 @@ impl Body<'_> {
         cond: impl FnOnce(&[Expr<'b>]) -> Expr<'b>,
         body: impl FnOnce(&[Expr<'b>]) -> Vec<Expr<'b>>,
     ) -> Vec<Expr<'b>> {
+        self.is_in_graph("while");
         let header = self.recorder().map(|recorder| recorder.loop_header([], init));
         let init: Vec<Expr<'b>> = init.iter().map(|value| value.used("while: the first value")).collect();
         // head(carried...): cond(carried...) ? inside : done
@@ -305,6 +307,7 @@ impl Body<'_> {
 
     /// Leaves the innermost loop. The loop's results are then the carried values with which the current turn began.
     pub fn break_(&self) {
+        self.is_in_graph("break_");
         let Some(innermost) = self.emit(|l| l.exits.innermost_loop()) else {
             return self.error("break_", NO_LOOP);
         };
@@ -322,6 +325,7 @@ impl Body<'_> {
     /// Like [`break_`](Self::break_), this releases what the turn owns. In the condition of a `while_`, it computes the
     /// condition again.
     pub fn continue_(&self) {
+        self.is_in_graph("continue_");
         let Some(innermost) = self.emit(|l| l.exits.innermost_loop()) else {
             return self.error("continue_", NO_LOOP);
         };
@@ -352,6 +356,7 @@ impl Body<'_> {
     /// ```
     pub fn continue_with<'b, O: Into<Operand<'b>>>(&'b self, next: impl IntoIterator<Item = O>) {
         const OPERATION: &str = "continue_with";
+        self.is_in_graph(OPERATION);
         let Some(innermost) = self.emit(|l| l.exits.innermost_loop()) else {
             return self.error(OPERATION, NO_LOOP);
         };

@@ -53,6 +53,7 @@ impl Body<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn raise<'b>(&'b self, kind: &str, message: &str, values: impl CallArgs<'b>) {
+        self.is_in_graph("raise");
         let values = values.into_args();
         self.record(|recorder| recorder.raise(kind, message, &values));
         let message = self.message("raise", kind, message, values);
@@ -65,6 +66,7 @@ impl Body<'_> {
     /// [Raises](Self::raise) unless `cond` holds. The values are printed only then, so none can be moved.
     pub fn ensure<'b>(&'b self, cond: Expr<'b>, kind: &str, message: &str, values: impl CallArgs<'b>) {
         const OPERATION: &str = "ensure";
+        self.is_in_graph(OPERATION);
         let cond = self.coerce("ensure: the condition", ScalarType::Bool, cond.into());
         let values = values.into_args();
         self.record(|recorder| recorder.ensure(cond, kind, message, &values));

@@ -38,6 +38,7 @@ impl Body<'_> {
     /// Creates a variable for values of any type. Use it to carry a value out of a loop or conditional. It is released
     /// at the end of the block that created it.
     pub fn variable(&self) -> Variable<'_> {
+        self.is_in_graph("var");
         let owned = new_owned(self, KnownOwned::Nothing);
         self.recorder().inspect(|recorder| recorder.variable(owned));
         Variable { owned }
@@ -77,6 +78,7 @@ impl Body<'_> {
     /// [`result`](Self::result) instead.
     pub fn ret_value<'b>(&'b self, value: impl Into<CallArg<'b>>) {
         const OPERATION: &str = "ret_value";
+        self.is_in_graph(OPERATION);
         let (ret, value) = (self.signature.ret(), value.into());
         self.record(|recorder| recorder.return_arg(&value));
         let returned = match ret {

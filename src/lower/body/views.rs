@@ -100,6 +100,7 @@ impl Body<'_> {
         device: DeviceValue<'b>,
     ) -> TensorRef<'b> {
         const OPERATION: &str = "alloc_tensor";
+        self.is_in_graph(OPERATION);
         if shape.len() > MOST_DIMENSIONS {
             let problem = format!("expected at most {MOST_DIMENSIONS} dimensions, got {}", shape.len());
             self.error(OPERATION, problem);

@@ -95,6 +95,8 @@ enum Need {
     KernelAttributes,
     /// None: launches do without the function.
     Never,
+    /// None: graphs fall back to launches without the function. Only libraries with graphs look it up.
+    Graphs,
 }
 
 /// Defines the functions, each with the APIs that have to have it.
@@ -110,6 +112,15 @@ macro_rules! calls {
         impl Call {
             /// All functions, in the order of the table in generated code.
             pub(super) const ALL: &'static [Call] = &[$(Call::$variant),*];
+
+            /// The number of functions that libraries without graphs look up: the first ones.
+            pub(super) const COUNT_WITHOUT_GRAPHS: usize = {
+                let mut count = 0;
+                while count < Call::ALL.len() && !matches!(Call::ALL[count].need(), Need::Graphs) {
+                    count += 1;
+                }
+                count
+            };
 
             const fn need(self) -> Need {
                 match self {
@@ -147,7 +158,28 @@ calls! {
     TensorMap Never;
     ParamInfo Never;
     GetAttribute KernelAttributes;
+    // those of graphs are last
+    IsCapturing Graphs;
+    GraphCreate Graphs;
+    GraphAddKernel Graphs;
+    GraphSetAttribute Graphs;
+    GraphAddEdges Graphs;
+    GraphInstantiate Graphs;
+    GraphSetParams Graphs;
+    GraphSetEnabled Graphs;
+    GraphLaunch Graphs;
+    GraphDestroyExec Graphs;
+    GraphDestroy Graphs;
 }
+
+/// Libraries without graphs leave out the functions of graphs, so no other function may follow them.
+const _: () = {
+    let mut number = Call::COUNT_WITHOUT_GRAPHS;
+    while number < Call::ALL.len() {
+        assert!(matches!(Call::ALL[number].need(), Need::Graphs));
+        number += 1;
+    }
+};
 
 /// Generated code would call NULL for a function that an API lacks, so such a table doesn't compile.
 const _: () = {
@@ -245,7 +277,7 @@ impl Api {
                 Need::Always => true,
                 Need::Contexts => matches!(self.home, KernelHome::Contexts),
                 Need::KernelAttributes => self.kernel_shared.is_some() || self.non_portable_cluster.is_some(),
-                Need::Never => false,
+                Need::Never | Need::Graphs => false,
             };
             if is_needed && !self.has(call) {
                 return Some(call);
@@ -253,6 +285,11 @@ impl Api {
             number += 1;
         }
         None
+    }
+
+    /// Whether the API has graphs.
+    pub(in crate::lower) const fn has_graphs(&self) -> bool {
+        self.has(Call::GraphLaunch)
     }
 
     const fn has(&self, call: Call) -> bool {
@@ -313,6 +350,18 @@ pub(in crate::lower) static CUDA: Api = Api {
         ),
         (Call::ParamInfo, optional("cuKernelGetParamInfo", 12040, &[Ptr, I64, Ptr, Ptr])),
         (Call::GetAttribute, function("cuKernelGetAttribute", 12000, &[Ptr, I32, Ptr, I32])),
+        (Call::IsCapturing, optional("cuStreamIsCapturing", 10000, &[Ptr, Ptr])),
+        (Call::GraphCreate, optional("cuGraphCreate", 10000, &[Ptr, I32])),
+        (Call::GraphAddKernel, optional("cuGraphAddKernelNode", 12000, &[Ptr, Ptr, Ptr, I64, Ptr])),
+        (Call::GraphSetAttribute, optional("cuGraphKernelNodeSetAttribute", 11000, &[Ptr, I32, Ptr])),
+        // from version 12.3 on there is a form with data of edges
+        (Call::GraphAddEdges, optional("cuGraphAddDependencies", 10000, &[Ptr, Ptr, Ptr, I64])),
+        (Call::GraphInstantiate, optional("cuGraphInstantiateWithFlags", 11040, &[Ptr, Ptr, I64])),
+        (Call::GraphSetParams, optional("cuGraphExecKernelNodeSetParams", 12000, &[Ptr, Ptr, Ptr])),
+        (Call::GraphSetEnabled, optional("cuGraphNodeSetEnabled", 11060, &[Ptr, Ptr, I32])),
+        (Call::GraphLaunch, optional("cuGraphLaunch", 10000, &[Ptr, Ptr])),
+        (Call::GraphDestroyExec, optional("cuGraphExecDestroy", 10000, &[Ptr])),
+        (Call::GraphDestroy, optional("cuGraphDestroy", 10000, &[Ptr])),
     ],
     attributes: Attributes { capability: [75, 76], block: [1, 2, 3, 4], shared: 97 },
     kernel_shared: Some(SharedAttributes { own: 1, max: 8 }),

@@ -20,6 +20,9 @@ pub(super) struct Driver {
     functions: DataRef,
     /// The [rows](row) of the functions.
     rows: DataRef,
+    /// The driver's library, and the name of the function that resolves others.
+    library: DataRef,
+    get: Option<DataRef>,
     /// `int32_t open(void** result)`: the initialiser of the cell.
     open: FuncRef,
     /// `int32_t claim(void** cell)`: 1 if the caller has to do the cell's work, 0 once the work is done.
@@ -47,9 +50,23 @@ impl Driver {
     pub(super) fn new(module: &mut Module, api: &'static Api, system: System) -> Self {
         let name = |what: &str| format!("__tvm_ffi_codegen_{}_{what}", api.name);
         let cell = module.add_state(name("driver"), 8, 8);
-        let functions = module.add_state(name("functions"), 8 * Call::ALL.len(), 8);
-        let mut rows = vec![0; row::SIZE as usize * Call::ALL.len()];
-        for (row, &call) in rows.chunks_mut(row::SIZE as usize).zip(Call::ALL) {
+        let functions = module.add_state(name("functions"), 0, 8);
+        let rows = module.add_data(name("rows"), Vec::new(), 4);
+        let library = module.add_data(name("library"), c_string(system.library(api)), 1);
+        let get = api.get_proc_address.map(|get| module.add_data(name("get"), c_string(get), 1));
+        let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
+        let open = module.declare_cold(name("open"), sig);
+        let claim = claim(module, system);
+        Driver { api, system, cell, functions, rows, library, get, open, claim }
+    }
+
+    /// Writes the table of functions and defines the code that opens the driver. `graphs` tells whether the module has
+    /// graphs.
+    pub(super) fn finish(&self, module: &mut Module, graphs: bool) {
+        let api = self.api;
+        let calls = if graphs { Call::ALL } else { &Call::ALL[..Call::COUNT_WITHOUT_GRAPHS] };
+        let mut rows = vec![0; row::SIZE as usize * calls.len()];
+        for (row, &call) in rows.chunks_mut(row::SIZE as usize).zip(calls) {
             let function = api.function(call);
             let version = function.map_or(0, |function| function.version);
             let mut put = |at: usize, bytes: &[u8]| row[at..][..bytes.len()].copy_from_slice(bytes);
@@ -67,15 +84,9 @@ impl Driver {
                 put(at as usize, &bytes);
             }
         }
-        let rows = module.add_data(name("rows"), rows, 4);
-        let library = module.add_data(name("library"), c_string(system.library(api)), 1);
-        let get = api.get_proc_address.map(|get| module.add_data(name("get"), c_string(get), 1));
-        let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
-        let open = module.declare_cold(name("open"), sig);
-        let claim = claim(module, system);
-        let driver = Driver { api, system, cell, functions, rows, open, claim };
-        driver.define_open(module, library, get);
-        driver
+        module.data[self.functions].bytes = vec![0; 8 * calls.len()];
+        module.data[self.rows].bytes = rows;
+        self.define_open(module, calls.len() as i64);
     }
 
     /// Calls a function of the driver, which must be open; returns its status.
@@ -122,16 +133,16 @@ impl Driver {
     }
 
     /// The code of [`Self::open`]. It never closes a library: the driver runs threads, so its code must stay loaded.
-    fn define_open(&self, module: &mut Module, library: DataRef, get: Option<DataRef>) {
+    fn define_open(&self, module: &mut Module, count: i64) {
         module.define(self.open, |c| {
             let failed = c.cold_block();
             let outcome = c.block_param(failed, Type::I64);
-            let (name, null) = (c.data(library, 0), c.null());
+            let (name, null) = (c.data(self.library, 0), c.null());
             let library = self.system.open(name);
             let zero = c.i32(0);
             let none = Failed::Library.with(zero);
             c.or_fail(library.is_not(0), failed, &[none]);
-            let getter = get.map(|get| {
+            let getter = self.get.map(|get| {
                 let getter = self.system.find(library, c.data(get, 0));
                 let none = Failed::Function.with(zero);
                 c.or_fail(getter.is_not(0), failed, &[none]);
@@ -141,7 +152,7 @@ impl Driver {
             let number = c.block_param(next, Type::I64);
             c.jump(next, &[c.i64(0)]);
             c.switch_to(next);
-            c.branch(number.ult(Call::ALL.len() as i64), look, done, Hint::Likely);
+            c.branch(number.ult(count), look, done, Hint::Likely);
             c.switch_to(look);
             let row = self.row(number);
             let need = row.load(Type::I32, row::NEED);

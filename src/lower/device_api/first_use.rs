@@ -76,6 +76,8 @@ fn fill(driver: &Driver, in_state: &InState, state: Val<'_>) {
         (state::START_COOPERATIVE, in_state.start_cooperative),
         (state::TENSOR_MAP, in_state.tensor_map),
         (state::UNLOAD, Some(in_state.unload)),
+        (state::LAUNCH_GRAPH, in_state.graphs.map(|graphs| graphs.launch)),
+        (state::DESTROY_GRAPHS, in_state.graphs.map(|graphs| graphs.destroy)),
     ];
     for (at, function) in functions {
         if let Some(function) = function {

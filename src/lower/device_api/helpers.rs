@@ -8,7 +8,7 @@ use super::images;
 use super::start::start;
 use super::state::InState;
 use super::system::System;
-use super::{first_use, params, report, tensor_map};
+use super::{first_use, graph, params, report, tensor_map};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
 
@@ -78,6 +78,7 @@ pub(super) struct Asked {
     pub tensor_maps: bool,
     /// Kernel parameters are compared with the driver's.
     pub params: bool,
+    pub graphs: bool,
 }
 
 impl Defined {
@@ -115,7 +116,9 @@ impl Defined {
             start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
             unload: images::unload(module, &driver, hooks),
+            graphs: asked.graphs.then(|| graph::define(module, &driver, called.report)),
         };
+        driver.finish(module, asked.graphs && driver.api.has_graphs());
         let device = self.device(module);
         first_use::define_device(module, &driver, hooks, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
@@ -127,6 +130,6 @@ impl Defined {
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), true, Linkage::Export, constants, pool);
-        helpers.finish(module, Asked { tensor_maps: true, params: true });
+        helpers.finish(module, Asked { tensor_maps: true, params: true, graphs: true });
     }
 }

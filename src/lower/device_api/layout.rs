@@ -26,6 +26,20 @@ pub(in crate::lower) mod attribute {
     pub(in crate::lower) const PREFERRED_CLUSTER: i64 = 11;
 }
 
+/// `CUDA_KERNEL_NODE_PARAMS` in the form of version 12.0.
+pub(super) mod node_params {
+    pub(in crate::lower::device_api) const SIZE: usize = 72;
+    pub(in crate::lower::device_api) const FUNCTION: i32 = 0;
+    /// The extents of grid and block and the shared memory lie as in a configuration.
+    pub(in crate::lower::device_api) const GRID: i32 = 8;
+    pub(in crate::lower::device_api) const BLOCK: i32 = 20;
+    pub(in crate::lower::device_api) const SHARED: i32 = 32;
+    pub(in crate::lower::device_api) const PARAMS: i32 = 40;
+    pub(in crate::lower::device_api) const EXTRA: i32 = 48;
+    pub(in crate::lower::device_api) const KERNEL: i32 = 56;
+    pub(in crate::lower::device_api) const CONTEXT: i32 = 64;
+}
+
 /// The max number of devices of one kind that a library supports.
 pub(in crate::lower) const MOST_DEVICES: i64 = 64;
 /// The max blocks of a grid in x, y and z (CUDA C++ Programming Guide, table of technical specifications).
@@ -41,7 +55,7 @@ pub(in crate::lower) const PORTABLE_CLUSTER: i64 = 8;
 #[cfg(test)]
 mod tests {
     use super::super::api::CUDA;
-    use super::{attribute, config};
+    use super::{attribute, config, node_params};
 
     /// The fixture matches these constants; another test compares the fixture with cuda.h.
     #[test]
@@ -59,6 +73,15 @@ mod tests {
             ("sizeof CUlaunchAttribute", attribute::SIZE.into()),
             ("offsetof CUlaunchAttribute id", attribute::ID.into()),
             ("offsetof CUlaunchAttribute value", attribute::VALUE.into()),
+            ("sizeof CUDA_KERNEL_NODE_PARAMS", node_params::SIZE as i64),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS func", node_params::FUNCTION.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS gridDimX", node_params::GRID.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS blockDimX", node_params::BLOCK.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS sharedMemBytes", node_params::SHARED.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS kernelParams", node_params::PARAMS.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS extra", node_params::EXTRA.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS kern", node_params::KERNEL.into()),
+            ("offsetof CUDA_KERNEL_NODE_PARAMS ctx", node_params::CONTEXT.into()),
             ("value CU_LAUNCH_ATTRIBUTE_COOPERATIVE", attribute::COOPERATIVE),
             ("value CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION", attribute::CLUSTER),
             ("value CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", attribute::PROGRAMMATIC),

@@ -15,7 +15,8 @@
 //! [table](table) of the module and store their results in its [state](state). Each library has its own copy of the
 //! helpers; the engine's modules in one process share a copy.
 //!
-//! A [question](questions) about a device does the device's first-use work.
+//! A [question](questions) about a device does the device's first-use work. [Graphs](graph) of a body's launches are
+//! built at their first use and replayed afterwards.
 //!
 //! Only `report` raises errors. It turns an outcome into an error that describes the kernel and its launch.
 
@@ -23,6 +24,7 @@ mod api;
 mod context;
 mod driver;
 mod first_use;
+mod graph;
 mod helpers;
 mod hooks;
 mod images;
@@ -48,6 +50,8 @@ use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, StackSl
 
 pub use api::LAUNCH_SYMBOLS;
 pub(super) use api::{APIS, Api, Call, KernelHome, LaunchForm};
+use graph::shot;
+pub(super) use graph::{BYTES_OF_SHOT, Graph, clear_shot};
 pub(super) use helpers::export as export_helpers;
 use helpers::{Asked, Called, Defined, import_device};
 pub(crate) use hooks::LAUNCH_HOOKS;
@@ -97,6 +101,7 @@ struct Launches {
     /// The parameter sizes that launches pass, in bytes, each with the number of its kernel. Only for kernels with
     /// images that don't describe their parameters.
     params: Vec<(usize, Vec<u32>)>,
+    graphs: Vec<Graph>,
     /// The size of the state in bytes.
     state_bytes: u32,
 }
@@ -182,6 +187,18 @@ impl Drivers {
         self.launches[at].questions(module)
     }
 
+    /// Adds a graph of `count` launches of an API to a module.
+    pub(super) fn graph(
+        &mut self,
+        module: &mut Module,
+        constants: &mut ConstantPool,
+        pool: DataRef,
+        (api, count): (&'static Api, u32),
+    ) -> Graph {
+        let at = self.launches_of(module, constants, pool, api);
+        self.launches[at].graph(count)
+    }
+
     /// The index of the launches of an API, which are added if the module has none.
     fn launches_of(
         &mut self,
@@ -231,6 +248,7 @@ impl Launches {
             kernels: Vec::new(),
             by_key: HashMap::new(),
             params: Vec::new(),
+            graphs: Vec::new(),
             state_bytes: state::FIXED,
         }
     }
@@ -261,6 +279,12 @@ impl Launches {
             None => import_device(module, self.api),
         };
         DeviceQuestions { state: self.places.state, device, report: self.called.report }
+    }
+
+    fn graph(&mut self, count: u32) -> Graph {
+        let graph = Graph { state: self.places.state, records: self.cells(graph::bytes_of_records(count) / 8), count };
+        self.graphs.push(graph);
+        graph
     }
 
     fn add(&mut self, key: KernelKey) -> usize {
@@ -329,7 +353,8 @@ impl Launches {
         }
         module.data[images].bytes = all;
         if let Some(helpers) = &self.defined {
-            helpers.finish(module, Asked { tensor_maps: self.tensor_maps, params: !self.params.is_empty() });
+            let (params, graphs) = (!self.params.is_empty(), !self.graphs.is_empty());
+            helpers.finish(module, Asked { tensor_maps: self.tensor_maps, params, graphs });
         }
 
         let symbol = format!("__tvm_ffi_codegen_{}_unload_all", self.api.name);
@@ -337,6 +362,8 @@ impl Launches {
             let (table, state) = (c.data(table, 0), c.data(state, 0));
             let unload = state.load(Type::Ptr, state::UNLOAD);
             c.pass_unless(unload.is_not(0), || {
+                // a graph refers to kernels of images
+                self.graphs.iter().for_each(|graph| graph.destroy(state));
                 c.call_indirect(FuncSig::c([Type::Ptr, Type::Ptr], None), unload, &[table, state]);
             });
             c.ret(None);
@@ -446,12 +473,30 @@ impl Launchable {
             c.jump(failures.block, &[outcome, c.bool(true)]);
             c.switch_to(in_context);
         }
-        let own_function = self.cooperative && self.api.function(Call::LaunchCooperative).is_some();
-        let at = if own_function { state::START_COOPERATIVE } else { state::START };
         let args = [start.config, handle, start.params, c.data(self.places.state, 0), start.device];
-        let started = self.call(c, start::signature(), at, &args);
+        let started = self.call(c, start::signature(), self.start() as i32, &args);
         let (launched, yes) = (started.is(0), c.bool(true));
         c.branch_with(launched, (done, &[]), (failures.block, &[started, yes]), Hint::Likely);
+    }
+
+    /// Notes the launch in a shot of a graph, instead of launching the kernel, and jumps to `done`. The C string at
+    /// `caller` begins the messages of its errors.
+    pub(super) fn note<'c>(&self, handle: Val<'c>, start: &Start<'c>, shot: Val<'c>, texts: Texts, done: Block) {
+        let c = handle.emitter();
+        let alone = c.data(self.places.state, self.start()).load(Type::Ptr, 0);
+        shot.store(shot::KERNEL, handle);
+        shot.store(shot::CONFIG, start.config);
+        shot.store(shot::PARAMS, start.params);
+        shot.store(shot::START, alone);
+        shot.store(shot::CALLER, c.data(texts.pool, texts.caller));
+        shot.store(shot::DEVICE, start.device);
+        c.jump(done, &[]);
+    }
+
+    /// The offset of the function that launches the kernel in its device's context.
+    fn start(&self) -> u32 {
+        let own_function = self.cooperative && self.api.function(Call::LaunchCooperative).is_some();
+        (if own_function { state::START_COOPERATIVE } else { state::START }) as u32
     }
 
     /// Calls a function through its address in the state. The device must be in use.

@@ -22,6 +22,10 @@ pub(super) const UNLOAD: i32 = 32;
 /// The offset of the address of the process's table of [hooks](super::hooks), or NULL. The process may replace the first
 /// three functions.
 pub(super) const HOOKS: i32 = 40;
+/// The offsets of the functions that launch a graph and that destroy graphs (`graph`), which only modules with graphs
+/// have.
+pub(super) const LAUNCH_GRAPH: i32 = 48;
+pub(super) const DESTROY_GRAPHS: i32 = 56;
 
 /// The functions with addresses in the state. An API may lack one.
 pub(super) struct InState {
@@ -29,6 +33,14 @@ pub(super) struct InState {
     pub start_cooperative: Option<FuncRef>,
     pub tensor_map: Option<FuncRef>,
     pub unload: FuncRef,
+    pub graphs: Option<GraphFunctions>,
+}
+
+/// The functions of graphs.
+#[derive(Clone, Copy)]
+pub(super) struct GraphFunctions {
+    pub launch: FuncRef,
+    pub destroy: FuncRef,
 }
 
 /// The offset of the records.

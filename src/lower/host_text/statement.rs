@@ -24,6 +24,10 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             StatementKind::While(while_) => self.while_(span, while_),
             StatementKind::For(for_) => self.for_(span, for_),
             StatementKind::Try(try_) => self.try_(span, try_),
+            StatementKind::Graph(block) => {
+                self.at(span);
+                self.body.graph(|| self.block(block));
+            }
             _ => self.simple(statement),
         }
     }
@@ -78,7 +82,8 @@ impl<'b, 'a> Driver<'b, 'a, '_> {
             | StatementKind::Match(_)
             | StatementKind::While(_)
             | StatementKind::For(_)
-            | StatementKind::Try(_) => {}
+            | StatementKind::Try(_)
+            | StatementKind::Graph(_) => {}
         }
     }
 

@@ -5,6 +5,7 @@ use super::super::device_api::{Failures, LaunchForm, Launchable, Texts};
 use super::super::unit::ModulePool;
 use super::blocks::Blocks;
 use super::scratch::Memory;
+use super::shot::Shot;
 use crate::ir::{Block, FunctionBuilder, Value};
 use crate::spec::{Launch, Signature};
 
@@ -60,6 +61,8 @@ pub(in crate::lower) struct Inputs<'a> {
     pub kind: Option<Value>,
     /// Its second half: the number, an `I32`.
     pub number: Value,
+    /// Where the launch is noted, if it is one of a graph.
+    pub shot: Option<Shot>,
 }
 
 /// A launch under construction.

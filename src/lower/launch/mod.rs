@@ -8,9 +8,12 @@ mod blocks;
 mod configuration;
 mod emitter;
 mod extents;
+pub(super) mod graph;
+mod graph_sequence;
 mod params;
 mod scratch;
 mod sequence;
+pub(super) mod shot;
 mod spec;
 mod tensor_map;
 
@@ -50,16 +53,17 @@ pub(super) struct ModuleParts<'u> {
     pub launches: &'u mut NotedLaunches,
 }
 
-/// Adds a kernel to a module. `called` is the printed signature.
+/// Adds a kernel to a module. `called` is the printed signature. `in_graph` tells whether the launch is one of a graph.
 pub(super) fn prepare<'a>(
     mut into: ModuleParts<'_>,
     spec: &'a LaunchSpec,
     signature: &'a Signature,
     called: &str,
+    in_graph: bool,
 ) -> Prepared<'a> {
     into.launches.described.push(spec.description());
     if let Some(sequences) = &mut into.launches.sequences {
-        sequences.push(Sequence { spec, signature }.to_string());
+        sequences.push(Sequence { spec, signature, in_graph }.to_string());
     }
     let text = format!("Cannot launch kernel `{}` when calling: `{called}`", spec.launch.entry());
     let (code, caller) = match &spec.code {
@@ -262,10 +266,14 @@ impl LaunchEmitter<'_, '_> {
         }
         let params = early.unwrap_or_else(|| self.params());
         let (done, failed) = (self.done, self.values.failed);
+        let shot = self.inputs.shot.map(|shot| shot.address(self.values.b));
         self.values.b.structured(|c| {
             let [stream, device] = [stream, device].map(|value| c.val(value));
             let start = Start { config: c.stack_addr(config), params: c.stack_addr(params), stream, device };
-            launchable.launch(c.val(handle), &start, done, failures);
+            match shot {
+                Some(shot) => launchable.note(c.val(handle), &start, c.val(shot), texts, done),
+                None => launchable.launch(c.val(handle), &start, done, failures),
+            }
             launchable.raise(failures, (Some(config), device), texts, failed);
         });
     }

@@ -14,11 +14,13 @@ use crate::spec::{Dim, KernelArg, Signature};
 pub(in crate::lower) struct Sequence<'a> {
     pub spec: &'a LaunchSpec,
     pub signature: &'a Signature,
+    /// Whether the launch is one of a graph.
+    pub in_graph: bool,
 }
 
 impl Display for Sequence<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Sequence { spec, signature } = self;
+        let Sequence { spec, signature, .. } = self;
         writeln!(f, "{signature} @ {}", spec.launch)?;
         let Some(api) = spec.api() else {
             writeln!(f, "\nonce for each library, at its first launch:")?;
@@ -118,6 +120,9 @@ impl Sequence<'_> {
             true => String::new(),
             false => format!(", {}", attributes.join(", ")),
         };
+        if self.in_graph {
+            return writeln!(f, "  noted for the graph below{attributes}");
+        }
         let cooperative = api.function(Call::LaunchCooperative).filter(|_| flags.cooperative);
         let launch = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
         writeln!(f, "  {launch}{attributes}")?;
@@ -180,7 +185,7 @@ impl Sequence<'_> {
 }
 
 /// The functions that tell what is current on the thread, make the device current, and undo that.
-fn around(api: &Api) -> [&'static str; 3] {
+pub(super) fn around(api: &Api) -> [&'static str; 3] {
     [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call))
 }
 

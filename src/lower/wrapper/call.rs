@@ -27,7 +27,9 @@ impl<'a> OnDevice<'a> {
         let Unit { module, pool, drivers, handles, prefix, launches, .. } = into;
         let into = launch::ModuleParts { module, pool, drivers, handles, prefix, launches };
         match kernel.target()? {
-            NativeTarget::Launch(spec) => Some(OnDevice::Launch(launch::prepare(into, spec, signature, &called))),
+            NativeTarget::Launch(spec) => {
+                Some(OnDevice::Launch(launch::prepare(into, spec, signature, &called, false)))
+            }
             NativeTarget::FirstUses(specs) => launch::first_uses(into, specs, &called).map(OnDevice::FirstUses),
             NativeTarget::Symbol(_) | NativeTarget::Address(_) => None,
         }
@@ -73,7 +75,7 @@ pub(super) fn launch(
     let stated = kernel.launch_spec().and_then(|spec| spec.launch.stated_args());
     let device_ids = device_ids(cx, stated.unwrap_or_default());
     let c = &mut cx.checks;
-    let inputs = launch::Inputs { args: args::Inputs { params, device_ids }, device, kind, number };
+    let inputs = launch::Inputs { args: args::Inputs { params, device_ids }, device, kind, number, shot: None };
     match launch::emit(c.b, pool, prepared, &inputs) {
         Ok(failure) => Some(failure),
         Err(missing) => {

@@ -16,7 +16,7 @@
 #include "standin.h"
 #include "system.h"
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, NO_BINARY = 209, CAPTURED = 900, NOT_SUPPORTED = 801 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, NO_BINARY = 209, CAPTURED = 900, CAPTURE_IMPLICIT = 906, NOT_SUPPORTED = 801 };
 
 #define DEVICES 2
 #define MOST 256
@@ -65,6 +65,10 @@ static void* last_stream;
 static __thread struct context* stack[16];
 static __thread int depth, hip_device;
 static int unbalanced;
+// The stream that a test captures, or NULL.
+static void* captured_stream;
+// The function that the driver lacks, whatever its version.
+static char missing[64];
 
 static void note(const char* format, ...) {
   va_list args;
@@ -102,12 +106,16 @@ static int enter(const char* name) {
     goto leave;                       \
   }
 
+static void forget_graphs(void);
+
 // Functions with which tests control the driver.
 void standin_reset(void) {
   acquire(&lock);
   recorded = 0;
   record[0] = 0;
   fail_at = fail_with = calls = capturing = deinitialised = unbalanced = 0;
+  captured_stream = NULL;
+  missing[0] = 0;
   fail_name[0] = 0;
   version = 12080;
   capability[0] = 80;
@@ -143,7 +151,9 @@ void standin_fail_name(const char* name, int with) {
   fail_with = with;
 }
 void standin_version(int number) { version = number; }
+void standin_lacks(const char* name) { snprintf(missing, sizeof missing, "%s", name); }
 void standin_capability(int device, int number) { capability[device] = number; }
+// Captures the streams of launches, whichever they are. Launches run, and calls of first uses are refused.
 void standin_capture(int on) { capturing = on; }
 // A driver that is no longer deinitialised has lost all libraries and contexts.
 void standin_deinitialise(int on) {
@@ -151,6 +161,7 @@ void standin_deinitialise(int on) {
   if (on) return;
   for (int i = 0; i < MOST; i++) libraries[i].alive = kernels[i].alive = 0;
   for (int i = 0; i < DEVICES; i++) contexts[i].retained = 0;
+  forget_graphs();
 }
 int standin_libraries(void) {
   int count = 0;
@@ -398,6 +409,9 @@ struct config {
   struct attribute* attributes;
   uint32_t count;
 };
+static int is_in_graph(const struct library* library);
+static int is_captured(const void* stream);
+static void add_captured(struct kernel* kernel, const struct config* config, void** params, struct context* context);
 
 int cuInit(unsigned flags) {
   ENTER("cuInit")
@@ -473,6 +487,7 @@ int cuLibraryUnload(struct library* library) {
   ENTER("cuLibraryUnload")
   REQUIRE(!deinitialised, DEINITIALIZED)
   REQUIRE(is_library(library), INVALID_HANDLE)
+  REQUIRE(!is_in_graph(library), INVALID_VALUE)
   unload(library);
   note("\n");
   LEAVE
@@ -541,6 +556,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(!special || depth, INVALID_CONTEXT)
   const int device = special ? stack[depth - 1]->device : (int)((uintptr_t)config->stream & 1);
   REQUIRE(contexts[device].retained, INVALID_CONTEXT)
+  REQUIRE(!captured_stream || (uintptr_t)config->stream > 1, CAPTURE_IMPLICIT)
   REQUIRE(!kernel->library->cubin || cubin_runs_on(kernel->library->cubin, (uint32_t)capability[device]), NO_BINARY)
   REQUIRE(is_required(kernel->facts.required_block, &config->block.x), INVALID_VALUE)
   REQUIRE(config->shared <= (uint32_t)most_dynamic(kernel, device), INVALID_VALUE)
@@ -575,6 +591,10 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   }
   note(")\n");
   last_stream = config->stream;
+  if (is_captured(config->stream)) {
+    add_captured(kernel, config, params, &contexts[device]);
+    goto leave;
+  }
   run_kernel(kernel, config->grid, config->block, config->shared, params);
   LEAVE
 }
@@ -610,6 +630,8 @@ int cuTensorMapEncodeTiled(struct tensor_map* map, int type, uint32_t rank, uint
   note("(type %d, rank %u, dims %lu, box %u)\n", type, rank, (unsigned long)dims[0], box[0]);
   LEAVE
 }
+#include "graphs.h"
+
 int cuGetErrorName(int status, const char** out) { return standin_error_name(status, out); }
 int cuGetErrorString(int status, const char** out) { return standin_error_text(status, out); }
 
@@ -636,6 +658,17 @@ static const struct {
     {"cuTensorMapEncodeTiled", 12000, cuTensorMapEncodeTiled},
     {"cuKernelGetParamInfo", 12040, cuKernelGetParamInfo},
     {"cuKernelGetAttribute", 12000, cuKernelGetAttribute},
+    {"cuStreamIsCapturing", 10000, cuStreamIsCapturing},
+    {"cuGraphCreate", 10000, cuGraphCreate},
+    {"cuGraphAddKernelNode", 12000, cuGraphAddKernelNode},
+    {"cuGraphKernelNodeSetAttribute", 11000, cuGraphKernelNodeSetAttribute},
+    {"cuGraphAddDependencies", 10000, cuGraphAddDependencies},
+    {"cuGraphInstantiateWithFlags", 11040, cuGraphInstantiateWithFlags},
+    {"cuGraphExecKernelNodeSetParams", 12000, cuGraphExecKernelNodeSetParams},
+    {"cuGraphNodeSetEnabled", 11060, cuGraphNodeSetEnabled},
+    {"cuGraphLaunch", 10000, cuGraphLaunch},
+    {"cuGraphExecDestroy", 10000, cuGraphExecDestroy},
+    {"cuGraphDestroy", 10000, cuGraphDestroy},
 };
 
 // NVRTC 12.9 looks for a driver with this name in its process, and asks it for tables of functions. There are none.
@@ -650,7 +683,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int wanted, uint64_t 
   REQUIRE(flags == 0 && !found, INVALID_VALUE)
   *function = NULL;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    if (strcmp(functions[i].name, name) == 0 && functions[i].since <= wanted && functions[i].since <= version) *function = functions[i].address;
+    if (strcmp(functions[i].name, name) == 0 && functions[i].since <= wanted && functions[i].since <= version && strcmp(missing, name) != 0) *function = functions[i].address;
   }
   REQUIRE(*function, NOT_FOUND)
   note("(%s, %d)\n", name, wanted);
@@ -658,6 +691,8 @@ int cuGetProcAddress_v2(const char* name, void** function, int wanted, uint64_t 
 }
 
 #else
+
+static void forget_graphs(void) {}
 
 int hipInit(unsigned flags) {
   ENTER("hipInit")

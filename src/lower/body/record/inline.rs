@@ -207,6 +207,7 @@ fn for_each_block(statement: &mut Statement, visit: &mut dyn FnMut(&mut Block, O
             visit(&mut while_.block, None);
         }
         StatementKind::For(for_) => visit(&mut for_.block, None),
+        StatementKind::Graph(block) => visit(block, None),
         StatementKind::Try(try_) => {
             visit(&mut try_.attempt, None);
             visit(&mut try_.handler, None);
@@ -255,6 +256,7 @@ fn places_of<'t>(kind: &'t mut StatementKind, places: &mut Vec<&'t mut Expr>) {
         | StatementKind::Return(None)
         | StatementKind::Break
         | StatementKind::Try(_)
+        | StatementKind::Graph(_)
         | StatementKind::RaiseAgain(_)
         | StatementKind::Launch(_)
         | StatementKind::Location(_) => {}

@@ -334,6 +334,11 @@ impl Recorder {
         StatementKind::If(If { branches: vec![(self.expr(cond), then)], otherwise })
     }
 
+    /// Ends a graph.
+    pub(in crate::lower::body) fn graph(&self) -> StatementKind {
+        StatementKind::Graph(self.closed().block)
+    }
+
     pub(in crate::lower::body) fn loop_header<'b>(
         &self,
         bounds: impl IntoIterator<Item = Operand<'b>>,
