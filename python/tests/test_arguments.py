@@ -93,6 +93,7 @@ KERNEL = tfc.Kernel.symbol("f")
         (lambda: tfc.Kernel.cuda(b"", "f", block=1.5), TypeError, "block: expected an int, or an expression as a str"),
         (lambda: tfc.Kernel.cuda(b"", "f", shared_memory=[1]), TypeError, "shared_memory: expected an int"),
         (lambda: tfc.Kernel.cuda(b"", "f", priority="high"), TypeError, "priority: expected an int, got 'high'"),
+        (lambda: tfc.Kernel.cuda(b"", "f", completion_event=7), TypeError, "completion_event: expected a str, got 7"),
         (lambda: tfc.Library(target="nowhere"), None, ""),
         (
             lambda: tfc.Library(target="nowhere").object(),

@@ -200,6 +200,10 @@ impl Sequence<'_> {
         if behind == " 14: clusters of more than 8 blocks" {
             return vec![Call::new(name, ["14", "1"].map(str::to_owned))];
         }
+        if name == "cuDriverGetVersion" {
+            assert!(behind.ends_with(" or later"), "{line}");
+            return vec![Call::new(name, [])];
+        }
         if let Some(text) = behind.strip_prefix(" \"") {
             return vec![Call::new(name, [text.strip_suffix('"').unwrap().to_owned()])];
         }
@@ -313,10 +317,27 @@ impl Sequence<'_> {
                 "cooperative" if name.starts_with("hip") => continue,
                 "cooperative" => "attribute 2".to_owned(),
                 "programmatic_dependent_launch" => "attribute 6".to_owned(),
-                _ => format!("attribute 8 = {}", attribute.strip_prefix("priority=").unwrap()),
+                _ => self.attribute(attribute),
             });
         }
         Call::new(name, arguments)
+    }
+
+    /// An attribute with a value, as the stand-in logs it.
+    fn attribute(&self, attribute: &str) -> String {
+        let (name, value) = attribute.split_once('=').unwrap();
+        let (id, number) = match (name, value) {
+            ("priority", _) => (8, value.parse().unwrap()),
+            ("cluster_scheduling", "spread") => (5, 1),
+            ("cluster_scheduling", "load_balancing") => (5, 2),
+            ("memory_sync_domain", "default") => (10, 0),
+            ("memory_sync_domain", "remote") => (10, 1),
+            ("shared_memory_carveout", _) => (14, value.parse().unwrap()),
+            ("completion_event", _) => (12, self.value(value)),
+            _ => panic!("{attribute}"),
+        };
+        // the driver skips an attribute without an event
+        if (id, number) == (12, 0) { "attribute 0".to_owned() } else { format!("attribute {id} = {number}") }
     }
 
     /// The value of an expression that may have limits behind it.

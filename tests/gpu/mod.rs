@@ -1,5 +1,6 @@
 //! Launches on devices. They run on a stand-in driver, or on real devices with `cargo xtask gpu`.
 
+mod attributes;
 mod bodies;
 mod calls;
 mod code_objects;

@@ -147,6 +147,7 @@ calls! {
     TensorMap Never;
     ParamInfo Never;
     GetAttribute KernelAttributes;
+    Version Never;
 }
 
 /// Generated code would call NULL for a function that an API lacks, so such a table doesn't compile.
@@ -313,6 +314,7 @@ pub(in crate::lower) static CUDA: Api = Api {
         ),
         (Call::ParamInfo, optional("cuKernelGetParamInfo", 12040, &[Ptr, I64, Ptr, Ptr])),
         (Call::GetAttribute, function("cuKernelGetAttribute", 12000, &[Ptr, I32, Ptr, I32])),
+        (Call::Version, function("cuDriverGetVersion", 2020, &[Ptr])),
     ],
     attributes: Attributes { capability: [75, 76], block: [1, 2, 3, 4], shared: 97 },
     kernel_shared: Some(SharedAttributes { own: 1, max: 8 }),

@@ -73,9 +73,20 @@ fn fill(driver: &Driver, in_state: &InState, state: Val<'_>) {
     }
 }
 
-/// Defines [the helper](super::helpers::Called) that does a kernel's first-use work. `device` does the work for a
-/// device. `compare` compares a kernel's parameters, if requested.
-pub(super) fn define(module: &mut Module, driver: &Driver, device: FuncRef, compare: Option<FuncRef>, func: FuncRef) {
+/// The parts of a kernel's first-use work.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    /// The function that does the work for a device.
+    pub device: FuncRef,
+    /// The function that compares a kernel's parameters, if requested.
+    pub compare: Option<FuncRef>,
+    /// Whether kernels need a version of the driver.
+    pub version: bool,
+}
+
+/// Defines [the helper](super::helpers::Called) that does a kernel's first-use work.
+pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: FuncRef) {
+    let Parts { device, compare, version } = parts;
     let load = images::load(module, driver);
     module.define(func, |c| {
         let [table, kernel, state, images, number, handle] = c.params();
@@ -93,6 +104,9 @@ pub(super) fn define(module: &mut Module, driver: &Driver, device: FuncRef, comp
         let image = first_use.choose();
         let place = steps.place();
         steps.require_outcome(c.result(load, &[image, state, images, number, place]));
+        if version && driver.api.function(Call::Version).is_some() {
+            first_use.require_version();
+        }
         let library = place.load(Type::Ptr, 0);
         steps.call(driver, Call::Kernel, &[place, library, first_use.address(field!(KernelRecord, entry))]);
         let loaded = place.load(Type::Ptr, 0);
@@ -128,6 +142,17 @@ impl<'c> FirstUse<'c, '_> {
     /// The address of the data at the offset in a field of the kernel's record.
     fn address(self, field: DescriptorField) -> Val<'c> {
         self.table + self.field(field)
+    }
+
+    /// Continues if the driver has the version that the kernel's record requests.
+    fn require_version(self) {
+        let (steps, c, needed) = (self.steps, self.steps.c, self.field(field!(KernelRecord, version)));
+        c.pass_unless(needed.is_not(0), || {
+            let place = steps.place();
+            steps.call(self.driver, Call::Version, &[place]);
+            let found = place.load(Type::I32, 0).zext();
+            steps.require(found.uge(needed), Failed::Version, needed.truncate());
+        });
     }
 
     /// The record of the first image that suits the device.

@@ -76,6 +76,8 @@ pub(super) struct Asked {
     pub tensor_maps: bool,
     /// Kernel parameters are compared with the driver's.
     pub params: bool,
+    /// Kernels need a version of the driver.
+    pub version: bool,
 }
 
 impl Defined {
@@ -116,7 +118,8 @@ impl Defined {
         let device = self.device(module);
         first_use::define_device(module, &driver, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
-        first_use::define(module, &driver, device, compare, called.first_use);
+        let parts = first_use::Parts { device, compare, version: asked.version };
+        first_use::define(module, &driver, parts, called.first_use);
     }
 }
 
@@ -124,6 +127,6 @@ impl Defined {
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
-        helpers.finish(module, Asked { tensor_maps: true, params: true });
+        helpers.finish(module, Asked { tensor_maps: true, params: true, version: true });
     }
 }

@@ -120,6 +120,8 @@ pub(super) struct KernelToLaunch<'a> {
     pub shared: Shared,
     pub cooperative: bool,
     pub non_portable_cluster: bool,
+    /// The min driver version that has the launch's attributes: 12050 for 12.5; 0 if all supported drivers have them.
+    pub version: u32,
     /// The parameter sizes in bytes, if the images don't describe them.
     pub params: Option<Vec<u32>>,
     /// Whether a parameter is a tensor map.
@@ -135,6 +137,7 @@ struct KernelKey {
     shared: Shared,
     cooperative: bool,
     non_portable_cluster: bool,
+    version: u32,
 }
 
 /// A kernel of a module that code can launch.
@@ -239,6 +242,7 @@ impl Launches {
             shared: kernel.shared,
             cooperative: kernel.cooperative,
             non_portable_cluster: kernel.non_portable_cluster,
+            version: kernel.version,
         };
         let number = self.by_key.get(&key).copied().unwrap_or_else(|| self.add(key));
         self.tensor_maps |= kernel.tensor_maps;
@@ -313,6 +317,7 @@ impl Launches {
             images: &known.key.images,
             shared: self.asked(&known.key),
             non_portable_cluster: known.key.non_portable_cluster,
+            version: known.key.version,
             params: params(number).map(|(_, sizes)| sizes.as_slice()).collect(),
         });
         let records: Vec<_> = self.images.iter().map(|(_, record)| *record).collect();
@@ -325,7 +330,8 @@ impl Launches {
         }
         module.data[images].bytes = all;
         if let Some(helpers) = &self.defined {
-            helpers.finish(module, Asked { tensor_maps: self.tensor_maps, params: !self.params.is_empty() });
+            let version = self.kernels.iter().any(|known| known.key.version > 0);
+            helpers.finish(module, Asked { tensor_maps: self.tensor_maps, params: !self.params.is_empty(), version });
         }
 
         let symbol = format!("__tvm_ffi_codegen_{}_unload_all", self.api.name);

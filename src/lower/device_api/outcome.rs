@@ -26,6 +26,8 @@ pub(super) enum Failed {
     ParamSize,
     /// A device's number is beyond those that a library serves.
     Number,
+    /// The driver lacks an attribute of the kernel's launches. The number is the min version that has it.
+    Version,
 }
 
 impl Failed {
@@ -40,6 +42,7 @@ impl Failed {
             Failed::FewerParams => 68,
             Failed::MoreParams => 69,
             Failed::ParamSize => 70,
+            Failed::Version => 71,
         }
     }
 

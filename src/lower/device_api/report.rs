@@ -128,6 +128,23 @@ impl<'c> Report<'c, '_> {
             r.raise(&[parameter, value(field::NAME), takes, value(field::STATUS), passed]);
         });
 
+        if driver.api.function(Call::Version).is_some() {
+            r.when(kind, Failed::Version, |r| {
+                let (thousand, ten) = (c.i64(1000), c.i64(10));
+                r.set(field::NAME, number.binary(BinaryOp::UDiv, thousand));
+                r.set(field::STATUS, number.binary(BinaryOp::URem, thousand).binary(BinaryOp::UDiv, ten));
+                r.raise(&[
+                    Piece::Text(&format!(
+                        ": the {shown} driver is too old for the launch's attributes; it has to be one of version "
+                    )),
+                    value(field::NAME),
+                    Piece::Text("."),
+                    value(field::STATUS),
+                    Piece::Text(" or later"),
+                ]);
+            });
+        }
+
         // a call of the driver
         let [function, _] = driver.name_and_version(kind - 1);
         r.set(field::FUNCTION, function);

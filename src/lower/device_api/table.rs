@@ -19,6 +19,8 @@ pub(super) struct KernelRow<'a> {
     /// The dynamic shared memory that the kernel requests, if any.
     pub shared: Option<MostShared>,
     pub non_portable_cluster: bool,
+    /// The min driver version that has the attributes of its launches, or 0.
+    pub version: u32,
     /// The parameter sizes that launches pass, in bytes, if they are compared with the driver's.
     pub params: Vec<&'a [u32]>,
 }
@@ -62,6 +64,7 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
             non_portable: row.non_portable_cluster.into(),
             params: row.params.len() as u32,
             first_params,
+            version: row.version,
         });
     }
     for (record, row) in records.iter_mut().zip(kernels) {
@@ -91,6 +94,7 @@ mod tests {
                 images: &[(ImageRule::Exact(90), 1), (ImageRule::Least(80), 0)],
                 shared: None,
                 non_portable_cluster: false,
+                version: 0,
                 params: Vec::new(),
             },
             KernelRow {
@@ -99,6 +103,7 @@ mod tests {
                 images: &[(ImageRule::Any, 0)],
                 shared: Some(MostShared { dynamic: None, own: Some(7) }),
                 non_portable_cluster: true,
+                version: 12050,
                 params: vec![&[8, 4], &[1]],
             },
         ];
@@ -115,7 +120,7 @@ mod tests {
             }
             let first: KernelRecord = table.read(offset_of_kernel(0))?;
             assert_eq!((text(first.entry), first.cells, first.choices, first.params), (&b"first"[..], 5000, 2, 0));
-            assert_eq!((first.shared, first.non_portable), (0, 0));
+            assert_eq!((first.shared, first.non_portable, first.version), (0, 0, 0));
             let choice: ImageChoice = table.read(first.first_choice)?;
             let image = head.first_image + ImageRecord::SIZE as u32;
             assert_eq!(choice, ImageChoice { min: 90, end: 91, image });
@@ -124,7 +129,7 @@ mod tests {
             let second: KernelRecord = table.read(offset_of_kernel(1))?;
             assert_eq!((text(second.entry), second.cells, second.choices), (&b"second"[..], 6000, 1));
             assert_eq!((second.shared, second.own_shared), (ALL_SHARED, 7));
-            assert_eq!(second.non_portable, 1);
+            assert_eq!((second.non_portable, second.version), (1, 12050));
             let sizes = |number: u32| -> Result<Vec<u32>, String> {
                 let list: ParamSizes = table.read(second.first_params + number * ParamSizes::SIZE as u32)?;
                 Ok((0..list.count).map(|i| word(list.first + 4 * i)).collect())

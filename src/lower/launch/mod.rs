@@ -4,6 +4,7 @@
 //! its source. A grid with an extent of 0 launches nothing. [`device_api`](super::device_api) is responsible for the
 //! driver.
 
+mod attributes;
 mod blocks;
 mod configuration;
 mod emitter;
@@ -98,6 +99,7 @@ fn add(
         shared: spec.shared(),
         cooperative: launch.flags().cooperative,
         non_portable_cluster: launch.flags().non_portable_cluster,
+        version: attributes::version(launch),
         params,
         tensor_maps: args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_))),
     };

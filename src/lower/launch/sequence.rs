@@ -6,6 +6,7 @@ use super::super::convention::{Convention, KernelReturn, params};
 use super::super::device_api::{
     Api, Call, KernelHome, MOST_BLOCKS, MOST_THREADS, MOST_THREADS_OF_BLOCK, by_preference,
 };
+use super::attributes::{self, Attribute, AttributeValue};
 use super::blocks::{PARALLEL_FOR, prototype as block_prototype};
 use super::spec::LaunchSpec;
 use crate::spec::{Dim, KernelArg, Signature};
@@ -80,6 +81,14 @@ impl Sequence<'_> {
     fn kernel(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
         let launch = &self.spec.launch;
         writeln!(f, "\nonce for each device and kernel:")?;
+        let attributes = attributes::stated(launch);
+        if let (Some(function), Some(newest)) =
+            (api.function(Call::Version), attributes.iter().max_by_key(|attribute| attribute.version))
+            && newest.version > 0
+        {
+            let (major, minor) = (newest.version / 1000, newest.version % 1000 / 10);
+            writeln!(f, "  {}: {} needs version {major}.{minor} or later", function.name, newest.name)?;
+        }
         writeln!(f, "  {} \"{}\"", api.function_name(Call::Kernel), launch.entry())?;
         if let (Some(info), Some(sizes)) = (api.function(Call::ParamInfo), self.spec.untold_params(self.signature)) {
             let info = info.name;
@@ -106,21 +115,12 @@ impl Sequence<'_> {
             Some(name) => writeln!(f, "  the stream: {name}")?,
             None => writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?,
         }
-        let flags = launch.flags();
-        let stated = [
-            (flags.cooperative, "cooperative"),
-            (flags.programmatic_dependent_launch, "programmatic_dependent_launch"),
-        ];
-        let mut attributes: Vec<String> =
-            stated.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect();
-        attributes.extend(launch.stated_priority().map(|priority| format!("priority={priority}")));
-        let attributes = match attributes.is_empty() {
-            true => String::new(),
-            false => format!(", {}", attributes.join(", ")),
-        };
-        let cooperative = api.function(Call::LaunchCooperative).filter(|_| flags.cooperative);
-        let launch = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
-        writeln!(f, "  {launch}{attributes}")?;
+        let cooperative = api.function(Call::LaunchCooperative).filter(|_| launch.flags().cooperative);
+        write!(f, "  {}", cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name))?;
+        let attributes = attributes::stated(launch);
+        let without_extents = |attribute: &&Attribute<'_>| !matches!(attribute.value, AttributeValue::Extents(_));
+        attributes.iter().filter(without_extents).try_for_each(|attribute| write!(f, ", {attribute}"))?;
+        writeln!(f)?;
         let [current, enter, leave] = around(api);
         match api.home {
             KernelHome::Contexts => writeln!(

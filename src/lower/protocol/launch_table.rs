@@ -36,6 +36,9 @@ descriptors! {
         /// Number of [`ParamSizes`], then the offset of the first.
         params: u32,
         first_params: u32,
+        /// The min driver version that has the attributes of the kernel's launches: 12050 for 12.5; 0 if all supported
+        /// drivers have them.
+        version: u32,
     }
 
     /// An image that a kernel may be loaded from.

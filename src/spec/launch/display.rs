@@ -42,6 +42,18 @@ impl Display for Launch {
         if let Some(priority) = self.priority {
             write!(f, " priority={priority}")?;
         }
+        if let Some(policy) = self.cluster_scheduling {
+            write!(f, " cluster_scheduling={policy}")?;
+        }
+        if let Some(domain) = self.memory_sync_domain {
+            write!(f, " memory_sync_domain={domain}")?;
+        }
+        if let Some(percent) = self.carveout {
+            write!(f, " shared_memory_carveout={percent}")?;
+        }
+        if let Some(event) = &self.completion_event {
+            write!(f, " completion_event={event}")?;
+        }
         let flags = [
             (self.flags.cooperative, "cooperative"),
             (self.flags.programmatic_dependent_launch, "programmatic_dependent_launch"),

@@ -538,6 +538,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(fits(config->grid, config->block), INVALID_VALUE)
   // the tests' streams contain the device's number in their lowest bit
   const int special = (uintptr_t)config->stream <= 2;
+  uint64_t event;
   REQUIRE(!special || depth, INVALID_CONTEXT)
   const int device = special ? stack[depth - 1]->device : (int)((uintptr_t)config->stream & 1);
   REQUIRE(contexts[device].retained, INVALID_CONTEXT)
@@ -553,18 +554,39 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
     const uint32_t* value = attribute->value;
     note(", attribute %u", attribute->id);
     switch (attribute->id) {
+      case 0:
+        break;
       case 2:
       case 6:
         REQUIRE(value[0] == 1, INVALID_VALUE)
         break;
+      case 5:
+        note(" = %u", value[0]);
+        REQUIRE(value[0] <= 2, INVALID_VALUE)
+        break;
       case 8:
         note(" = %d", (int)value[0]);
+        break;
+      case 10:
+        note(" = %u", value[0]);
+        REQUIRE(value[0] <= 1, INVALID_VALUE)
+        break;
+      case 12:
+        // an event, then its flags
+        memcpy(&event, value, sizeof event);
+        note(" = %llu", (unsigned long long)event);
+        REQUIRE(version >= 12030 && event && !value[2], INVALID_VALUE)
+        break;
+      case 14:
+        note(" = %u", value[0]);
+        REQUIRE(version >= 12050 && value[0] <= 100, INVALID_VALUE)
         break;
       case 4:
       case 11:
         note(" = %u %u %u", value[0], value[1], value[2]);
         REQUIRE(value[0] && value[1] && value[2], INVALID_VALUE)
         REQUIRE(capability[device] >= 90, NOT_SUPPORTED)
+        REQUIRE(attribute->id != 11 || version >= 12080, INVALID_VALUE)
         REQUIRE(attribute->id != 4 || is_required(kernel->facts.required_cluster, value), INVALID_VALUE)
         REQUIRE(config->grid.x % value[0] == 0 && config->grid.y % value[1] == 0 && config->grid.z % value[2] == 0, INVALID_VALUE)
         REQUIRE(value[0] * value[1] * value[2] <= (kernel->non_portable[device] ? 16 : 8), INVALID_VALUE)
@@ -610,6 +632,12 @@ int cuTensorMapEncodeTiled(struct tensor_map* map, int type, uint32_t rank, uint
   note("(type %d, rank %u, dims %lu, box %u)\n", type, rank, (unsigned long)dims[0], box[0]);
   LEAVE
 }
+int cuDriverGetVersion(int* found) {
+  ENTER("cuDriverGetVersion")
+  *found = version;
+  note("(%d)\n", version);
+  LEAVE
+}
 int cuGetErrorName(int status, const char** out) { return standin_error_name(status, out); }
 int cuGetErrorString(int status, const char** out) { return standin_error_text(status, out); }
 
@@ -636,6 +664,7 @@ static const struct {
     {"cuTensorMapEncodeTiled", 12000, cuTensorMapEncodeTiled},
     {"cuKernelGetParamInfo", 12040, cuKernelGetParamInfo},
     {"cuKernelGetAttribute", 12000, cuKernelGetAttribute},
+    {"cuDriverGetVersion", 2020, cuDriverGetVersion},
 };
 
 // NVRTC 12.9 looks for a driver with this name in its process, and asks it for tables of functions. There are none.
