@@ -294,7 +294,8 @@ impl Sequence<'_> {
         let (_, dims) = map.split_once("box=(").unwrap();
         let dims: Vec<&str> = dims.split_once(')').unwrap().0.split(", ").collect();
         // the driver's first dimension is the last one
-        let arguments = [format!("rank {}", dims.len()), format!("box {}", self.value(dims.last().unwrap()))];
+        let boxes: Vec<String> = dims.iter().rev().map(|dim| self.value(dim).to_string()).collect();
+        let arguments = [format!("rank {}", dims.len()), format!("box {}", boxes.join(" "))];
         self.around(Some(behind.unwrap()), Call::new(name, arguments))
     }
 

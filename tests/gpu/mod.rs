@@ -28,6 +28,7 @@ mod sequences;
 mod shared;
 mod standin;
 mod streams;
+mod tensor_maps;
 
 use tvm_ffi_codegen::{Backend, Engine};
 

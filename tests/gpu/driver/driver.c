@@ -629,7 +629,16 @@ int cuTensorMapEncodeTiled(struct tensor_map* map, int type, uint32_t rank, uint
   const uint32_t inner = box[0] * map->bytes;
   REQUIRE(interleave || inner % 16 == 0, INVALID_VALUE)
   REQUIRE(!swizzle || interleave || inner <= 16u << swizzle, INVALID_VALUE)
-  note("(type %d, rank %u, dims %lu, box %u)\n", type, rank, (unsigned long)dims[0], box[0]);
+  note("(type %d, rank %u, dims", type, rank);
+  for (uint32_t i = 0; i < rank; i++) note(" %llu", (unsigned long long)dims[i]);
+  note(", strides");
+  for (uint32_t i = 0; i + 1 < rank; i++) note(" %llu", (unsigned long long)strides[i]);
+  note(", box");
+  for (uint32_t i = 0; i < rank; i++) note(" %u", box[i]);
+  note(", steps");
+  for (uint32_t i = 0; i < rank; i++) note(" %u", steps[i]);
+  note(", interleave %d, swizzle %d, l2 %d, fill %d, address %llu)\n", interleave, swizzle, l2, fill,
+       (unsigned long long)(uintptr_t)address);
   LEAVE
 }
 int cuDriverGetVersion(int* found) {
