@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _check
+from ._text import quoted
 
 #: The items with up to three extents, and those with one expression.
 _EXTENTS = ("grid", "block", "cluster", "preferred_cluster")
@@ -30,11 +31,15 @@ def launch_text(entry: str, items: Mapping[str, Any]) -> str:
             words.append(f"{name}={_check.extent(name, value)}")
         elif name == "args":
             words.append(f"args=[{', '.join(_check.texts('args', value))}]")
+        elif name == "globals":
+            given = _check.mapping(name, value, "str by names")
+            stated = [f"{quoted(_check.text(name, of))}={_check.text(name, text)}" for of, text in given.items()]
+            words.append(f"globals=[{', '.join(stated)}]")
         elif name in _WORDS:
             words.append(f"{name}={_check.text(name, value)}")
         elif name in _NUMBERS:
             words.append(f"{name}={_check.integer(name, value)}")
         else:
-            known = ", ".join([*_EXTENTS, "shared_memory", "args", *_WORDS, *_NUMBERS, *_FLAGS])
+            known = ", ".join([*_EXTENTS, "shared_memory", "args", "globals", *_WORDS, *_NUMBERS, *_FLAGS])
             raise TypeError(f"unknown item {name!r} of a launch; the items are {known}")
     return " ".join(words)

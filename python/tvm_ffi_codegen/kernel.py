@@ -159,6 +159,7 @@ class Kernel:
         memory_sync_domain: str | None = None,
         shared_memory_carveout: int | None = None,
         completion_event: str | None = None,
+        globals: Mapping[str, str] | None = None,
         cooperative: bool = False,
         programmatic_dependent_launch: bool = False,
         non_portable_cluster: bool = False,
@@ -168,6 +169,8 @@ class Kernel:
         ``args`` are the kernel's parameters, written as in a launch's text: ``["x", "y", "int32(n)"]``. The default is
         those of convention ``flat``. ``stream`` names a parameter of type ``Stream``, ``EnvStream`` or ``handle``; the
         default is the environment's stream. ``completion_event`` names a parameter that is an event.
+        ``globals`` are global variables of the image, by names, each with the value that the launch writes, as in
+        ``args``.
         ``cluster_scheduling`` is ``"spread"`` or ``"load_balancing"``, ``memory_sync_domain`` ``"default"`` or
         ``"remote"``, and ``shared_memory_carveout`` a percentage. An extent is a number, or an expression as a str. Pass several as a list of up to
         three.
@@ -185,6 +188,7 @@ class Kernel:
             "memory_sync_domain": memory_sync_domain,
             "shared_memory_carveout": shared_memory_carveout,
             "completion_event": completion_event,
+            "globals": globals,
             "cooperative": cooperative,
             "programmatic_dependent_launch": programmatic_dependent_launch,
             "non_portable_cluster": non_portable_cluster,

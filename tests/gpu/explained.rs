@@ -151,8 +151,14 @@ impl Sequence<'_> {
                     let (load, bytes) = loads.split_once(" of ").unwrap();
                     assert!(bytes.strip_suffix(" bytes").unwrap().parse::<usize>().is_ok_and(|bytes| bytes > 0));
                     let behind = lines[number..].iter().find(|line| line.starts_with("    "));
-                    calls.extend(self.around(behind.copied(), Call::new(load, [])));
+                    calls.extend(self.around(behind.copied(), vec![Call::new(load, [])]));
                 }
+            } else if let Some((function, names)) =
+                line.split_once(" \"").filter(|(name, _)| name.ends_with("GetGlobal"))
+            {
+                let names = names.strip_suffix('"').unwrap().split("\", \"");
+                let found = names.map(|name| Call::new(function, [name.to_owned()])).collect();
+                calls.extend(self.around(Some(lines[number + 1]), found));
             } else if !line.starts_with("  ") {
                 calls.extend(self.first_use(what, line));
             }
@@ -219,21 +225,22 @@ impl Sequence<'_> {
         }
     }
 
-    /// A call with those that make the device current, where they are needed.
-    fn around(&self, line: Option<&str>, call: Call) -> Vec<Call> {
-        let Some(line) = line else { return vec![call] };
+    /// Calls with those that make the device current, where they are needed.
+    fn around(&self, line: Option<&str>, calls: Vec<Call>) -> Vec<Call> {
+        let Some(line) = line else { return calls };
         let [(current, _), (enter, _), (leave, _)] = functions(line)[..] else { panic!("{line}") };
         let Situation { device, current: before, is_on_null, .. } = self.situation;
         if line.trim().starts_with("on a stream that is NULL or belongs to the thread: ") && !is_on_null {
-            return vec![call];
+            return calls;
         }
         let current = Call::new(current, []);
         if line.contains(" where another ") && before == device {
-            return vec![current, call];
+            return [vec![current], calls].concat();
         }
         // a function that enters and leaves gets what to restore
         let restored = (enter == leave).then(|| before.to_string());
-        vec![current, Call::new(enter, [device.to_string()]), call, Call::new(leave, restored)]
+        let enter = Call::new(enter, [device.to_string()]);
+        [vec![current, enter], calls, vec![Call::new(leave, restored)]].concat()
     }
 
     /// The calls of each launch; `None` where the grid has an extent of 0.
@@ -264,6 +271,17 @@ impl Sequence<'_> {
                     let behind = lines.next_if(|line| line.starts_with("      "));
                     calls.extend(self.param(param.trim(), behind.copied()));
                 }
+            } else if text == "the global variables, on the stream:" {
+                let mut written = Vec::new();
+                while let Some(line) = lines.next_if(|line| !line.starts_with("      ")) {
+                    for (name, behind) in functions(line.rsplit_once(": ").unwrap().1) {
+                        let bytes = behind.strip_prefix(" for ").unwrap().split(' ').next().unwrap();
+                        let each = if name.contains("D32") { 4 } else { 1 };
+                        let count = bytes.parse::<usize>().unwrap() / each;
+                        written.extend(std::iter::repeat_n(Call::new(name, []), count));
+                    }
+                }
+                calls.extend(self.around(lines.next().copied(), written));
             } else if let Some(shared) = text.strip_prefix("shared_memory = ") {
                 config.shared = self.value(shared.strip_suffix(" bytes of dynamic shared memory").unwrap());
             } else if text.starts_with("the stream: ") {
@@ -276,7 +294,7 @@ impl Sequence<'_> {
             } else {
                 let [(name, attributes)] = functions(text)[..] else { panic!("{line}") };
                 let launch = self.launch(name, attributes, &config);
-                calls.extend(self.around(lines.next().copied(), launch));
+                calls.extend(self.around(lines.next().copied(), vec![launch]));
                 launched = true;
             }
         }
@@ -296,7 +314,7 @@ impl Sequence<'_> {
         // the driver's first dimension is the last one
         let boxes: Vec<String> = dims.iter().rev().map(|dim| self.value(dim).to_string()).collect();
         let arguments = [format!("rank {}", dims.len()), format!("box {}", boxes.join(" "))];
-        self.around(Some(behind.unwrap()), Call::new(name, arguments))
+        self.around(Some(behind.unwrap()), vec![Call::new(name, arguments)])
     }
 
     /// The launch, with all of its arguments that the stand-in logs.

@@ -11,6 +11,7 @@ mod cpu_threads;
 mod descriptions;
 mod devices;
 mod explained;
+mod globals;
 mod headers;
 mod images;
 mod large;

@@ -156,6 +156,30 @@ fn launches_call_the_driver_as_explained() {
     }
 }
 
+#[test]
+fn globals_are_written_as_explained() {
+    for (driver, kind, capability) in
+        [(Driver::cuda as fn() -> Driver, DLDeviceType::CUDA, 90), (Driver::hip, DLDeviceType::ROCM, 94)]
+    {
+        let driver = driver();
+        let text = format!(
+            "f(x: {TENSOR}, tag: Tensor([6], uint8, device=\"cuda\"), k: int32) @ launch affine_globals grid=n args=[x, tag, int64(n)] \
+             globals=[scale=float32(1.5), tag=struct(size=6, align=2, 0: k), bias=null]"
+        );
+        let (text, image) = match kind {
+            DLDeviceType::CUDA => (text, ptx("sm_80", 80)),
+            _ => (text.replace("cuda", "rocm"), bundle()),
+        };
+        let call = |function: &Function, device, n: i64| {
+            let x = on(device, vec![1.0_f32; n as usize], &[n]);
+            called(function.call((&x, &on(device, vec![0_u8; 6], &[6]), 3)))
+        };
+        let case = Case { kind, call: &call, values: &|n| [("n", n), ("k", 3)].into(), ..case(&text, vec![image]) };
+        assert!(case.explained().contains("tag=struct(size=6, align=2, 0: k): "), "{}", case.explained());
+        case.check(&driver, capability);
+    }
+}
+
 /// Each call of an explanation counts, and their order too.
 #[test]
 fn other_explanations_are_refused() {

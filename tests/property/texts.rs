@@ -230,6 +230,7 @@ fn launch() -> impl Strategy<Value = Launch> {
         option::of(select(MemorySyncDomain::ALL.to_vec())),
         option::of(any::<u32>()),
         option::of(name()),
+        vec((select(vec!["scale", "_ZN1a1bE", "a b"]), launch_arg()), 0..3),
     );
     let flags = (option::of(any::<i32>()), any::<[bool; 3]>(), attributes);
     (entry, extents(), extents(), more, flags).prop_map(
@@ -244,7 +245,8 @@ fn launch() -> impl Strategy<Value = Launch> {
                 launch = launch.args(args);
             }
             let (priority, [cooperative, programmatic_dependent_launch, non_portable], attributes) = flags;
-            let (policy, domain, carveout, event) = attributes;
+            let (policy, domain, carveout, event, globals) = attributes;
+            launch = globals.into_iter().fold(launch, |launch, (name, value)| launch.global(name, value));
             launch = policy.into_iter().fold(launch, Launch::cluster_scheduling);
             launch = domain.into_iter().fold(launch, Launch::memory_sync_domain);
             launch = carveout.into_iter().fold(launch, Launch::shared_memory_carveout);

@@ -16,6 +16,18 @@ impl<'c> Steps<'c> {
         call: Call,
         emit: impl Fn() -> Val<'c>,
     ) {
+        self.in_context(driver, (state, device), emit, |status| self.require_success(call, status));
+    }
+
+    /// Runs code for a device in use: `emit` emits the code and returns its result, which `require` checks once the
+    /// thread's own setting is restored.
+    pub(super) fn in_context(
+        self,
+        driver: &Driver,
+        (state, device): (Val<'c>, Val<'c>),
+        emit: impl Fn() -> Val<'c>,
+        require: impl Fn(Val<'c>),
+    ) {
         let c = self.c;
         let place = self.place();
         self.call(driver, Call::Current, &[place]);
@@ -28,18 +40,18 @@ impl<'c> Steps<'c> {
         c.branch(before.is(wanted), here, elsewhere, Hint::Likely);
         c.switch_to(elsewhere);
         self.call(driver, Call::Enter, &[wanted]);
-        let status = emit();
+        let result = emit();
         let left = match driver.api.home {
             KernelHome::Contexts => place,
             KernelHome::CurrentDevice => before,
         };
         let left = driver.call(c, Call::Leave, &[left]);
-        self.require_success(call, status);
+        require(result);
         self.require_success(Call::Leave, left);
         let done = c.block();
         c.jump(done, &[]);
         c.switch_to(here);
-        self.require_success(call, emit());
+        require(emit());
         c.jump(done, &[]);
         c.switch_to(done);
     }

@@ -65,6 +65,7 @@ fn fill(driver: &Driver, in_state: &InState, state: Val<'_>) {
         (state::START_COOPERATIVE, in_state.start_cooperative),
         (state::TENSOR_MAP, in_state.tensor_map),
         (state::UNLOAD, Some(in_state.unload)),
+        (state::WRITE_GLOBALS, in_state.write_globals),
     ];
     for (at, function) in functions {
         if let Some(function) = function {
@@ -82,11 +83,13 @@ pub(super) struct Parts {
     pub compare: Option<FuncRef>,
     /// Whether kernels need a version of the driver.
     pub version: bool,
+    /// The function that finds a kernel's global variables, if launches write some.
+    pub find_globals: Option<FuncRef>,
 }
 
 /// Defines [the helper](super::helpers::Called) that does a kernel's first-use work.
 pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: FuncRef) {
-    let Parts { device, compare, version } = parts;
+    let Parts { device, compare, version, find_globals } = parts;
     let load = images::load(module, driver);
     module.define(func, |c| {
         let [table, kernel, state, images, number, handle] = c.params();
@@ -114,6 +117,11 @@ pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: F
             first_use.compare(compare, loaded);
         }
         first_use.set_attributes(loaded);
+        if let Some(find) = find_globals {
+            c.pass_unless(first_use.field(field!(KernelRecord, globals)).is_not(0), || {
+                steps.require_outcome(c.result(find, &[table, kernel, library, state, number]));
+            });
+        }
         end_claim(cell, loaded);
         handle.store(0, loaded);
         steps.finish(|| end_claim(cell, c.null()));

@@ -7,7 +7,7 @@ use super::images;
 use super::start::start;
 use super::state::InState;
 use super::system::System;
-use super::{first_use, params, report, tensor_map};
+use super::{first_use, globals, params, report, tensor_map};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
 
@@ -78,6 +78,8 @@ pub(super) struct Asked {
     pub params: bool,
     /// Kernels need a version of the driver.
     pub version: bool,
+    /// Launches write global variables.
+    pub globals: bool,
 }
 
 impl Defined {
@@ -114,11 +116,13 @@ impl Defined {
             start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
             unload: images::unload(module, &driver),
+            write_globals: asked.globals.then(|| globals::write(module, &driver)),
         };
         let device = self.device(module);
         first_use::define_device(module, &driver, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
-        let parts = first_use::Parts { device, compare, version: asked.version };
+        let find_globals = asked.globals.then(|| globals::find(module, &driver));
+        let parts = first_use::Parts { device, compare, version: asked.version, find_globals };
         first_use::define(module, &driver, parts, called.first_use);
     }
 }
@@ -127,6 +131,6 @@ impl Defined {
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
-        helpers.finish(module, Asked { tensor_maps: true, params: true, version: true });
+        helpers.finish(module, Asked { tensor_maps: true, params: true, version: true, globals: true });
     }
 }

@@ -28,9 +28,16 @@ pub(super) enum Failed {
     Number,
     /// The driver lacks an attribute of the kernel's launches. The number is the min version that has it.
     Version,
+    /// The image has no global variable of a name. The number is the name's offset in the table.
+    NoGlobal,
+    /// A global variable has another size than its value. The number is the name's offset in the table.
+    GlobalSize,
 }
 
 impl Failed {
+    /// The first code of failures that have the offset of a name as their number. All later ones are such failures.
+    pub(super) const FIRST_NAMED: i64 = 72;
+
     /// The upper half of the outcome.
     pub(super) const fn code(self) -> i64 {
         match self {
@@ -43,6 +50,8 @@ impl Failed {
             Failed::MoreParams => 69,
             Failed::ParamSize => 70,
             Failed::Version => 71,
+            Failed::NoGlobal => Failed::FIRST_NAMED,
+            Failed::GlobalSize => 73,
         }
     }
 

@@ -20,16 +20,20 @@ pub(super) const TENSOR_MAP: i32 = 24;
 /// The offset of `void unload(const void* table, void* state)`, which is set once a device is in use.
 pub(super) const UNLOAD: i32 = 32;
 
+/// The offset of the function that writes global variables (`globals`), which only modules with such launches have.
+pub(super) const WRITE_GLOBALS: i32 = 64;
+
 /// The functions with addresses in the state. An API may lack one.
 pub(super) struct InState {
     pub start: FuncRef,
     pub start_cooperative: Option<FuncRef>,
     pub tensor_map: Option<FuncRef>,
     pub unload: FuncRef,
+    pub write_globals: Option<FuncRef>,
 }
 
 /// The offset of the records.
-const RECORDS: i64 = 64;
+const RECORDS: i64 = 72;
 
 /// What is known about a device.
 pub(super) mod record {

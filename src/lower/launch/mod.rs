@@ -9,6 +9,7 @@ mod blocks;
 mod configuration;
 mod emitter;
 mod extents;
+mod globals;
 mod params;
 mod scratch;
 mod sequence;
@@ -100,6 +101,7 @@ fn add(
         cooperative: launch.flags().cooperative,
         non_portable_cluster: launch.flags().non_portable_cluster,
         version: attributes::version(launch),
+        globals: launch.globals().iter().map(|(name, _)| name.as_str()).collect(),
         params,
         tensor_maps: args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_))),
     };
@@ -263,6 +265,7 @@ impl LaunchEmitter<'_, '_> {
             self.refuse_unless_at_most(*bytes, max);
         }
         let params = early.unwrap_or_else(|| self.params());
+        self.write_globals(launchable, stream);
         let (done, failed) = (self.done, self.values.failed);
         self.values.b.structured(|c| {
             let [stream, device] = [stream, device].map(|value| c.val(value));

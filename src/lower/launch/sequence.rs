@@ -101,10 +101,33 @@ impl Sequence<'_> {
             }
             writeln!(f, "  {set} {}: {max}", attributes.max)?;
         }
-        match api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
-            Some(attribute) => writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks"),
-            None => Ok(()),
+        if let Some(attribute) = api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
+            writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks")?;
         }
+        if launch.globals().is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = launch.globals().iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        writeln!(f, "  {} {}", api.function_name(Call::GetGlobal), names.join(", "))?;
+        writeln!(f, "    {}", around_them(api))
+    }
+
+    /// The global variables that a call writes.
+    fn globals(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let globals = self.spec.launch.globals();
+        if globals.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "  the global variables, on the stream:")?;
+        for (name, value) in globals {
+            let bytes = self.spec.bytes_of(value, self.signature).unwrap_or(0);
+            let [word, byte] = [Call::SetWord, Call::SetByte].map(|call| api.function_name(call));
+            let parts = [(word, bytes / 4 * 4), (byte, bytes % 4)];
+            let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
+            let parts: Vec<String> = parts.map(|(name, bytes)| format!("{name} for {bytes} bytes")).collect();
+            writeln!(f, "    {name}={value}: {}", parts.join(", "))?;
+        }
+        writeln!(f, "      {}", around_them(api))
     }
 
     fn each_call(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
@@ -115,6 +138,7 @@ impl Sequence<'_> {
             Some(name) => writeln!(f, "  the stream: {name}")?,
             None => writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?,
         }
+        self.globals(f, api)?;
         let cooperative = api.function(Call::LaunchCooperative).filter(|_| launch.flags().cooperative);
         write!(f, "  {}", cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name))?;
         let attributes = attributes::stated(launch);
@@ -182,6 +206,16 @@ impl Sequence<'_> {
 /// The functions that tell what is current on the thread, make the device current, and undo that.
 fn around(api: &Api) -> [&'static str; 3] {
     [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call))
+}
+
+/// The calls around several others that need the device to be current.
+fn around_them(api: &Api) -> String {
+    let [current, enter, leave] = around(api);
+    let another = match api.home {
+        KernelHome::Contexts => "context than the device's",
+        KernelHome::CurrentDevice => "device",
+    };
+    format!("{current} before them, and {enter} before and {leave} behind them where another {another} is current")
 }
 
 /// Prints extents with their limits. The device limits those of clusters.

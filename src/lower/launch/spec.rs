@@ -123,6 +123,11 @@ impl LaunchSpec {
         if told { None } else { self.args_check(signature).sizes(self.launch.stated_args()) }
     }
 
+    /// The size of a parameter or value in bytes; `None` if it has an error.
+    pub(super) fn bytes_of(&self, value: &KernelArg, signature: &Signature) -> Option<u32> {
+        self.args_check(signature).sizes(Some(std::slice::from_ref(value)))?.first().copied()
+    }
+
     /// The entries of the images with the launch's kernel name, each with its architecture if the image states it.
     fn entries(&self) -> impl Iterator<Item = (&Image, Option<GpuTarget>, &ImageEntry)> {
         self.images().iter().flat_map(|image| {
@@ -150,6 +155,7 @@ impl LaunchSpec {
         check.extents();
         check.stream();
         check.event();
+        check.globals();
         check.attributes(self.images());
         let sizes = check.args.sizes(self.launch.stated_args());
         for (image, target, entry) in self.entries() {
@@ -195,6 +201,7 @@ impl Check<'_> {
             (launch.stated_stream().is_some(), "stream"),
             (launch.stated_cluster_scheduling().is_some(), "cluster_scheduling"),
             (launch.stated_completion_event().is_some(), "completion_event"),
+            (!launch.globals().is_empty(), "globals"),
         ];
         for (_, part) in stated.into_iter().filter(|(is, _)| *is) {
             self.problem(LaunchProblem::NotOnCpu { part });
@@ -245,6 +252,25 @@ impl Check<'_> {
         };
         if !self.args.signature.params().iter().any(|param| param.name == name && is_event(&param.ty)) {
             self.problem(LaunchProblem::NotAnEvent { name: name.to_owned() });
+        }
+    }
+
+    /// Checks the global variables and their values.
+    fn globals(&mut self) {
+        let globals = self.launch.globals();
+        for (number, (name, value)) in globals.iter().enumerate() {
+            if name.is_empty() || name.contains('\0') {
+                self.problem(LaunchProblem::GlobalName { name: name.clone() });
+            }
+            if globals[..number].iter().any(|(before, _)| before == name) {
+                self.problem(LaunchProblem::SameGlobal { name: name.clone() });
+            }
+            if is_made_for_the_launch(value) {
+                let (name, value) = (name.clone(), value.clone());
+                self.problem(LaunchProblem::GlobalValue { name, value: Box::new(value) });
+            } else {
+                self.args.sizes(Some(std::slice::from_ref(value)));
+            }
         }
     }
 
@@ -372,6 +398,15 @@ impl Check<'_> {
         if *shared != Dim::Const(0) {
             self.problem(LaunchProblem::TileShared { image: image(), shared: shared.clone() });
         }
+    }
+}
+
+/// Whether a value or a part of it exists only for the time of the launch, or is an address of the host.
+fn is_made_for_the_launch(value: &KernelArg) -> bool {
+    match value {
+        KernelArg::Scratch { .. } | KernelArg::TensorMap(_) => true,
+        KernelArg::Struct { fields, .. } => fields.iter().any(|(_, field)| is_made_for_the_launch(field)),
+        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@ use super::arg::ArgProblem;
 use super::parts::{Mismatch, diagnostic_of, mismatch};
 use crate::diagnostic::{Diagnose, Diagnostic};
 use crate::image::{GpuTarget, Image, ImageKind, MismatchedParams};
-use crate::spec::{Dim, ParamType};
+use crate::spec::{Dim, KernelArg, ParamType};
 
 /// A problem of a launch, given the signature and the images. The launch is the subject of the message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -137,6 +137,26 @@ pub enum LaunchProblem {
     NotAnEvent {
         /// The stated name.
         name: String,
+    },
+    /// A global variable has no name that an image can have.
+    #[error("has a global variable with the name {name:?}")]
+    GlobalName {
+        /// The stated name.
+        name: String,
+    },
+    /// A global variable is written twice.
+    #[error("writes the global variable `{name}` twice")]
+    SameGlobal {
+        /// The variable.
+        name: String,
+    },
+    /// A global variable can't have such a value.
+    #[error("writes {value} to the global variable `{name}`, which takes neither scratch memory nor tensor maps")]
+    GlobalValue {
+        /// The variable.
+        name: String,
+        /// The value.
+        value: Box<KernelArg>,
     },
     /// The part of shared memory is out of range.
     #[error("has shared_memory_carveout={percent}, expected 0 to 100 percent")]

@@ -38,6 +38,7 @@ pub struct Launch {
     memory_sync_domain: Option<MemorySyncDomain>,
     carveout: Option<u32>,
     completion_event: Option<String>,
+    globals: Vec<(String, KernelArg)>,
     flags: LaunchFlags,
 }
 
@@ -91,6 +92,7 @@ impl Launch {
             memory_sync_domain: None,
             carveout: None,
             completion_event: None,
+            globals: Vec::new(),
             flags: LaunchFlags::default(),
         }
     }
@@ -209,6 +211,22 @@ impl Launch {
         self
     }
 
+    /// Writes a value to a global variable of the image before the kernel runs, on the launch's stream: a
+    /// `__constant__` or `__device__` variable, by its name in the image. The value has the variable's size. It is
+    /// stated like a parameter of the kernel; scratch memory and tensor maps can't be written.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::spec::{KernelArg, Launch};
+    ///
+    /// let launch = Launch::new("scale").global("factor", "float32(alpha)".parse::<KernelArg>()?);
+    /// assert_eq!(launch.to_string(), "launch scale globals=[factor=cast(alpha, float32)]");
+    /// # Ok::<(), tvm_ffi_codegen::SyntaxError>(())
+    /// ```
+    pub fn global(mut self, name: impl Into<String>, value: KernelArg) -> Self {
+        self.globals.push((name.into(), value));
+        self
+    }
+
     /// The name of the kernel in its image.
     pub fn entry(&self) -> &str {
         &self.entry
@@ -272,6 +290,11 @@ impl Launch {
     /// The preferred part of shared memory in percent, if it is stated.
     pub fn stated_shared_memory_carveout(&self) -> Option<u32> {
         self.carveout
+    }
+
+    /// The global variables that the launch writes, with their values.
+    pub fn globals(&self) -> &[(String, KernelArg)] {
+        &self.globals
     }
 
     /// The name of the parameter with the event to record, if it is stated.

@@ -17,7 +17,7 @@ macro_rules! items {
     ($more:literal) => {
         concat!(
             "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, ",
-            "`cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, ",
+            "`cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, `globals`, ",
             "`cooperative`, `programmatic_dependent_launch`, `non_portable_cluster`",
             $more
         )
@@ -163,12 +163,26 @@ impl<'a> Parser<'a> {
                 launch.memory_sync_domain(self.word(MemorySyncDomain::ALL, |domain| domain.word())?)
             }
             "shared_memory_carveout" => launch.shared_memory_carveout(self.small("a percentage")?),
+            "globals" => {
+                self.expect(Token::OpenList)?;
+                self.rest_of_globals(launch)?
+            }
             "completion_event" => launch.completion_event(self.name("the name of an event")?),
             _ => {
                 self.expect(Token::OpenList)?;
                 launch.args(self.rest_of_args(Token::CloseList)?)
             }
         })
+    }
+
+    fn rest_of_globals(&mut self, mut launch: Launch) -> Parsed<Launch> {
+        while !self.eat(Token::CloseList) {
+            let (name, _) = self.spanned_label("the name of a global variable or `]`")?;
+            self.expect(Token::Equals)?;
+            launch = launch.global(name, self.arg(0)?);
+            self.separator(Token::CloseList)?;
+        }
+        Ok(launch)
     }
 
     /// One of the words that `word` gives for `all`.

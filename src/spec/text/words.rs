@@ -54,6 +54,7 @@ pub(super) const VALUES: &[&str] = &[
     "memory_sync_domain",
     "shared_memory_carveout",
     "completion_event",
+    "globals",
 ];
 /// Items that consist of one word.
 pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic_dependent_launch", "non_portable_cluster"];
