@@ -725,7 +725,9 @@ fn launches_have_a_text_form() {
                   args=[x, float32(a), cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
                   struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
                   tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
-                  stream=x priority=-3 cooperative programmatic_dependent_launch non_portable_cluster";
+                  stream=x priority=-3 cluster_scheduling=spread memory_sync_domain=remote shared_memory_carveout=40 completion_event=k \
+                  globals=[scale=cast(a, float32), \"a-b\"=struct(size=4, align=4, 0: int32(n))] \
+                  cooperative programmatic_dependent_launch non_portable_cluster";
     let text = format!("{signature} @ {launch}");
     let read: LaunchedSignature = text.parse().unwrap();
     let canonical = text.replace("float32(a)", "cast(a, float32)");
@@ -763,6 +765,13 @@ fn launches_have_a_text_form() {
         ),
         ("f() @ launch k args=[struct(size=-8, align=1)]", "`-8` is out of the range of a number of bytes"),
         ("f() @ launch k priority=3000000000", "is out of the range of a priority"),
+        ("f() @ launch k cluster_scheduling=all", "expected `spread` or `load_balancing`, found `all`"),
+        ("f() @ launch k memory_sync_domain=1", "expected `default` or `remote`, found `1`"),
+        ("f() @ launch k shared_memory_carveout=-1", "`-1` is out of the range of a percentage"),
+        ("f() @ launch k globals=[1=x]", "expected the name of a global variable or `]`, found `1`"),
+        ("f() @ launch k globals=[a x]", "expected `=`, found `x`"),
+        ("f() @ launch k globals=[a=x b=x]", "expected `,` or `]`, found `b`"),
+        ("f() @ launch k completion_event=1", "expected the name of an event, found `1`"),
         ("f()", "expected `@`, found the end"),
         ("f(x: int8, x: int8) @ launch k", "x"),
     ] {

@@ -93,6 +93,9 @@ KERNEL = tfc.Kernel.symbol("f")
         (lambda: tfc.Kernel.cuda(b"", "f", block=1.5), TypeError, "block: expected an int, or an expression as a str"),
         (lambda: tfc.Kernel.cuda(b"", "f", shared_memory=[1]), TypeError, "shared_memory: expected an int"),
         (lambda: tfc.Kernel.cuda(b"", "f", priority="high"), TypeError, "priority: expected an int, got 'high'"),
+        (lambda: tfc.Kernel.cuda(b"", "f", completion_event=7), TypeError, "completion_event: expected a str, got 7"),
+        (lambda: tfc.Kernel.cuda(b"", "f", globals=["a"]), TypeError, "globals: expected a mapping of str by names"),
+        (lambda: tfc.Kernel.cuda(b"", "f", globals={"a": 1}), TypeError, "globals: expected a str, got 1"),
         (lambda: tfc.Library(target="nowhere"), None, ""),
         (
             lambda: tfc.Library(target="nowhere").object(),
@@ -192,6 +195,21 @@ def test_numbers_of_numpy_are_extents_and_addresses():
     libc = ctypes.CDLL(None)
     address = np.uint64(ctypes.cast(libc.labs, ctypes.c_void_p).value)
     assert tfc.compile(F, tfc.Kernel.address(address, keep_alive=libc))(-4) == 4
+
+
+def test_attributes_with_values_are_text():
+    image = b".version 8.0\n.target sm_90\n.visible .entry f() { ret; }\n"
+    kernel = tfc.Kernel.cuda(
+        image, "f", args=[], cluster=2, cluster_scheduling="spread", memory_sync_domain="remote", shared_memory_carveout=40,
+        completion_event="event", globals={"scale": "float32(alpha)", "a.b": "n"},
+    )
+    expected = (
+        "cluster=2 args=[] cluster_scheduling=spread memory_sync_domain=remote shared_memory_carveout=40 "
+        "completion_event=event globals=[scale=cast(alpha, float32), a.b=n]"
+    )
+    assert expected in repr(kernel)
+    with pytest.raises(ValueError, match="expected `spread` or `load_balancing`, found `all`"):
+        tfc.Kernel.cuda(image, "f", cluster_scheduling="all")
 
 
 def test_a_library_for_one_function_takes_one_of_each(saxpy, tmp_path):

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _check
+from ._text import quoted
 
 #: The items with up to three extents, and those with one expression.
 _EXTENTS = ("grid", "block", "cluster", "preferred_cluster")
+#: The items with a word.
+_WORDS = ("stream", "cluster_scheduling", "memory_sync_domain", "completion_event")
+_NUMBERS = ("priority", "shared_memory_carveout")
 _FLAGS = ("cooperative", "programmatic_dependent_launch", "non_portable_cluster")
 
 
@@ -27,11 +31,15 @@ def launch_text(entry: str, items: Mapping[str, Any]) -> str:
             words.append(f"{name}={_check.extent(name, value)}")
         elif name == "args":
             words.append(f"args=[{', '.join(_check.texts('args', value))}]")
-        elif name == "stream":
-            words.append(f"stream={_check.text('stream', value)}")
-        elif name == "priority":
-            words.append(f"priority={_check.integer('priority', value)}")
+        elif name == "globals":
+            given = _check.mapping(name, value, "str by names")
+            stated = [f"{quoted(_check.text(name, of))}={_check.text(name, text)}" for of, text in given.items()]
+            words.append(f"globals=[{', '.join(stated)}]")
+        elif name in _WORDS:
+            words.append(f"{name}={_check.text(name, value)}")
+        elif name in _NUMBERS:
+            words.append(f"{name}={_check.integer(name, value)}")
         else:
-            known = ", ".join([*_EXTENTS, "shared_memory", "args", "stream", "priority", *_FLAGS])
+            known = ", ".join([*_EXTENTS, "shared_memory", "args", "globals", *_WORDS, *_NUMBERS, *_FLAGS])
             raise TypeError(f"unknown item {name!r} of a launch; the items are {known}")
     return " ".join(words)

@@ -155,6 +155,11 @@ class Kernel:
         shared_memory: int | str = 0,
         stream: str | None = None,
         priority: int | None = None,
+        cluster_scheduling: str | None = None,
+        memory_sync_domain: str | None = None,
+        shared_memory_carveout: int | None = None,
+        completion_event: str | None = None,
+        globals: Mapping[str, str] | None = None,
         cooperative: bool = False,
         programmatic_dependent_launch: bool = False,
         non_portable_cluster: bool = False,
@@ -163,7 +168,11 @@ class Kernel:
 
         ``args`` are the kernel's parameters, written as in a launch's text: ``["x", "y", "int32(n)"]``. The default is
         those of convention ``flat``. ``stream`` names a parameter of type ``Stream``, ``EnvStream`` or ``handle``; the
-        default is the environment's stream. An extent is a number, or an expression as a str. Pass several as a list of up to
+        default is the environment's stream. ``completion_event`` names a parameter that is an event.
+        ``globals`` are global variables of the image, by names, each with the value that the launch writes, as in
+        ``args``.
+        ``cluster_scheduling`` is ``"spread"`` or ``"load_balancing"``, ``memory_sync_domain`` ``"default"`` or
+        ``"remote"``, and ``shared_memory_carveout`` a percentage. An extent is a number, or an expression as a str. Pass several as a list of up to
         three.
         """
         items = {
@@ -175,6 +184,11 @@ class Kernel:
             "args": args,
             "stream": stream,
             "priority": priority,
+            "cluster_scheduling": cluster_scheduling,
+            "memory_sync_domain": memory_sync_domain,
+            "shared_memory_carveout": shared_memory_carveout,
+            "completion_event": completion_event,
+            "globals": globals,
             "cooperative": cooperative,
             "programmatic_dependent_launch": programmatic_dependent_launch,
             "non_portable_cluster": non_portable_cluster,

@@ -34,7 +34,7 @@ pub use dim::{CompareOp, Constraint, Dim, DimOp, dim};
 pub(crate) use element::dtype as named_dtype;
 pub use error::{PartError, SignatureError};
 pub use kernel_arg::{FloatBits, Interleave, KernelArg, L2Promotion, Swizzle, TensorMap};
-pub use launch::{Launch, LaunchFlags, LaunchedSignature};
+pub use launch::{ClusterScheduling, Launch, LaunchFlags, LaunchedSignature, MemorySyncDomain};
 pub use location::SourceLocation;
 pub use param::{DefaultValue, Param, ParamType};
 pub(crate) use parse_error::MAX_ERRORS;

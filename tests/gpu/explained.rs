@@ -167,8 +167,14 @@ impl Sequence<'_> {
                     let (load, bytes) = loads.split_once(" of ").unwrap();
                     assert!(bytes.strip_suffix(" bytes").unwrap().parse::<usize>().is_ok_and(|bytes| bytes > 0));
                     let behind = lines[number..].iter().find(|line| line.starts_with("    "));
-                    calls.extend(self.around(behind.copied(), Call::new(load, [])));
+                    calls.extend(self.around(behind.copied(), vec![Call::new(load, [])]));
                 }
+            } else if let Some((function, names)) =
+                line.split_once(" \"").filter(|(name, _)| name.ends_with("GetGlobal"))
+            {
+                let names = names.strip_suffix('"').unwrap().split("\", \"");
+                let found = names.map(|name| Call::new(function, [name.to_owned()])).collect();
+                calls.extend(self.around(Some(lines[number + 1]), found));
             } else if !line.starts_with("  ") {
                 calls.extend(self.first_use(what, line));
             }
@@ -216,6 +222,10 @@ impl Sequence<'_> {
         if behind == " 14: clusters of more than 8 blocks" {
             return vec![Call::new(name, ["14", "1"].map(str::to_owned))];
         }
+        if name == "cuDriverGetVersion" {
+            assert!(behind.ends_with(" or later"), "{line}");
+            return vec![Call::new(name, [])];
+        }
         if let Some(text) = behind.strip_prefix(" \"") {
             return vec![Call::new(name, [text.strip_suffix('"').unwrap().to_owned()])];
         }
@@ -231,21 +241,22 @@ impl Sequence<'_> {
         }
     }
 
-    /// A call with those that make the device current, where they are needed.
-    fn around(&self, line: Option<&str>, call: Call) -> Vec<Call> {
-        let Some(line) = line else { return vec![call] };
+    /// Calls with those that make the device current, where they are needed.
+    fn around(&self, line: Option<&str>, calls: Vec<Call>) -> Vec<Call> {
+        let Some(line) = line else { return calls };
         let [(current, _), (enter, _), (leave, _)] = functions(line)[..] else { panic!("{line}") };
         let Situation { device, current: before, is_on_null, .. } = self.situation;
         if line.trim().starts_with("on a stream that is NULL or belongs to the thread: ") && !is_on_null {
-            return vec![call];
+            return calls;
         }
         let current = Call::new(current, []);
         if line.contains(" where another ") && before == device {
-            return vec![current, call];
+            return [vec![current], calls].concat();
         }
         // a function that enters and leaves gets what to restore
         let restored = (enter == leave).then(|| before.to_string());
-        vec![current, Call::new(enter, [device.to_string()]), call, Call::new(leave, restored)]
+        let enter = Call::new(enter, [device.to_string()]);
+        [vec![current, enter], calls, vec![Call::new(leave, restored)]].concat()
     }
 
     /// The calls of each launch; `None` where the grid has an extent of 0.
@@ -276,6 +287,17 @@ impl Sequence<'_> {
                     let behind = lines.next_if(|line| line.starts_with("      "));
                     calls.extend(self.param(param.trim(), behind.copied()));
                 }
+            } else if text == "the global variables, on the stream:" {
+                let mut written = Vec::new();
+                while let Some(line) = lines.next_if(|line| !line.starts_with("      ")) {
+                    for (name, behind) in functions(line.rsplit_once(": ").unwrap().1) {
+                        let bytes = behind.strip_prefix(" for ").unwrap().split(' ').next().unwrap();
+                        let each = if name.contains("D32") { 4 } else { 1 };
+                        let count = bytes.parse::<usize>().unwrap() / each;
+                        written.extend(std::iter::repeat_n(Call::new(name, []), count));
+                    }
+                }
+                calls.extend(self.around(lines.next().copied(), written));
             } else if let Some(shared) = text.strip_prefix("shared_memory = ") {
                 config.shared = self.value(shared.strip_suffix(" bytes of dynamic shared memory").unwrap());
             } else if let Some(attributes) = text.strip_prefix("noted for the graph below") {
@@ -297,7 +319,7 @@ impl Sequence<'_> {
             } else {
                 let [(name, attributes)] = functions(text)[..] else { panic!("{line}") };
                 let launch = self.launch(name, attributes, &config);
-                calls.extend(self.around(lines.next().copied(), launch));
+                calls.extend(self.around(lines.next().copied(), vec![launch]));
                 launched = true;
             }
         }
@@ -312,7 +334,7 @@ impl Sequence<'_> {
             let [(name, "")] = functions(launch)[..] else { panic!("{text}") };
             let call = |launch: &Noted| {
                 let alone = launch.alone.iter().filter(|argument| !argument.starts_with("attribute "));
-                self.around(Some(around), Call::new(name, alone.cloned()))
+                self.around(Some(around), vec![Call::new(name, alone.cloned())])
             };
             return noted.iter().flat_map(call).collect();
         }
@@ -398,8 +420,9 @@ impl Sequence<'_> {
         let (_, dims) = map.split_once("box=(").unwrap();
         let dims: Vec<&str> = dims.split_once(')').unwrap().0.split(", ").collect();
         // the driver's first dimension is the last one
-        let arguments = [format!("rank {}", dims.len()), format!("box {}", self.value(dims.last().unwrap()))];
-        self.around(Some(behind.unwrap()), Call::new(name, arguments))
+        let boxes: Vec<String> = dims.iter().rev().map(|dim| self.value(dim).to_string()).collect();
+        let arguments = [format!("rank {}", dims.len()), format!("box {}", boxes.join(" "))];
+        self.around(Some(behind.unwrap()), vec![Call::new(name, arguments)])
     }
 
     /// The launch, with all of its arguments that the stand-in logs.
@@ -421,10 +444,27 @@ impl Sequence<'_> {
                 "cooperative" if name.starts_with("hip") => continue,
                 "cooperative" => "attribute 2".to_owned(),
                 "programmatic_dependent_launch" => "attribute 6".to_owned(),
-                _ => format!("attribute 8 = {}", attribute.strip_prefix("priority=").unwrap()),
+                _ => self.attribute(attribute),
             });
         }
         Call::new(name, arguments)
+    }
+
+    /// An attribute with a value, as the stand-in logs it.
+    fn attribute(&self, attribute: &str) -> String {
+        let (name, value) = attribute.split_once('=').unwrap();
+        let (id, number) = match (name, value) {
+            ("priority", _) => (8, value.parse().unwrap()),
+            ("cluster_scheduling", "spread") => (5, 1),
+            ("cluster_scheduling", "load_balancing") => (5, 2),
+            ("memory_sync_domain", "default") => (10, 0),
+            ("memory_sync_domain", "remote") => (10, 1),
+            ("shared_memory_carveout", _) => (14, value.parse().unwrap()),
+            ("completion_event", _) => (12, self.value(value)),
+            _ => panic!("{attribute}"),
+        };
+        // the driver skips an attribute without an event
+        if (id, number) == (12, 0) { "attribute 0".to_owned() } else { format!("attribute {id} = {number}") }
     }
 
     /// The value of an expression that may have limits behind it.

@@ -166,7 +166,7 @@ fn a_node_is_changed_only_when_its_launch_is() {
 /// Launches that can't be part of a graph.
 #[test]
 fn launches_of_graphs_have_limits() {
-    let signature = CHAIN.replace("m: int64)", "m: int64, a: Stream, b: Stream)");
+    let signature = CHAIN.replace("m: int64)", "m: int64, a: Stream, b: Stream, e: handle)");
     let text = "{
       graph {
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a;
@@ -176,6 +176,8 @@ fn launches_of_graphs_have_limits() {
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a preferred_cluster=(2, n);
         launch sum grid=n args=[x, y, int64(n), scratch(128), null] stream=a;
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a programmatic_dependent_launch;
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a completion_event=e;
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a globals=[factor=int64(n)];
       }
     }";
     let kernel = Kernel::text(text, [("kernels", image("sm_90", 90))]).unwrap();
@@ -189,6 +191,8 @@ fn launches_of_graphs_have_limits() {
         "line 8: launch of `sum`: passes scratch memory in a graph, whose kernels run only after it is released; \
          allocate it before the graph",
         "line 9: launch of `add`: states programmatic_dependent_launch, which the kernels of a graph don't have",
+        "line 10: launch of `add`: states completion_event in a graph, which keeps its attributes",
+        "line 11: launch of `add`: writes global variables in a graph, whose kernels run only after all values are written",
     ];
     assert_eq!(found.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{error}");
 }

@@ -1,5 +1,6 @@
 //! Launches on devices. They run on a stand-in driver, or on real devices with `cargo xtask gpu`.
 
+mod attributes;
 mod bodies;
 mod calls;
 mod code_objects;
@@ -10,6 +11,7 @@ mod cpu_threads;
 mod descriptions;
 mod devices;
 mod explained;
+mod globals;
 mod graph_calls;
 mod graphs;
 mod headers;
@@ -30,6 +32,7 @@ mod sequences;
 mod shared;
 mod standin;
 mod streams;
+mod tensor_maps;
 
 use tvm_ffi_codegen::{Backend, Engine};
 

@@ -22,7 +22,7 @@ fn mismatches_are_told_when_compiling() {
     for (launch, expected) in [
         (
             Launch::new("sub"),
-            "is `sub`, and the PTX of compute_80 has `add`, `affine`, `copy`, `matmul`, `staged`, `sum`, `tma`, `which`",
+            "is `sub`, and the PTX of compute_80 has `add`, `affine`, `affine_globals`, `copy`, `matmul`, `staged`, `sum`, `tma`, `which`",
         ),
         (
             Launch::new("copy"),

@@ -1,11 +1,12 @@
 //! Explained sequences of launches, compared with the calls that the emitted code makes on the stand-in driver.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::c_void;
 
 use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{LaunchValue, RuntimeHelpers, lower};
-use tvm_ffi_codegen::runtime::{DLDevice, Function, with_stream};
+use tvm_ffi_codegen::runtime::{Any, DLDevice, Function, with_stream};
 use tvm_ffi_codegen::spec::LaunchedSignature;
 use tvm_ffi_codegen::{Backend, DLDeviceType, Kernel, OptLevel, Signature, dim};
 
@@ -119,11 +120,26 @@ fn launches_call_the_driver_as_explained() {
     add("grid=ceil_div(n, 8) block=8", both()).check(&driver, 90);
     add("grid=(n, 2, 3) block=(4, 2)", both()).check(&driver, 80);
     // parameters and the kernel's own shared memory are asked for
-    let every = "grid=(8, n) block=16 cluster=(2, 1) preferred_cluster=(4, 1) shared_memory=65536 priority=-3 cooperative \
-                 programmatic_dependent_launch non_portable_cluster";
+    let every = "grid=(8, n) block=16 cluster=(2, 1) shared_memory=65536 priority=-3 cooperative \
+                 programmatic_dependent_launch non_portable_cluster cluster_scheduling=spread memory_sync_domain=remote";
+    let newer = format!("{every} preferred_cluster=(4, 1) shared_memory_carveout=30");
     let compressed = || vec![fatbin(&[("sm_90", 90)], true)];
-    add(every, compressed()).check(&driver, 90);
+    add(&newer, compressed()).check(&driver, 90);
     Case { version: 12030, ..add(every, compressed()) }.check(&driver, 90);
+    // an event that is a parameter
+    for (event, value) in [("handle", 0x3000), ("int64", 0x3000), ("int64", 0)] {
+        let text = format!(
+            "add(x: {TENSOR}, y: {TENSOR}, z: {TENSOR}, e: {event}) @ launch add grid=n memory_sync_domain=default \
+             completion_event=e args=[x, y, z, int64(n)]"
+        );
+        let call = |function: &Function, device, n: i64| {
+            let [x, y, z] = vectors(device, n as usize);
+            // SAFETY: the address is never dereferenced.
+            let opaque = || unsafe { Any::from_opaque_ptr(value as *mut c_void) };
+            called(function.call((&x, &y, &z, if event == "handle" { opaque() } else { Any::from(value) })))
+        };
+        Case { values: &|n| [("n", n), ("e", value)].into(), call: &call, ..case(&text, both()) }.check(&driver, 90);
+    }
     // with what is the kernel's own, the launch's shared memory needs no asking, or does
     let staged = |shared: &str| {
         let text =
@@ -138,6 +154,30 @@ fn launches_call_the_driver_as_explained() {
     };
     for shared in ["bytes", "49152", "48128", "0"] {
         staged(shared).check(&driver, 90);
+    }
+}
+
+#[test]
+fn globals_are_written_as_explained() {
+    for (driver, kind, capability) in
+        [(Driver::cuda as fn() -> Driver, DLDeviceType::CUDA, 90), (Driver::hip, DLDeviceType::ROCM, 94)]
+    {
+        let driver = driver();
+        let text = format!(
+            "f(x: {TENSOR}, tag: Tensor([6], uint8, device=\"cuda\"), k: int32) @ launch affine_globals grid=n args=[x, tag, int64(n)] \
+             globals=[scale=float32(1.5), tag=struct(size=6, align=2, 0: k), bias=null]"
+        );
+        let (text, image) = match kind {
+            DLDeviceType::CUDA => (text, ptx("sm_80", 80)),
+            _ => (text.replace("cuda", "rocm"), bundle()),
+        };
+        let call = |function: &Function, device, n: i64| {
+            let x = on(device, vec![1.0_f32; n as usize], &[n]);
+            called(function.call((&x, &on(device, vec![0_u8; 6], &[6]), 3)))
+        };
+        let case = Case { kind, call: &call, values: &|n| [("n", n), ("k", 3)].into(), ..case(&text, vec![image]) };
+        assert!(case.explained().contains("tag=struct(size=6, align=2, 0: k): "), "{}", case.explained());
+        case.check(&driver, capability);
     }
 }
 

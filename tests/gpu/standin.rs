@@ -89,6 +89,7 @@ const ENTRIES: &[(&str, &str)] = &[
     ("affine", ".param .u64 x, .param .align 8 .b8 a[24]"),
     ("sum", ".param .u64 x, .param .u64 out, .param .s64 n, .param .u64 scratch, .param .u64 profile"),
     ("tma", ".param .align 64 .b8 map[128], .param .u64 y, .param .s32 m, .param .s32 n"),
+    ("affine_globals", ".param .u64 x, .param .u64 tag, .param .s64 n"),
     ("which", ".param .u64 out"),
     ("staged", ".param .u64 out"),
 ];

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{
-    Access, CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, KernelArg, L2Promotion,
-    Launch, LaunchedSignature, Swizzle, TensorMap, TensorShape,
+    Access, ClusterScheduling, CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, KernelArg,
+    L2Promotion, Launch, LaunchedSignature, MemorySyncDomain, Swizzle, TensorMap, TensorShape,
 };
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
@@ -225,7 +225,14 @@ fn launch() -> impl Strategy<Value = Launch> {
     let entry = select(vec!["add", "_Z3addPf", "a.b$c", "a b", "launch", "1x"]);
     let extents = || vec(dim(), 1..4);
     let more = (vec(dim(), 0..4), vec(dim(), 0..4), dim(), option::of(vec(launch_arg(), 0..4)));
-    let flags = (option::of(any::<i32>()), any::<[bool; 3]>());
+    let attributes = (
+        option::of(select(ClusterScheduling::ALL.to_vec())),
+        option::of(select(MemorySyncDomain::ALL.to_vec())),
+        option::of(any::<u32>()),
+        option::of(name()),
+        vec((select(vec!["scale", "_ZN1a1bE", "a b"]), launch_arg()), 0..3),
+    );
+    let flags = (option::of(any::<i32>()), any::<[bool; 3]>(), attributes);
     (entry, extents(), extents(), more, flags).prop_map(
         |(entry, grid, block, (cluster, preferred, shared, args), flags)| {
             let mut launch = Launch::new(entry)
@@ -237,7 +244,13 @@ fn launch() -> impl Strategy<Value = Launch> {
             if let Some(args) = args {
                 launch = launch.args(args);
             }
-            let (priority, [cooperative, programmatic_dependent_launch, non_portable]) = flags;
+            let (priority, [cooperative, programmatic_dependent_launch, non_portable], attributes) = flags;
+            let (policy, domain, carveout, event, globals) = attributes;
+            launch = globals.into_iter().fold(launch, |launch, (name, value)| launch.global(name, value));
+            launch = policy.into_iter().fold(launch, Launch::cluster_scheduling);
+            launch = domain.into_iter().fold(launch, Launch::memory_sync_domain);
+            launch = carveout.into_iter().fold(launch, Launch::shared_memory_carveout);
+            launch = event.into_iter().fold(launch, Launch::completion_event);
             if let Some(priority) = priority {
                 launch = launch.priority(priority);
             }

@@ -158,6 +158,10 @@ calls! {
     TensorMap Never;
     ParamInfo Never;
     GetAttribute KernelAttributes;
+    Version Never;
+    GetGlobal Always;
+    SetWord Always;
+    SetByte Always;
     // those of graphs are last
     IsCapturing Graphs;
     GraphCreate Graphs;
@@ -350,6 +354,10 @@ pub(in crate::lower) static CUDA: Api = Api {
         ),
         (Call::ParamInfo, optional("cuKernelGetParamInfo", 12040, &[Ptr, I64, Ptr, Ptr])),
         (Call::GetAttribute, function("cuKernelGetAttribute", 12000, &[Ptr, I32, Ptr, I32])),
+        (Call::Version, function("cuDriverGetVersion", 2020, &[Ptr])),
+        (Call::GetGlobal, function("cuLibraryGetGlobal", 12000, &[Ptr, Ptr, Ptr, Ptr])),
+        (Call::SetWord, function("cuMemsetD32Async", 3020, &[I64, I32, I64, Ptr])),
+        (Call::SetByte, function("cuMemsetD8Async", 3020, &[I64, I32, I64, Ptr])),
         (Call::IsCapturing, optional("cuStreamIsCapturing", 10000, &[Ptr, Ptr])),
         (Call::GraphCreate, optional("cuGraphCreate", 10000, &[Ptr, I32])),
         (Call::GraphAddKernel, optional("cuGraphAddKernelNode", 12000, &[Ptr, Ptr, Ptr, I64, Ptr])),
@@ -397,6 +405,9 @@ pub(in crate::lower) static HIP: Api = Api {
         (Call::Unload, function("hipModuleUnload", 0, &[Ptr])),
         (Call::ErrorName, function("hipDrvGetErrorName", 0, &[I32, Ptr])),
         (Call::ErrorText, function("hipDrvGetErrorString", 0, &[I32, Ptr])),
+        (Call::GetGlobal, function("hipModuleGetGlobal", 0, &[Ptr, Ptr, Ptr, Ptr])),
+        (Call::SetWord, function("hipMemsetD32Async", 0, &[I64, I32, I64, Ptr])),
+        (Call::SetByte, function("hipMemsetD8Async", 0, &[I64, I32, I64, Ptr])),
     ],
     // hipDeviceAttribute_t: ComputeCapabilityMajor and Minor, MaxThreadsPerBlock, MaxBlockDimX to Z,
     // MaxSharedMemoryPerBlock

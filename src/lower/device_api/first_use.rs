@@ -78,6 +78,7 @@ fn fill(driver: &Driver, in_state: &InState, state: Val<'_>) {
         (state::UNLOAD, Some(in_state.unload)),
         (state::LAUNCH_GRAPH, in_state.graphs.map(|graphs| graphs.launch)),
         (state::DESTROY_GRAPHS, in_state.graphs.map(|graphs| graphs.destroy)),
+        (state::WRITE_GLOBALS, in_state.write_globals),
     ];
     for (at, function) in functions {
         if let Some(function) = function {
@@ -86,16 +87,24 @@ fn fill(driver: &Driver, in_state: &InState, state: Val<'_>) {
     }
 }
 
-/// Defines [the helper](super::helpers::Called) that does a kernel's first-use work. `device` does the work for a
-/// device. `compare` compares a kernel's parameters, if requested.
-pub(super) fn define(
-    module: &mut Module,
-    driver: &Driver,
-    hooks: Option<Hooks>,
-    device: FuncRef,
-    compare: Option<FuncRef>,
-    func: FuncRef,
-) {
+/// The parts of a kernel's first-use work.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    /// The function that does the work for a device.
+    pub device: FuncRef,
+    /// The process's hooks, if they see launches.
+    pub hooks: Option<Hooks>,
+    /// The function that compares a kernel's parameters, if requested.
+    pub compare: Option<FuncRef>,
+    /// Whether kernels need a version of the driver.
+    pub version: bool,
+    /// The function that finds a kernel's global variables, if launches write some.
+    pub find_globals: Option<FuncRef>,
+}
+
+/// Defines [the helper](super::helpers::Called) that does a kernel's first-use work.
+pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: FuncRef) {
+    let Parts { device, hooks, compare, version, find_globals } = parts;
     let load = images::load(module, driver);
     module.define(func, |c| {
         let [table, kernel, state, images, number, handle] = c.params();
@@ -113,6 +122,9 @@ pub(super) fn define(
         let image = first_use.choose();
         let place = steps.place();
         steps.require_outcome(c.result(load, &[image, state, images, number, place]));
+        if version && driver.api.function(Call::Version).is_some() {
+            first_use.require_version();
+        }
         let library = place.load(Type::Ptr, 0);
         let entry = first_use.address(field!(KernelRecord, entry));
         steps.call(driver, Call::Kernel, &[place, library, entry]);
@@ -121,6 +133,11 @@ pub(super) fn define(
             first_use.compare(compare, loaded);
         }
         first_use.set_attributes(loaded);
+        if let Some(find) = find_globals {
+            c.pass_unless(first_use.field(field!(KernelRecord, globals)).is_not(0), || {
+                steps.require_outcome(c.result(find, &[table, kernel, library, state, number]));
+            });
+        }
         if let Some(hooks) = hooks {
             hooks.note(state, loaded, entry);
         }
@@ -152,6 +169,17 @@ impl<'c> FirstUse<'c, '_> {
     /// The address of the data at the offset in a field of the kernel's record.
     fn address(self, field: DescriptorField) -> Val<'c> {
         self.table + self.field(field)
+    }
+
+    /// Continues if the driver has the version that the kernel's record requests.
+    fn require_version(self) {
+        let (steps, c, needed) = (self.steps, self.steps.c, self.field(field!(KernelRecord, version)));
+        c.pass_unless(needed.is_not(0), || {
+            let place = steps.place();
+            steps.call(self.driver, Call::Version, &[place]);
+            let found = place.load(Type::I32, 0).zext();
+            steps.require(found.uge(needed), Failed::Version, needed.truncate());
+        });
     }
 
     /// The record of the first image that suits the device.

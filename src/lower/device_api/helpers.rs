@@ -8,7 +8,7 @@ use super::images;
 use super::start::start;
 use super::state::InState;
 use super::system::System;
-use super::{first_use, graph, params, report, tensor_map};
+use super::{first_use, globals, graph, params, report, tensor_map};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
 
@@ -79,6 +79,10 @@ pub(super) struct Asked {
     /// Kernel parameters are compared with the driver's.
     pub params: bool,
     pub graphs: bool,
+    /// Kernels need a version of the driver.
+    pub version: bool,
+    /// Launches write global variables.
+    pub globals: bool,
 }
 
 impl Defined {
@@ -117,12 +121,15 @@ impl Defined {
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
             unload: images::unload(module, &driver, hooks),
             graphs: asked.graphs.then(|| graph::define(module, &driver, called.report)),
+            write_globals: asked.globals.then(|| globals::write(module, &driver)),
         };
         driver.finish(module, asked.graphs && driver.api.has_graphs());
         let device = self.device(module);
         first_use::define_device(module, &driver, hooks, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
-        first_use::define(module, &driver, hooks, device, compare, called.first_use);
+        let find_globals = asked.globals.then(|| globals::find(module, &driver));
+        let parts = first_use::Parts { device, hooks, compare, version: asked.version, find_globals };
+        first_use::define(module, &driver, parts, called.first_use);
     }
 }
 
@@ -130,6 +137,6 @@ impl Defined {
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), true, Linkage::Export, constants, pool);
-        helpers.finish(module, Asked { tensor_maps: true, params: true, graphs: true });
+        helpers.finish(module, Asked { tensor_maps: true, params: true, version: true, globals: true, graphs: true });
     }
 }

@@ -24,6 +24,26 @@ pub(in crate::lower) mod attribute {
     pub(in crate::lower) const PROGRAMMATIC: i64 = 6;
     pub(in crate::lower) const PRIORITY: i64 = 8;
     pub(in crate::lower) const PREFERRED_CLUSTER: i64 = 11;
+    pub(in crate::lower) const CLUSTER_SCHEDULING: i64 = 5;
+    pub(in crate::lower) const SYNC_DOMAIN: i64 = 10;
+    pub(in crate::lower) const COMPLETION_EVENT: i64 = 12;
+    pub(in crate::lower) const CARVEOUT: i64 = 14;
+    /// An entry that the driver skips.
+    pub(in crate::lower) const IGNORE: i64 = 0;
+    /// The offset of a completion event's flags; the event is at [`VALUE`].
+    pub(in crate::lower) const EVENT_FLAGS: i32 = VALUE + 8;
+
+    /// `CUclusterSchedulingPolicy`.
+    pub(in crate::lower) mod cluster_policy {
+        pub(in crate::lower) const SPREAD: i64 = 1;
+        pub(in crate::lower) const LOAD_BALANCING: i64 = 2;
+    }
+
+    /// `CUlaunchMemSyncDomain`.
+    pub(in crate::lower) mod sync_domain {
+        pub(in crate::lower) const DEFAULT: i64 = 0;
+        pub(in crate::lower) const REMOTE: i64 = 1;
+    }
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS` in the form of version 12.0.
@@ -87,6 +107,16 @@ mod tests {
             ("value CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", attribute::PROGRAMMATIC),
             ("value CU_LAUNCH_ATTRIBUTE_PRIORITY", attribute::PRIORITY),
             ("value CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION", attribute::PREFERRED_CLUSTER),
+            ("value CU_LAUNCH_ATTRIBUTE_IGNORE", attribute::IGNORE),
+            ("value CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE", attribute::CLUSTER_SCHEDULING),
+            ("value CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN", attribute::SYNC_DOMAIN),
+            ("value CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT", attribute::COMPLETION_EVENT),
+            ("value CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT", attribute::CARVEOUT),
+            ("offsetof CUlaunchAttribute value.launchCompletionEvent.flags", attribute::EVENT_FLAGS.into()),
+            ("value CU_CLUSTER_SCHEDULING_POLICY_SPREAD", attribute::cluster_policy::SPREAD),
+            ("value CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING", attribute::cluster_policy::LOAD_BALANCING),
+            ("value CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT", attribute::sync_domain::DEFAULT),
+            ("value CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE", attribute::sync_domain::REMOTE),
             ("value CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK", attributes.block[0].into()),
             ("value CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X", attributes.block[1].into()),
             ("value CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y", attributes.block[2].into()),

@@ -24,6 +24,7 @@ mod api;
 mod context;
 mod driver;
 mod first_use;
+mod globals;
 mod graph;
 mod helpers;
 mod hooks;
@@ -50,6 +51,7 @@ use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, StackSl
 
 pub use api::LAUNCH_SYMBOLS;
 pub(super) use api::{APIS, Api, Call, KernelHome, LaunchForm};
+pub(super) use globals::VALUE as VALUE_OF_GLOBAL;
 use graph::shot;
 pub(super) use graph::{BYTES_OF_SHOT, Graph, clear_shot};
 pub(super) use helpers::export as export_helpers;
@@ -118,6 +120,8 @@ struct Places {
 #[derive(Debug)]
 struct KnownKernel {
     key: KernelKey,
+    /// The global variables, each with the offset of its cells in the state.
+    globals: Vec<(String, u32)>,
     launchable: Launchable,
 }
 
@@ -129,6 +133,10 @@ pub(super) struct KernelToLaunch<'a> {
     pub shared: Shared,
     pub cooperative: bool,
     pub non_portable_cluster: bool,
+    /// The min driver version that has the launch's attributes: 12050 for 12.5; 0 if all supported drivers have them.
+    pub version: u32,
+    /// The names of the global variables that the launch writes.
+    pub globals: Vec<&'a str>,
     /// The parameter sizes in bytes, if the images don't describe them.
     pub params: Option<Vec<u32>>,
     /// Whether a parameter is a tensor map.
@@ -144,6 +152,8 @@ struct KernelKey {
     shared: Shared,
     cooperative: bool,
     non_portable_cluster: bool,
+    version: u32,
+    globals: Vec<String>,
 }
 
 /// A kernel of a module that code can launch.
@@ -160,6 +170,8 @@ pub(super) struct Launchable {
     own_shared: u32,
     /// Whether to use the API's function for cooperative launches, if it has one.
     cooperative: bool,
+    /// Whether failures may name something of the table.
+    has_names: bool,
 }
 
 impl Drivers {
@@ -261,6 +273,8 @@ impl Launches {
             shared: kernel.shared,
             cooperative: kernel.cooperative,
             non_portable_cluster: kernel.non_portable_cluster,
+            version: kernel.version,
+            globals: kernel.globals.iter().map(|name| (*name).to_owned()).collect(),
         };
         let number = self.by_key.get(&key).copied().unwrap_or_else(|| self.add(key));
         self.tensor_maps |= kernel.tensor_maps;
@@ -297,9 +311,12 @@ impl Launches {
             cells: self.cells(MOST_DEVICES as u32),
             own_shared: key.shared.own.unwrap_or(0),
             cooperative: key.cooperative,
+            has_names: !key.globals.is_empty(),
         };
+        let cells = globals::words(MOST_DEVICES as u32);
+        let globals = key.globals.iter().map(|name| (name.clone(), self.cells(cells))).collect();
         self.by_key.insert(key.clone(), number);
-        self.kernels.push(KnownKernel { key, launchable });
+        self.kernels.push(KnownKernel { key, globals, launchable });
         number
     }
 
@@ -341,6 +358,8 @@ impl Launches {
             images: &known.key.images,
             shared: self.asked(&known.key),
             non_portable_cluster: known.key.non_portable_cluster,
+            version: known.key.version,
+            globals: &known.globals,
             params: params(number).map(|(_, sizes)| sizes.as_slice()).collect(),
         });
         let records: Vec<_> = self.images.iter().map(|(_, record)| *record).collect();
@@ -353,8 +372,15 @@ impl Launches {
         }
         module.data[images].bytes = all;
         if let Some(helpers) = &self.defined {
-            let (params, graphs) = (!self.params.is_empty(), !self.graphs.is_empty());
-            helpers.finish(module, Asked { tensor_maps: self.tensor_maps, params, graphs });
+            let any = |holds: fn(&KernelKey) -> bool| self.kernels.iter().any(|known| holds(&known.key));
+            let asked = Asked {
+                tensor_maps: self.tensor_maps,
+                params: !self.params.is_empty(),
+                version: any(|key| key.version > 0),
+                globals: any(|key| !key.globals.is_empty()),
+                graphs: !self.graphs.is_empty(),
+            };
+            helpers.finish(module, asked);
         }
 
         let symbol = format!("__tvm_ffi_codegen_{}_unload_all", self.api.name);
@@ -505,6 +531,16 @@ impl Launchable {
         c.indirect_result(sig, callee, args)
     }
 
+    /// Writes the kernel's global variables on a stream. `values` is the address of [their values](globals::VALUE).
+    pub(super) fn write_globals<'c>(&self, values: Val<'c>, stream: Val<'c>, device: Val<'c>, failures: Failures) {
+        let c = device.emitter();
+        let [table, state] = [self.places.table, self.places.state].map(|data| c.data(data, 0));
+        let args = [table, c.i32(self.record.into()), state, device, values, stream];
+        let outcome = self.call(c, globals::signature(), state::WRITE_GLOBALS, &args);
+        let no = c.bool(false);
+        c.or_fail(outcome.is(0), failures.block, &[outcome, no]);
+    }
+
     /// Encodes a tensor map for a device in use. `args` are those of `cuTensorMapEncodeTiled`.
     pub(super) fn encode_tensor_map<'c>(&self, args: &[Val<'c>], device: Val<'c>, failures: Failures) {
         let c = device.emitter();
@@ -528,7 +564,15 @@ impl Launchable {
             let null = c.null();
             let config = config.map_or(null, |slot| c.val(failures.launched).select(c.stack_addr(slot), null));
             let [caller, images] = [texts.caller, texts.images].map(|at| c.data(texts.pool, at));
-            let args = [caller, images, c.val(failures.outcome), config, device];
+            let outcome = c.val(failures.outcome);
+            let text = match self.has_names {
+                true => {
+                    let [kind, number] = outcome::halves(outcome);
+                    kind.uge(Failed::FIRST_NAMED).select(c.data(self.places.table, 0) + number, images)
+                }
+                false => images,
+            };
+            let args = [caller, text, outcome, config, device];
             c.jump(exit, &[c.result(self.called.report, &args)]);
         });
     }

@@ -26,9 +26,18 @@ pub(super) enum Failed {
     ParamSize,
     /// A device's number is beyond those that a library serves.
     Number,
+    /// The driver lacks an attribute of the kernel's launches. The number is the min version that has it.
+    Version,
+    /// The image has no global variable of a name. The number is the name's offset in the table.
+    NoGlobal,
+    /// A global variable has another size than its value. The number is the name's offset in the table.
+    GlobalSize,
 }
 
 impl Failed {
+    /// The first code of failures that have the offset of a name as their number. All later ones are such failures.
+    pub(super) const FIRST_NAMED: i64 = 72;
+
     /// The upper half of the outcome.
     pub(super) const fn code(self) -> i64 {
         match self {
@@ -40,6 +49,9 @@ impl Failed {
             Failed::FewerParams => 68,
             Failed::MoreParams => 69,
             Failed::ParamSize => 70,
+            Failed::Version => 71,
+            Failed::NoGlobal => Failed::FIRST_NAMED,
+            Failed::GlobalSize => 73,
         }
     }
 

@@ -131,6 +131,33 @@ impl<'c> Report<'c, '_> {
             r.raise(&[parameter, value(field::NAME), takes, value(field::STATUS), passed]);
         });
 
+        // for failures of something with a name, `images` is the name
+        r.when(kind, Failed::NoGlobal, |r| {
+            r.set(field::TEXT, images);
+            r.raise(&[Piece::Text(": the image has no global variable `"), string(field::TEXT), Piece::Text("`")]);
+        });
+        r.when(kind, Failed::GlobalSize, |r| {
+            r.set(field::TEXT, images);
+            let size = Piece::Text("` has another size than the value that is written");
+            r.raise(&[Piece::Text(": the global variable `"), string(field::TEXT), size]);
+        });
+        if driver.api.function(Call::Version).is_some() {
+            r.when(kind, Failed::Version, |r| {
+                let (thousand, ten) = (c.i64(1000), c.i64(10));
+                r.set(field::NAME, number.binary(BinaryOp::UDiv, thousand));
+                r.set(field::STATUS, number.binary(BinaryOp::URem, thousand).binary(BinaryOp::UDiv, ten));
+                r.raise(&[
+                    Piece::Text(&format!(
+                        ": the {shown} driver is too old for the launch's attributes; it has to be one of version "
+                    )),
+                    value(field::NAME),
+                    Piece::Text("."),
+                    value(field::STATUS),
+                    Piece::Text(" or later"),
+                ]);
+            });
+        }
+
         // a call of the driver
         let [function, _] = driver.name_and_version(kind - 1);
         r.set(field::FUNCTION, function);

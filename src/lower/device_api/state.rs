@@ -27,12 +27,16 @@ pub(super) const HOOKS: i32 = 40;
 pub(super) const LAUNCH_GRAPH: i32 = 48;
 pub(super) const DESTROY_GRAPHS: i32 = 56;
 
+/// The offset of the function that writes global variables (`globals`), which only modules with such launches have.
+pub(super) const WRITE_GLOBALS: i32 = 64;
+
 /// The functions with addresses in the state. An API may lack one.
 pub(super) struct InState {
     pub start: FuncRef,
     pub start_cooperative: Option<FuncRef>,
     pub tensor_map: Option<FuncRef>,
     pub unload: FuncRef,
+    pub write_globals: Option<FuncRef>,
     pub graphs: Option<GraphFunctions>,
 }
 
@@ -44,7 +48,7 @@ pub(super) struct GraphFunctions {
 }
 
 /// The offset of the records.
-const RECORDS: i64 = 64;
+const RECORDS: i64 = 72;
 
 /// What is known about a device.
 pub(super) mod record {

@@ -4,7 +4,7 @@ use super::images::ImageRule;
 use super::shared::MostShared;
 use crate::lower::protocol::Encode;
 use crate::lower::protocol::launch_table::{
-    ALL_SHARED, ASK_DRIVER, ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes,
+    ALL_SHARED, ASK_DRIVER, GlobalRecord, ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes,
 };
 use target_lexicon::Endianness;
 
@@ -19,6 +19,10 @@ pub(super) struct KernelRow<'a> {
     /// The dynamic shared memory that the kernel requests, if any.
     pub shared: Option<MostShared>,
     pub non_portable_cluster: bool,
+    /// The min driver version that has the attributes of its launches, or 0.
+    pub version: u32,
+    /// The global variables that its launches write, each with the offset of its cells in the state.
+    pub globals: &'a [(String, u32)],
     /// The parameter sizes that launches pass, in bytes, if they are compared with the driver's.
     pub params: Vec<&'a [u32]>,
 }
@@ -50,6 +54,10 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
             first += 4 * count;
         }
         row.params.iter().copied().flatten().for_each(|size| size.write(order, &mut more));
+        let first_global = behind + more.len() as u32;
+        for (_, cells) in row.globals {
+            GlobalRecord { name: 0, cells: *cells }.write(order, &mut more);
+        }
         let (shared, own_shared) =
             row.shared.map_or((0, 0), |max| (max.dynamic.unwrap_or(ALL_SHARED), max.own.unwrap_or(ASK_DRIVER)));
         records.push(KernelRecord {
@@ -62,12 +70,21 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
             non_portable: row.non_portable_cluster.into(),
             params: row.params.len() as u32,
             first_params,
+            version: row.version,
+            globals: row.globals.len() as u32,
+            first_global,
         });
     }
     for (record, row) in records.iter_mut().zip(kernels) {
         record.entry = behind + more.len() as u32;
-        more.extend_from_slice(row.entry.as_bytes());
-        more.push(0);
+        put_text(&mut more, row.entry);
+        for (number, (name, cells)) in row.globals.iter().enumerate() {
+            let at = (record.first_global - behind) as usize + number * GlobalRecord::SIZE;
+            let mut bytes = Vec::new();
+            GlobalRecord { name: behind + more.len() as u32, cells: *cells }.write(order, &mut bytes);
+            more[at..][..bytes.len()].copy_from_slice(&bytes);
+            put_text(&mut more, name);
+        }
     }
     let mut table = Vec::new();
     LaunchTable { images: images.len() as u32, first_image: first_image as u32 }.write(order, &mut table);
@@ -77,6 +94,12 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
     table
 }
 
+/// Appends a C string.
+fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.push(0);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +107,7 @@ mod tests {
 
     #[test]
     fn records_lead_to_each_other() -> Result<(), String> {
+        let globals = [("scale".to_owned(), 7000), ("table".to_owned(), 8000)];
         let kernels = [
             KernelRow {
                 entry: "first",
@@ -91,6 +115,8 @@ mod tests {
                 images: &[(ImageRule::Exact(90), 1), (ImageRule::Least(80), 0)],
                 shared: None,
                 non_portable_cluster: false,
+                version: 0,
+                globals: &[],
                 params: Vec::new(),
             },
             KernelRow {
@@ -99,6 +125,8 @@ mod tests {
                 images: &[(ImageRule::Any, 0)],
                 shared: Some(MostShared { dynamic: None, own: Some(7) }),
                 non_portable_cluster: true,
+                version: 12050,
+                globals: &globals,
                 params: vec![&[8, 4], &[1]],
             },
         ];
@@ -115,7 +143,7 @@ mod tests {
             }
             let first: KernelRecord = table.read(offset_of_kernel(0))?;
             assert_eq!((text(first.entry), first.cells, first.choices, first.params), (&b"first"[..], 5000, 2, 0));
-            assert_eq!((first.shared, first.non_portable), (0, 0));
+            assert_eq!((first.shared, first.non_portable, first.version), (0, 0, 0));
             let choice: ImageChoice = table.read(first.first_choice)?;
             let image = head.first_image + ImageRecord::SIZE as u32;
             assert_eq!(choice, ImageChoice { min: 90, end: 91, image });
@@ -124,7 +152,12 @@ mod tests {
             let second: KernelRecord = table.read(offset_of_kernel(1))?;
             assert_eq!((text(second.entry), second.cells, second.choices), (&b"second"[..], 6000, 1));
             assert_eq!((second.shared, second.own_shared), (ALL_SHARED, 7));
-            assert_eq!(second.non_portable, 1);
+            assert_eq!((second.non_portable, second.version), (1, 12050));
+            for (number, (name, cells)) in (0..).zip(&globals) {
+                let record: GlobalRecord = table.read(second.first_global + number * GlobalRecord::SIZE as u32)?;
+                assert_eq!((text(record.name), record.cells), (name.as_bytes(), *cells));
+            }
+            assert_eq!((first.globals, second.globals), (0, 2));
             let sizes = |number: u32| -> Result<Vec<u32>, String> {
                 let list: ParamSizes = table.read(second.first_params + number * ParamSizes::SIZE as u32)?;
                 Ok((0..list.count).map(|i| word(list.first + 4 * i)).collect())

@@ -57,8 +57,9 @@ fn names(launch: &Launch) -> Vec<String> {
         [launch.grid_extents(), launch.block_extents(), launch.cluster_extents(), launch.preferred_cluster_extents()];
     let dims = extents.into_iter().flatten().chain([launch.shared_memory_bytes()]);
     dims.for_each(|dim: &Dim| dim.for_each_var(&mut |name| add(name)));
-    launch.stated_args().unwrap_or_default().iter().for_each(|arg| names_of_arg(arg, &mut add));
-    launch.stated_stream().iter().for_each(|name| add(name));
+    let args = launch.stated_args().unwrap_or_default().iter().chain(launch.globals().iter().map(|(_, value)| value));
+    args.for_each(|arg| names_of_arg(arg, &mut add));
+    launch.stated_stream().iter().chain(&launch.stated_completion_event()).for_each(|name| add(name));
     all
 }
 

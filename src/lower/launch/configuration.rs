@@ -1,8 +1,9 @@
 //! The configuration of a launch for the driver: its extents, stream and attributes.
 
 use super::super::device_api::{LaunchForm, attribute, config};
+use super::attributes::{self, AttributeValue};
 use super::emitter::LaunchEmitter;
-use crate::ir::{ConvertOp, MemFlags, StackSlot, Type, Value};
+use crate::ir::{ConvertOp, IntCC, MemFlags, StackSlot, Type, Value};
 
 impl LaunchEmitter<'_, '_> {
     /// Writes a launch's configuration to the stack, except for the stream; returns its slot.
@@ -54,38 +55,57 @@ impl LaunchEmitter<'_, '_> {
         }
     }
 
-    /// Writes the attributes of a launch; returns their address and number. The cluster is the first attribute, because
-    /// messages read it there.
+    /// Writes the attributes of a launch; returns their address and number.
     fn attributes(&mut self, cluster: &[Value], preferred: &[Value]) -> (Value, i64) {
-        let launch = self.prepared.launch;
-        let flag = |stated: bool, id: i64| stated.then_some((id, 1));
-        let numbers = [
-            flag(launch.flags().cooperative, attribute::COOPERATIVE),
-            flag(launch.flags().programmatic_dependent_launch, attribute::PROGRAMMATIC),
-            launch.stated_priority().map(|priority| (attribute::PRIORITY, i64::from(priority))),
-        ];
-        let numbers: Vec<_> = numbers.into_iter().flatten().collect();
-        let clusters = [(cluster, attribute::CLUSTER), (preferred, attribute::PREFERRED_CLUSTER)];
-        let clusters: Vec<_> = clusters.into_iter().filter(|(extents, _)| !extents.is_empty()).collect();
-        let count = clusters.len() + numbers.len();
+        let stated = attributes::stated(self.prepared.launch);
+        let count = stated.len();
         if count == 0 {
             return (self.values.b.ptr_const(0), 0);
         }
         let slot = self.values.b.slot(attribute::SIZE * count as u32, 8);
         let address = self.values.b.stack_addr(slot);
-        let mut at = 0;
-        for (extents, id) in clusters {
-            let id = self.values.b.iconst(Type::I32, id);
-            self.values.b.store(id, address, at + attribute::ID, MemFlags::ALIGNED);
-            self.store_extents(extents, address, at + attribute::VALUE);
-            at += attribute::SIZE as i32;
-        }
-        for (id, value) in numbers {
-            let (id, value) = (self.values.b.iconst(Type::I32, id), self.values.b.iconst(Type::I32, value));
-            self.values.b.store(id, address, at + attribute::ID, MemFlags::ALIGNED);
-            self.values.b.store(value, address, at + attribute::VALUE, MemFlags::ALIGNED);
-            at += attribute::SIZE as i32;
+        for (stated, at) in stated.iter().zip((0..).step_by(attribute::SIZE as usize)) {
+            let (id, value) = (at + attribute::ID, at + attribute::VALUE);
+            if let AttributeValue::Event(name) = stated.value {
+                self.store_event(name, stated.id, address, at);
+                continue;
+            }
+            let number = self.values.b.iconst(Type::I32, stated.id);
+            self.values.b.store(number, address, id, MemFlags::ALIGNED);
+            match stated.value {
+                AttributeValue::Extents(_) => {
+                    let extents = if stated.id == attribute::CLUSTER { cluster } else { preferred };
+                    self.store_extents(extents, address, value);
+                }
+                AttributeValue::Flag => self.store_number(1, address, value),
+                AttributeValue::Number(number) | AttributeValue::Word(number, _) => {
+                    self.store_number(number, address, value);
+                }
+                AttributeValue::Event(_) => {}
+            }
         }
         (address, count as i64)
+    }
+
+    fn store_number(&mut self, number: i64, address: Value, at: i32) {
+        let number = self.values.b.iconst(Type::I32, number);
+        self.values.b.store(number, address, at, MemFlags::ALIGNED);
+    }
+
+    /// Writes the attribute of an event, a parameter. The driver skips the attribute if there is no event.
+    fn store_event(&mut self, name: &str, id: i64, address: Value, at: i32) {
+        let named = self.values.named(name).map(|(_, event)| event);
+        let event = named.unwrap_or_else(|| self.values.missing_value(format!("the event {name}"), Type::I64));
+        let b = &mut *self.values.b;
+        let event = match b.type_of(event) {
+            Type::Ptr => b.convert(ConvertOp::PtrToInt, Type::I64, event),
+            _ => event,
+        };
+        let none = b.icmp_imm(IntCC::Eq, event, 0);
+        let (skipped, id) = (b.iconst(Type::I32, attribute::IGNORE), b.iconst(Type::I32, id));
+        let id = b.select(none, skipped, id);
+        b.store(id, address, at + attribute::ID, MemFlags::ALIGNED);
+        b.store(event, address, at + attribute::VALUE, MemFlags::ALIGNED);
+        self.store_number(0, address, at + attribute::EVENT_FLAGS);
     }
 }

@@ -19,6 +19,13 @@ pub(in crate::lower) fn problems(launch: &Launch) -> Vec<String> {
             problems.push(format!("has {part} = {extent} in a graph, which keeps its clusters; expected constants"));
         }
     }
+    if launch.stated_completion_event().is_some() {
+        problems.push("states completion_event in a graph, which keeps its attributes".to_owned());
+    }
+    if !launch.globals().is_empty() {
+        let why = "whose kernels run only after all values are written";
+        problems.push(format!("writes global variables in a graph, {why}"));
+    }
     if launch.stated_args().unwrap_or_default().iter().any(|arg| matches!(arg, KernelArg::Scratch { .. })) {
         let why = "whose kernels run only after it is released";
         problems.push(format!("passes scratch memory in a graph, {why}; allocate it before the graph"));

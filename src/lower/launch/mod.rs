@@ -4,10 +4,12 @@
 //! its source. A grid with an extent of 0 launches nothing. [`device_api`](super::device_api) is responsible for the
 //! driver.
 
+mod attributes;
 mod blocks;
 mod configuration;
 mod emitter;
 mod extents;
+mod globals;
 pub(super) mod graph;
 mod graph_sequence;
 mod params;
@@ -102,6 +104,8 @@ fn add(
         shared: spec.shared(),
         cooperative: launch.flags().cooperative,
         non_portable_cluster: launch.flags().non_portable_cluster,
+        version: attributes::version(launch),
+        globals: launch.globals().iter().map(|(name, _)| name.as_str()).collect(),
         params,
         tensor_maps: args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_))),
     };
@@ -265,6 +269,7 @@ impl LaunchEmitter<'_, '_> {
             self.refuse_unless_at_most(*bytes, max);
         }
         let params = early.unwrap_or_else(|| self.params());
+        self.write_globals(launchable, stream);
         let (done, failed) = (self.done, self.values.failed);
         let shot = self.inputs.shot.map(|shot| shot.address(self.values.b));
         self.values.b.structured(|c| {

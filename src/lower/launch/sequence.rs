@@ -6,6 +6,7 @@ use super::super::convention::{Convention, KernelReturn, params};
 use super::super::device_api::{
     Api, Call, KernelHome, MOST_BLOCKS, MOST_THREADS, MOST_THREADS_OF_BLOCK, by_preference,
 };
+use super::attributes::{self, Attribute, AttributeValue};
 use super::blocks::{PARALLEL_FOR, prototype as block_prototype};
 use super::spec::LaunchSpec;
 use crate::spec::{Dim, KernelArg, Signature};
@@ -82,6 +83,14 @@ impl Sequence<'_> {
     fn kernel(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
         let launch = &self.spec.launch;
         writeln!(f, "\nonce for each device and kernel:")?;
+        let attributes = attributes::stated(launch);
+        if let (Some(function), Some(newest)) =
+            (api.function(Call::Version), attributes.iter().max_by_key(|attribute| attribute.version))
+            && newest.version > 0
+        {
+            let (major, minor) = (newest.version / 1000, newest.version % 1000 / 10);
+            writeln!(f, "  {}: {} needs version {major}.{minor} or later", function.name, newest.name)?;
+        }
         writeln!(f, "  {} \"{}\"", api.function_name(Call::Kernel), launch.entry())?;
         if let (Some(info), Some(sizes)) = (api.function(Call::ParamInfo), self.spec.untold_params(self.signature)) {
             let info = info.name;
@@ -94,10 +103,33 @@ impl Sequence<'_> {
             }
             writeln!(f, "  {set} {}: {max}", attributes.max)?;
         }
-        match api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
-            Some(attribute) => writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks"),
-            None => Ok(()),
+        if let Some(attribute) = api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
+            writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks")?;
         }
+        if launch.globals().is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = launch.globals().iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        writeln!(f, "  {} {}", api.function_name(Call::GetGlobal), names.join(", "))?;
+        writeln!(f, "    {}", around_them(api))
+    }
+
+    /// The global variables that a call writes.
+    fn globals(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let globals = self.spec.launch.globals();
+        if globals.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "  the global variables, on the stream:")?;
+        for (name, value) in globals {
+            let bytes = self.spec.bytes_of(value, self.signature).unwrap_or(0);
+            let [word, byte] = [Call::SetWord, Call::SetByte].map(|call| api.function_name(call));
+            let parts = [(word, bytes / 4 * 4), (byte, bytes % 4)];
+            let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
+            let parts: Vec<String> = parts.map(|(name, bytes)| format!("{name} for {bytes} bytes")).collect();
+            writeln!(f, "    {name}={value}: {}", parts.join(", "))?;
+        }
+        writeln!(f, "      {}", around_them(api))
     }
 
     fn each_call(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
@@ -108,24 +140,16 @@ impl Sequence<'_> {
             Some(name) => writeln!(f, "  the stream: {name}")?,
             None => writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?,
         }
-        let flags = launch.flags();
-        let stated = [
-            (flags.cooperative, "cooperative"),
-            (flags.programmatic_dependent_launch, "programmatic_dependent_launch"),
-        ];
-        let mut attributes: Vec<String> =
-            stated.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect();
-        attributes.extend(launch.stated_priority().map(|priority| format!("priority={priority}")));
-        let attributes = match attributes.is_empty() {
-            true => String::new(),
-            false => format!(", {}", attributes.join(", ")),
-        };
+        let stated = attributes::stated(launch);
+        let without_extents = |attribute: &&Attribute<'_>| !matches!(attribute.value, AttributeValue::Extents(_));
+        let attributes: String = stated.iter().filter(without_extents).map(|stated| format!(", {stated}")).collect();
         if self.in_graph {
             return writeln!(f, "  noted for the graph below{attributes}");
         }
-        let cooperative = api.function(Call::LaunchCooperative).filter(|_| flags.cooperative);
-        let launch = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
-        writeln!(f, "  {launch}{attributes}")?;
+        self.globals(f, api)?;
+        let cooperative = api.function(Call::LaunchCooperative).filter(|_| launch.flags().cooperative);
+        let function = cooperative.map_or_else(|| api.function_name(Call::Launch), |function| function.name);
+        writeln!(f, "  {function}{attributes}")?;
         let [current, enter, leave] = around(api);
         match api.home {
             KernelHome::Contexts => writeln!(
@@ -187,6 +211,16 @@ impl Sequence<'_> {
 /// The functions that tell what is current on the thread, make the device current, and undo that.
 pub(super) fn around(api: &Api) -> [&'static str; 3] {
     [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call))
+}
+
+/// The calls around several others that need the device to be current.
+fn around_them(api: &Api) -> String {
+    let [current, enter, leave] = around(api);
+    let another = match api.home {
+        KernelHome::Contexts => "context than the device's",
+        KernelHome::CurrentDevice => "device",
+    };
+    format!("{current} before them, and {enter} before and {leave} behind them where another {another} is current")
 }
 
 /// Prints extents with their limits. The device limits those of clusters.

@@ -3,11 +3,12 @@
 use super::super::args::{self, Receiver};
 use super::super::convention::{Convention, KernelReturn, params, returns_tensors};
 use super::super::device_api::{
-    Api, DeviceImage, ImageRule, MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK,
-    PORTABLE_CLUSTER, Shared,
+    Api, DeviceImage, ImageRule, LaunchForm, MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK,
+    PORTABLE_CLUSTER, Shared, attribute,
 };
 use super::super::launch_description::LaunchDescription;
 use super::super::problem::{ImageName, LaunchProblem};
+use super::attributes;
 use super::blocks::{BlockFunction, BlockParam};
 use crate::image::{ArchFeatures, GpuTarget, Image, ImageEntry, ImageKind};
 use crate::spec::{Dim, KernelArg, Launch, ParamType, ScalarType, Signature};
@@ -122,6 +123,11 @@ impl LaunchSpec {
         if told { None } else { self.args_check(signature).sizes(self.launch.stated_args()) }
     }
 
+    /// The size of a parameter or value in bytes; `None` if it has an error.
+    pub(super) fn bytes_of(&self, value: &KernelArg, signature: &Signature) -> Option<u32> {
+        self.args_check(signature).sizes(Some(std::slice::from_ref(value)))?.first().copied()
+    }
+
     /// The entries of the images with the launch's kernel name, each with its architecture if the image states it.
     fn entries(&self) -> impl Iterator<Item = (&Image, Option<GpuTarget>, &ImageEntry)> {
         self.images().iter().flat_map(|image| {
@@ -148,6 +154,9 @@ impl LaunchSpec {
         }
         check.extents();
         check.stream();
+        check.event();
+        check.globals();
+        check.attributes(self.images());
         let sizes = check.args.sizes(self.launch.stated_args());
         for (image, target, entry) in self.entries() {
             check.entry(image, target, entry, sizes.as_deref());
@@ -176,8 +185,8 @@ impl Check<'_> {
         }
     }
 
-    /// Reports parts of a launch that the CPU doesn't support. Threads per block, priorities and the overlap of
-    /// launches are accepted: blocks are called one by one, and the function handles these.
+    /// Reports parts of a launch that the CPU doesn't support. Threads per block are accepted: blocks are called one by
+    /// one, and the function handles its threads. Hints for a device are accepted, and so is the overlap of launches.
     fn on_cpu(&mut self, function: &BlockFunction) {
         let launch = self.launch;
         if *function == BlockFunction::Other {
@@ -190,6 +199,9 @@ impl Check<'_> {
             (flags.cooperative, "cooperative"),
             (*launch.shared_memory_bytes() != Dim::Const(0), "shared_memory"),
             (launch.stated_stream().is_some(), "stream"),
+            (launch.stated_cluster_scheduling().is_some(), "cluster_scheduling"),
+            (launch.stated_completion_event().is_some(), "completion_event"),
+            (!launch.globals().is_empty(), "globals"),
         ];
         for (_, part) in stated.into_iter().filter(|(is, _)| *is) {
             self.problem(LaunchProblem::NotOnCpu { part });
@@ -202,6 +214,12 @@ impl Check<'_> {
     fn images(&mut self, images: &[Image], api: &Api) {
         if images.is_empty() {
             self.problem(LaunchProblem::NoImage);
+        }
+        if api.launch == LaunchForm::Arguments {
+            let ignored = [attribute::COOPERATIVE, attribute::PROGRAMMATIC, attribute::PRIORITY];
+            for stated in attributes::stated(self.launch).iter().filter(|stated| !ignored.contains(&stated.id)) {
+                self.problem(LaunchProblem::NotOnDevice { part: stated.name, api: api.shown });
+            }
         }
         for image in images {
             if !api.images.contains(&image.kind()) {
@@ -222,6 +240,57 @@ impl Check<'_> {
         let is_stream = |ty: &ParamType| ty.is_stream() || *ty == ParamType::Scalar(ScalarType::Handle);
         if !self.args.signature.params().iter().any(|param| param.name == name && is_stream(&param.ty)) {
             self.problem(LaunchProblem::NotAStream { name: name.to_owned() });
+        }
+    }
+
+    /// Requires the stated event to be a parameter that can be one.
+    fn event(&mut self) {
+        let Some(name) = self.launch.stated_completion_event() else { return };
+        let is_event = |ty: &ParamType| {
+            let ty = if let ParamType::Optional(inner) = ty { inner } else { ty };
+            matches!(ty, ParamType::Scalar(ScalarType::Handle | ScalarType::Int64 | ScalarType::UInt64))
+        };
+        if !self.args.signature.params().iter().any(|param| param.name == name && is_event(&param.ty)) {
+            self.problem(LaunchProblem::NotAnEvent { name: name.to_owned() });
+        }
+    }
+
+    /// Checks the global variables and their values.
+    fn globals(&mut self) {
+        let globals = self.launch.globals();
+        for (number, (name, value)) in globals.iter().enumerate() {
+            if name.is_empty() || name.contains('\0') {
+                self.problem(LaunchProblem::GlobalName { name: name.clone() });
+            }
+            if globals[..number].iter().any(|(before, _)| before == name) {
+                self.problem(LaunchProblem::SameGlobal { name: name.clone() });
+            }
+            if is_made_for_the_launch(value) {
+                let (name, value) = (name.clone(), value.clone());
+                self.problem(LaunchProblem::GlobalValue { name, value: Box::new(value) });
+            } else {
+                self.args.sizes(Some(std::slice::from_ref(value)));
+            }
+        }
+    }
+
+    /// Checks attributes of the launch.
+    fn attributes(&mut self, images: &[Image]) {
+        let launch = self.launch;
+        if let Some(percent) = launch.stated_shared_memory_carveout().filter(|percent| *percent > 100) {
+            self.problem(LaunchProblem::Carveout { percent });
+        }
+        // an image that doesn't describe all of its kernels may have one with clusters
+        let alone = |image: &Image| {
+            let mut entries = image.entries_with_targets_of(launch.entry());
+            image.tells_params_of(launch.entry()) && entries.all(|(_, entry)| entry.cluster.is_none())
+        };
+        if launch.stated_cluster_scheduling().is_some()
+            && launch.cluster_extents().is_empty()
+            && !images.is_empty()
+            && images.iter().all(alone)
+        {
+            self.problem(LaunchProblem::NoClusters);
         }
     }
 
@@ -329,6 +398,15 @@ impl Check<'_> {
         if *shared != Dim::Const(0) {
             self.problem(LaunchProblem::TileShared { image: image(), shared: shared.clone() });
         }
+    }
+}
+
+/// Whether a value or a part of it exists only for the time of the launch, or is an address of the host.
+fn is_made_for_the_launch(value: &KernelArg) -> bool {
+    match value {
+        KernelArg::Scratch { .. } | KernelArg::TensorMap(_) => true,
+        KernelArg::Struct { fields, .. } => fields.iter().any(|(_, field)| is_made_for_the_launch(field)),
+        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@ use super::arg::ArgProblem;
 use super::parts::{Mismatch, diagnostic_of, mismatch};
 use crate::diagnostic::{Diagnose, Diagnostic};
 use crate::image::{GpuTarget, Image, ImageKind, MismatchedParams};
-use crate::spec::{Dim, ParamType};
+use crate::spec::{Dim, KernelArg, ParamType};
 
 /// A problem of a launch, given the signature and the images. The launch is the subject of the message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -26,6 +26,14 @@ pub enum LaunchProblem {
     NotOnCpu {
         /// The part of the launch: `cluster`, `shared_memory`.
         part: &'static str,
+    },
+    /// The launch states an attribute that the device API's launches don't support.
+    #[error("states {part}, which {api} doesn't have")]
+    NotOnDevice {
+        /// The attribute: `cluster`, `completion_event`.
+        part: &'static str,
+        /// The device API: `HIP`.
+        api: &'static str,
     },
     /// Launches on the CPU don't pass tensor maps.
     #[error("passes a tensor map, which launches on the CPU don't have")]
@@ -121,6 +129,44 @@ pub enum LaunchProblem {
         /// The stated name.
         name: String,
     },
+    /// The stated event isn't a parameter that can be one.
+    #[error(
+        "has completion_event={name}, and the function has no parameter {name} of type handle, int64, uint64 or an \
+         Optional of these integers"
+    )]
+    NotAnEvent {
+        /// The stated name.
+        name: String,
+    },
+    /// A global variable has no name that an image can have.
+    #[error("has a global variable with the name {name:?}")]
+    GlobalName {
+        /// The stated name.
+        name: String,
+    },
+    /// A global variable is written twice.
+    #[error("writes the global variable `{name}` twice")]
+    SameGlobal {
+        /// The variable.
+        name: String,
+    },
+    /// A global variable can't have such a value.
+    #[error("writes {value} to the global variable `{name}`, which takes neither scratch memory nor tensor maps")]
+    GlobalValue {
+        /// The variable.
+        name: String,
+        /// The value.
+        value: Box<KernelArg>,
+    },
+    /// The part of shared memory is out of range.
+    #[error("has shared_memory_carveout={percent}, expected 0 to 100 percent")]
+    Carveout {
+        /// The stated part in percent.
+        percent: u32,
+    },
+    /// The launch states how clusters are scheduled, and neither it nor the kernel states clusters.
+    #[error("states cluster_scheduling, and neither the launch nor its kernel has clusters")]
+    NoClusters,
     /// The passed parameters aren't the kernel's.
     #[error("doesn't fit: in {image}, {params}")]
     Params {
@@ -261,6 +307,7 @@ impl LaunchProblem {
             LaunchProblem::Extent { value, min, max, .. } => mismatch(format_args!("{min} to {max}"), value),
             LaunchProblem::BlockThreads { threads: got, max }
             | LaunchProblem::ClusterBlocks { blocks: got, max, .. } => mismatch(format_args!("at most {max}"), got),
+            LaunchProblem::Carveout { percent } => mismatch("0 to 100 percent", percent),
             LaunchProblem::Shared { bytes, max } => mismatch(format_args!("0 to {max} bytes"), bytes),
             LaunchProblem::Params { params, .. } => {
                 mismatch(format!("{:?}", params.takes), format!("{:?}", params.passed))

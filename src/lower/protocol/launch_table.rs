@@ -36,6 +36,20 @@ descriptors! {
         /// Number of [`ParamSizes`], then the offset of the first.
         params: u32,
         first_params: u32,
+        /// The min driver version that has the attributes of the kernel's launches: 12050 for 12.5; 0 if all supported
+        /// drivers have them.
+        version: u32,
+        /// Number of global variables that its launches write, then the offset of the first [`GlobalRecord`].
+        globals: u32,
+        first_global: u32,
+    }
+
+    /// A global variable of images.
+    GlobalRecord {
+        /// The name in the images, a C string.
+        name: u32,
+        /// The cells of its addresses and sizes, one of each per device.
+        cells: u32,
     }
 
     /// An image that a kernel may be loaded from.

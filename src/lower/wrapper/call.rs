@@ -12,7 +12,7 @@ use crate::lower::kernel::{Kernel, NativeTarget};
 use crate::lower::launch;
 use crate::lower::protocol::{Piece, helpers};
 use crate::lower::unit::{ModulePool, Unit};
-use crate::spec::{KernelArg, ParamType, Part, Signature};
+use crate::spec::{KernelArg, Launch, ParamType, Part, Signature};
 
 /// A wrapper's work for device kernels.
 pub(super) enum OnDevice<'a> {
@@ -72,8 +72,10 @@ pub(super) fn launch(
         }
     };
     let params = params.iter().zip(args.iter().copied()).collect();
-    let stated = kernel.launch_spec().and_then(|spec| spec.launch.stated_args());
-    let device_ids = device_ids(cx, stated.unwrap_or_default());
+    let launch = kernel.launch_spec().map(|spec| &spec.launch);
+    let args = launch.and_then(Launch::stated_args).unwrap_or_default().iter();
+    let values = launch.map_or(&[][..], Launch::globals).iter().map(|(_, value)| value);
+    let device_ids = device_ids(cx, &args.chain(values).cloned().collect::<Vec<_>>());
     let c = &mut cx.checks;
     let inputs = launch::Inputs { args: args::Inputs { params, device_ids }, device, kind, number, shot: None };
     match launch::emit(c.b, pool, prepared, &inputs) {

@@ -15,11 +15,7 @@ impl Display for LaunchedSignature {
 
 impl Display for Launch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("launch ")?;
-        match is_name(&self.entry) {
-            true => f.write_str(&self.entry)?,
-            false => write!(f, "{}", Quoted(&self.entry))?,
-        }
+        write!(f, "launch {}", Label(&self.entry))?;
         for (name, extents) in [("grid", &self.grid), ("block", &self.block)] {
             if *extents != [Dim::Const(1)] {
                 write!(f, " {name}={}", Extents(extents))?;
@@ -42,12 +38,43 @@ impl Display for Launch {
         if let Some(priority) = self.priority {
             write!(f, " priority={priority}")?;
         }
+        if let Some(policy) = self.cluster_scheduling {
+            write!(f, " cluster_scheduling={policy}")?;
+        }
+        if let Some(domain) = self.memory_sync_domain {
+            write!(f, " memory_sync_domain={domain}")?;
+        }
+        if let Some(percent) = self.carveout {
+            write!(f, " shared_memory_carveout={percent}")?;
+        }
+        if let Some(event) = &self.completion_event {
+            write!(f, " completion_event={event}")?;
+        }
+        let mut between = " globals=[";
+        for (name, value) in &self.globals {
+            write!(f, "{}{}={value}", std::mem::replace(&mut between, ", "), Label(name))?;
+        }
+        if !self.globals.is_empty() {
+            f.write_str("]")?;
+        }
         let flags = [
             (self.flags.cooperative, "cooperative"),
             (self.flags.programmatic_dependent_launch, "programmatic_dependent_launch"),
             (self.flags.non_portable_cluster, "non_portable_cluster"),
         ];
         flags.into_iter().filter(|(is, _)| *is).try_for_each(|(_, name)| write!(f, " {name}"))
+    }
+}
+
+/// A name in an image, in quotes unless it is a single name of the text form.
+struct Label<'a>(&'a str);
+
+impl Display for Label<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match is_name(self.0) {
+            true => f.write_str(self.0),
+            false => write!(f, "{}", Quoted(self.0)),
+        }
     }
 }
 

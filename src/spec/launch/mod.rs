@@ -1,6 +1,9 @@
 //! Launches: a compiler's description of a kernel that runs on a grid, in addition to the function's signature.
 
+mod attributes;
 mod display;
+
+pub use attributes::{ClusterScheduling, MemorySyncDomain};
 
 use super::dim::Dim;
 use super::kernel_arg::KernelArg;
@@ -31,6 +34,11 @@ pub struct Launch {
     args: Option<Vec<KernelArg>>,
     stream: Option<String>,
     priority: Option<i32>,
+    cluster_scheduling: Option<ClusterScheduling>,
+    memory_sync_domain: Option<MemorySyncDomain>,
+    carveout: Option<u32>,
+    completion_event: Option<String>,
+    globals: Vec<(String, KernelArg)>,
     flags: LaunchFlags,
 }
 
@@ -80,6 +88,11 @@ impl Launch {
             args: None,
             stream: None,
             priority: None,
+            cluster_scheduling: None,
+            memory_sync_domain: None,
+            carveout: None,
+            completion_event: None,
+            globals: Vec::new(),
             flags: LaunchFlags::default(),
         }
     }
@@ -162,6 +175,58 @@ impl Launch {
         self
     }
 
+    /// Sets how the driver distributes the blocks of clusters, for a kernel with clusters.
+    pub fn cluster_scheduling(mut self, policy: ClusterScheduling) -> Self {
+        self.cluster_scheduling = Some(policy);
+        self
+    }
+
+    /// Sets the memory synchronisation domain. The default is the stream's.
+    pub fn memory_sync_domain(mut self, domain: MemorySyncDomain) -> Self {
+        self.memory_sync_domain = Some(domain);
+        self
+    }
+
+    /// Sets the preferred part of a multiprocessor's memory that is shared memory instead of cache, in percent: 0 to
+    /// 100. This is a hint for the driver, which has it from version 12.5 on.
+    pub fn shared_memory_carveout(mut self, percent: u32) -> Self {
+        self.carveout = Some(percent);
+        self
+    }
+
+    /// Records an event once all blocks of the kernel have begun, as far as the device can tell. `name` is a parameter
+    /// of type `handle`, `int64`, `uint64` or an `Optional` of these integers, with a `CUevent` without timing. NULL, 0 and
+    /// None record nothing. The driver has this from version 12.3 on.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::spec::LaunchedSignature;
+    ///
+    /// let text = "f(x: Tensor([n], float32, device=\"cuda\"), begun: handle) @ launch f grid=n args=[x] completion_event=begun";
+    /// let function: LaunchedSignature = text.parse()?;
+    /// assert_eq!(function.launch.stated_completion_event(), Some("begun"));
+    /// # Ok::<(), tvm_ffi_codegen::ParseError>(())
+    /// ```
+    pub fn completion_event(mut self, name: impl Into<String>) -> Self {
+        self.completion_event = Some(name.into());
+        self
+    }
+
+    /// Writes a value to a global variable of the image before the kernel runs, on the launch's stream: a
+    /// `__constant__` or `__device__` variable, by its name in the image. The value has the variable's size. It is
+    /// stated like a parameter of the kernel; scratch memory and tensor maps can't be written.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::spec::{KernelArg, Launch};
+    ///
+    /// let launch = Launch::new("scale").global("factor", "float32(alpha)".parse::<KernelArg>()?);
+    /// assert_eq!(launch.to_string(), "launch scale globals=[factor=cast(alpha, float32)]");
+    /// # Ok::<(), tvm_ffi_codegen::SyntaxError>(())
+    /// ```
+    pub fn global(mut self, name: impl Into<String>, value: KernelArg) -> Self {
+        self.globals.push((name.into(), value));
+        self
+    }
+
     /// The name of the kernel in its image.
     pub fn entry(&self) -> &str {
         &self.entry
@@ -210,5 +275,30 @@ impl Launch {
     /// The priority, if it is stated.
     pub fn stated_priority(&self) -> Option<i32> {
         self.priority
+    }
+
+    /// How the driver distributes the blocks of clusters, if it is stated.
+    pub fn stated_cluster_scheduling(&self) -> Option<ClusterScheduling> {
+        self.cluster_scheduling
+    }
+
+    /// The memory synchronisation domain, if it is stated.
+    pub fn stated_memory_sync_domain(&self) -> Option<MemorySyncDomain> {
+        self.memory_sync_domain
+    }
+
+    /// The preferred part of shared memory in percent, if it is stated.
+    pub fn stated_shared_memory_carveout(&self) -> Option<u32> {
+        self.carveout
+    }
+
+    /// The global variables that the launch writes, with their values.
+    pub fn globals(&self) -> &[(String, KernelArg)] {
+        &self.globals
+    }
+
+    /// The name of the parameter with the event to record, if it is stated.
+    pub fn stated_completion_event(&self) -> Option<&str> {
+        self.completion_event.as_deref()
     }
 }

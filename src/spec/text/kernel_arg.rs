@@ -82,7 +82,7 @@ impl Parser<'_> {
     }
 
     /// An argument inside `depth` structs.
-    fn arg(&mut self, depth: usize) -> Parsed<KernelArg> {
+    pub(super) fn arg(&mut self, depth: usize) -> Parsed<KernelArg> {
         let name = self.name(ARG)?;
         if self.tokens.peek().1 != Token::Open {
             let path = self.rest_of_path(name)?;

@@ -7,7 +7,7 @@ use super::dims;
 use super::parser::{Parsed, Parser};
 use super::words::{FLAGS, VALUES};
 use crate::spec::builder::SignatureBuilder;
-use crate::spec::launch::{Launch, LaunchedSignature};
+use crate::spec::launch::{ClusterScheduling, Launch, LaunchedSignature, MemorySyncDomain};
 use crate::spec::parse_error::{ParseError, SyntaxError};
 use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
@@ -17,6 +17,7 @@ macro_rules! items {
     ($more:literal) => {
         concat!(
             "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, ",
+            "`cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, `globals`, ",
             "`cooperative`, `programmatic_dependent_launch`, `non_portable_cluster`",
             $more
         )
@@ -155,11 +156,47 @@ impl<'a> Parser<'a> {
             "shared_memory" => launch.shared_memory(self.dim(dims::OPERAND)?),
             "stream" => launch.stream(self.name("the name of a stream")?),
             "priority" => launch.priority(self.small("a priority")?),
+            "cluster_scheduling" => {
+                launch.cluster_scheduling(self.word(ClusterScheduling::ALL, |policy| policy.word())?)
+            }
+            "memory_sync_domain" => {
+                launch.memory_sync_domain(self.word(MemorySyncDomain::ALL, |domain| domain.word())?)
+            }
+            "shared_memory_carveout" => launch.shared_memory_carveout(self.small("a percentage")?),
+            "globals" => {
+                self.expect(Token::OpenList)?;
+                self.rest_of_globals(launch)?
+            }
+            "completion_event" => launch.completion_event(self.name("the name of an event")?),
             _ => {
                 self.expect(Token::OpenList)?;
                 launch.args(self.rest_of_args(Token::CloseList)?)
             }
         })
+    }
+
+    fn rest_of_globals(&mut self, mut launch: Launch) -> Parsed<Launch> {
+        while !self.eat(Token::CloseList) {
+            let (name, _) = self.spanned_label("the name of a global variable or `]`")?;
+            self.expect(Token::Equals)?;
+            launch = launch.global(name, self.arg(0)?);
+            self.separator(Token::CloseList)?;
+        }
+        Ok(launch)
+    }
+
+    /// One of the words that `word` gives for `all`.
+    fn word<T: Copy>(&mut self, all: &[T], word: impl Fn(T) -> &'static str) -> Parsed<T> {
+        let found = match self.tokens.peek().1 {
+            Token::Name(name) => all.iter().copied().find(|known| word(*known) == name),
+            _ => None,
+        };
+        let Some(found) = found else {
+            let words: Vec<String> = all.iter().map(|known| format!("`{}`", word(*known))).collect();
+            return Err(self.expected(&words.join(" or ")));
+        };
+        self.tokens.next();
+        Ok(found)
     }
 
     /// A name or a text, with its bytes in the source.

@@ -111,8 +111,11 @@ impl Parser<'_> {
     /// # Errors
     /// The error, if parsing can't continue.
     pub(super) fn recover_at_item(&mut self, error: SyntaxError, start: usize) -> Parsed<()> {
-        let from = self.tokens.number_at(error.span.start).max(start + 1);
-        let to = self.outside(start).find(|at| *at >= from && self.item_begins(*at));
+        let found = self.tokens.number_at(error.span.start);
+        // a misspelt item would be a second error in the same place
+        let is_exact = |at| matches!(self.tokens.at(at), Token::Name(name) if VALUES.contains(&name));
+        let begins = |at| self.item_begins(at) && (at != found || is_exact(at));
+        let to = self.outside(start).find(|at| *at >= found.max(start + 1) && begins(*at));
         self.go_on(error, to)
     }
 

@@ -404,7 +404,7 @@ const NAME: &str = "a parameter's name, `*` or `)`";
 const ARG: &str =
     "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
 const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, \
-    `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
+    `cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, `globals`, `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
 const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 
 #[test]
@@ -483,6 +483,11 @@ fn all_errors_come_at_once() {
         (
             "launch k gird=1 blokc=2",
             &[&format!("9 {ITEM}: \u{ab}gird\u{bb}"), &format!("16 {ITEM}: \u{ab}blokc\u{bb}")],
+        ),
+        // a misspelt item in place of a value
+        (
+            "launch k priority=blokc=2 stream=1",
+            &["18 a priority: \u{ab}blokc\u{bb}", "33 the name of a stream: \u{ab}1\u{bb}"],
         ),
         ("launch k grid=+ block=(1, 2] cluster=2", &["14 an integer, a name or `(`: \u{ab}+\u{bb}"]),
         (
@@ -667,7 +672,8 @@ const LAUNCHED: [&str; 2] = [
      shared_memory=4 * n args=[x, cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
      struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
      tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
-     stream=x priority=-3 cooperative programmatic_dependent_launch non_portable_cluster",
+     stream=x priority=-3 cluster_scheduling=load_balancing memory_sync_domain=default shared_memory_carveout=40 \
+     completion_event=k globals=[scale=int32(n), \"a b\"=x] cooperative programmatic_dependent_launch non_portable_cluster",
     "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, \
      x.device_id]",
 ];

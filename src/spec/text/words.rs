@@ -41,8 +41,21 @@ pub(super) const FORMS: [(&str, &str); 14] = [
 pub(super) const ARG_FORMS: &[&str] = &["param", "cast", "scratch", "struct", "tensor_map"];
 
 /// Items with a value after `=`.
-pub(super) const VALUES: &[&str] =
-    &["grid", "block", "cluster", "preferred_cluster", "shared_memory", "args", "stream", "priority"];
+pub(super) const VALUES: &[&str] = &[
+    "grid",
+    "block",
+    "cluster",
+    "preferred_cluster",
+    "shared_memory",
+    "args",
+    "stream",
+    "priority",
+    "cluster_scheduling",
+    "memory_sync_domain",
+    "shared_memory_carveout",
+    "completion_event",
+    "globals",
+];
 /// Items that consist of one word.
 pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic_dependent_launch", "non_portable_cluster"];
 

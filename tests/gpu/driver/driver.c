@@ -37,6 +37,14 @@ struct kernel {
   // The value of attribute 8, and whether it is set.
   int shared[DEVICES], is_set[DEVICES], non_portable[DEVICES];
 };
+// A global variable of a library on a device. Its memory is the host's.
+struct global {
+  struct library* library;
+  char name[64];
+  int device;
+  uint8_t* memory;
+  uint32_t size;
+};
 struct context {
   int device, retained;
 };
@@ -49,6 +57,7 @@ struct program {
 static lock_t lock = LOCK_INITIALIZER;
 static struct library libraries[MOST];
 static struct kernel kernels[MOST];
+static struct global globals[MOST];
 static struct context contexts[DEVICES] = {{0, 0}, {1, 0}};
 static int capability[DEVICES] = {80, 90};
 static int version = 12080, initialised, capturing, deinitialised;
@@ -188,6 +197,13 @@ struct fiber {
 static __thread struct fiber* running;
 static __thread kernel_fn running_kernel;
 static __thread void** running_params;
+static __thread struct library* running_library;
+static __thread int running_device;
+static struct global* find_global(struct library* library, const char* name, int device);
+static const void* global_of_running(const char* name) {
+  const struct global* global = find_global(running_library, name, running_device);
+  return global ? global->memory : NULL;
+}
 
 static void yield_fiber(void) { leave_fiber(&running->fiber); }
 static void run_fiber(void) {
@@ -224,7 +240,7 @@ static kernel_fn find_program(const char* name) {
   return NULL;
 }
 
-static void run_kernel(struct kernel* kernel, struct extent grid, struct extent block, uint32_t shared, void** params) {
+static void run_kernel(struct kernel* kernel, struct extent grid, struct extent block, uint32_t shared, void** params, int device) {
   void* copies[MOST_PARAMS];
   int count = 0;
   parameters_size = 0;
@@ -240,12 +256,14 @@ static void run_kernel(struct kernel* kernel, struct extent grid, struct extent 
   if (!kernel->run && !program) goto done;
   running_kernel = kernel->run;
   running_params = copies;
+  running_library = kernel->library;
+  running_device = device;
   void* memory = calloc(1, shared ? shared : 1);
   for (uint32_t z = 0; z < grid.z; z++)
     for (uint32_t y = 0; y < grid.y; y++)
       for (uint32_t x = 0; x < grid.x; x++) {
         memset(memory, 0xcd, shared);
-        const struct thread at = {grid, block, {x, y, z}, {0, 0, 0}, memory, shared, NULL};
+        const struct thread at = {grid, block, {x, y, z}, {0, 0, 0}, memory, shared, NULL, global_of_running};
         if (program) program(&at, copies);
         else run_block(at, block);
       }
@@ -331,7 +349,34 @@ static struct library* load(const char* image, int device) {
   return library;
 }
 
+// A global variable, if the library has one with this name.
+static struct global* find_global(struct library* library, const char* name, int device) {
+  struct global* free_one = NULL;
+  for (int i = 0; i < MOST; i++) {
+    struct global* global = &globals[i];
+    if (!global->library) free_one = global;
+    else if (global->library == library && global->device == device && strcmp(global->name, name) == 0) return global;
+  }
+  char other[256];
+  snprintf(other, sizeof other, "%s_global", name);
+  const uint32_t* size = library->host ? find_symbol(library->host, other) : NULL;
+  if (!size || !free_one) return NULL;
+  *free_one = (struct global){library, "", device, calloc(1, *size), *size};
+  snprintf(free_one->name, sizeof free_one->name, "%s", name);
+  return free_one;
+}
+static struct global* global_at(const uint8_t* address) {
+  for (int i = 0; i < MOST; i++)
+    if (globals[i].library && address >= globals[i].memory && address < globals[i].memory + globals[i].size) return &globals[i];
+  return NULL;
+}
+
 static void unload(struct library* library) {
+  for (int i = 0; i < MOST; i++) {
+    if (globals[i].library != library) continue;
+    free(globals[i].memory);
+    globals[i].library = NULL;
+  }
   for (int i = 0; i < MOST; i++) kernels[i].alive &= kernels[i].library != library;
   library->alive = 0;
   free(library->cubin);
@@ -388,6 +433,31 @@ int standin_error_text(int status, const char** out) {
     case LAUNCH_FAILED: *out = "unspecified launch failure"; return SUCCESS;
     default: *out = NULL; return INVALID_VALUE;
   }
+}
+
+// Writes a value of `bytes` bytes to a global variable of a device.
+static int set_global(const char* name, uint8_t* address, uint32_t value, uint32_t bytes, uint64_t count, void* stream, int device) {
+  ENTER(name)
+  const struct global* global = global_at(address);
+  REQUIRE(device >= 0 && global && global->device == device && count == 1, INVALID_VALUE)
+  REQUIRE(address + bytes <= global->memory + global->size && (uintptr_t)address % bytes == 0, INVALID_VALUE)
+  REQUIRE(bytes == 4 || value < 256, INVALID_VALUE)
+  memcpy(address, &value, bytes);
+  note("(%s + %d = %u, stream %llu, device %d)\n", global->name, (int)(address - global->memory), value,
+       (unsigned long long)(uintptr_t)stream, device);
+  LEAVE
+}
+static int get_global(const char* function, void** address, uint64_t* size, struct library* library, const char* name, int device) {
+  ENTER(function)
+  REQUIRE(is_library(library), INVALID_HANDLE)
+  REQUIRE(device >= 0, INVALID_CONTEXT)
+  REQUIRE(!capturing, CAPTURED)
+  const struct global* global = find_global(library, name, device);
+  REQUIRE(global, NOT_FOUND)
+  *address = global->memory;
+  *size = global->size;
+  note("(%s, device %d)\n", name, device);
+  LEAVE
 }
 
 #ifndef HIP
@@ -553,6 +623,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(fits(config->grid, config->block), INVALID_VALUE)
   // the tests' streams contain the device's number in their lowest bit
   const int special = (uintptr_t)config->stream <= 2;
+  uint64_t event;
   REQUIRE(!special || depth, INVALID_CONTEXT)
   const int device = special ? stack[depth - 1]->device : (int)((uintptr_t)config->stream & 1);
   REQUIRE(contexts[device].retained, INVALID_CONTEXT)
@@ -569,18 +640,39 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
     const uint32_t* value = attribute->value;
     note(", attribute %u", attribute->id);
     switch (attribute->id) {
+      case 0:
+        break;
       case 2:
       case 6:
         REQUIRE(value[0] == 1, INVALID_VALUE)
         break;
+      case 5:
+        note(" = %u", value[0]);
+        REQUIRE(value[0] <= 2, INVALID_VALUE)
+        break;
       case 8:
         note(" = %d", (int)value[0]);
+        break;
+      case 10:
+        note(" = %u", value[0]);
+        REQUIRE(value[0] <= 1, INVALID_VALUE)
+        break;
+      case 12:
+        // an event, then its flags
+        memcpy(&event, value, sizeof event);
+        note(" = %llu", (unsigned long long)event);
+        REQUIRE(version >= 12030 && event && !value[2], INVALID_VALUE)
+        break;
+      case 14:
+        note(" = %u", value[0]);
+        REQUIRE(version >= 12050 && value[0] <= 100, INVALID_VALUE)
         break;
       case 4:
       case 11:
         note(" = %u %u %u", value[0], value[1], value[2]);
         REQUIRE(value[0] && value[1] && value[2], INVALID_VALUE)
         REQUIRE(capability[device] >= 90, NOT_SUPPORTED)
+        REQUIRE(attribute->id != 11 || version >= 12080, INVALID_VALUE)
         REQUIRE(attribute->id != 4 || is_required(kernel->facts.required_cluster, value), INVALID_VALUE)
         REQUIRE(config->grid.x % value[0] == 0 && config->grid.y % value[1] == 0 && config->grid.z % value[2] == 0, INVALID_VALUE)
         REQUIRE(value[0] * value[1] * value[2] <= (kernel->non_portable[device] ? 16 : 8), INVALID_VALUE)
@@ -595,7 +687,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
     add_captured(kernel, config, params, &contexts[device]);
     goto leave;
   }
-  run_kernel(kernel, config->grid, config->block, config->shared, params);
+  run_kernel(kernel, config->grid, config->block, config->shared, params, device);
   LEAVE
 }
 int cuTensorMapEncodeTiled(struct tensor_map* map, int type, uint32_t rank, uint8_t* address, const uint64_t* dims, const uint64_t* strides,
@@ -627,7 +719,32 @@ int cuTensorMapEncodeTiled(struct tensor_map* map, int type, uint32_t rank, uint
   const uint32_t inner = box[0] * map->bytes;
   REQUIRE(interleave || inner % 16 == 0, INVALID_VALUE)
   REQUIRE(!swizzle || interleave || inner <= 16u << swizzle, INVALID_VALUE)
-  note("(type %d, rank %u, dims %lu, box %u)\n", type, rank, (unsigned long)dims[0], box[0]);
+  note("(type %d, rank %u, dims", type, rank);
+  for (uint32_t i = 0; i < rank; i++) note(" %llu", (unsigned long long)dims[i]);
+  note(", strides");
+  for (uint32_t i = 0; i + 1 < rank; i++) note(" %llu", (unsigned long long)strides[i]);
+  note(", box");
+  for (uint32_t i = 0; i < rank; i++) note(" %u", box[i]);
+  note(", steps");
+  for (uint32_t i = 0; i < rank; i++) note(" %u", steps[i]);
+  note(", interleave %d, swizzle %d, l2 %d, fill %d, address %llu)\n", interleave, swizzle, l2, fill,
+       (unsigned long long)(uintptr_t)address);
+  LEAVE
+}
+static int current_device(void) { return depth ? stack[depth - 1]->device : -1; }
+int cuLibraryGetGlobal(void** address, uint64_t* size, struct library* library, const char* name) {
+  return get_global("cuLibraryGetGlobal", address, size, library, name, current_device());
+}
+int cuMemsetD32Async(uint8_t* address, unsigned value, uint64_t count, void* stream) {
+  return set_global("cuMemsetD32Async", address, value, 4, count, stream, current_device());
+}
+int cuMemsetD8Async(uint8_t* address, unsigned value, uint64_t count, void* stream) {
+  return set_global("cuMemsetD8Async", address, value, 1, count, stream, current_device());
+}
+int cuDriverGetVersion(int* found) {
+  ENTER("cuDriverGetVersion")
+  *found = version;
+  note("(%d)\n", version);
   LEAVE
 }
 #include "graphs.h"
@@ -658,6 +775,10 @@ static const struct {
     {"cuTensorMapEncodeTiled", 12000, cuTensorMapEncodeTiled},
     {"cuKernelGetParamInfo", 12040, cuKernelGetParamInfo},
     {"cuKernelGetAttribute", 12000, cuKernelGetAttribute},
+    {"cuDriverGetVersion", 2020, cuDriverGetVersion},
+    {"cuLibraryGetGlobal", 12000, cuLibraryGetGlobal},
+    {"cuMemsetD32Async", 3020, cuMemsetD32Async},
+    {"cuMemsetD8Async", 3020, cuMemsetD8Async},
     {"cuStreamIsCapturing", 10000, cuStreamIsCapturing},
     {"cuGraphCreate", 10000, cuGraphCreate},
     {"cuGraphAddKernelNode", 12000, cuGraphAddKernelNode},
@@ -764,7 +885,7 @@ static int launch(const char* name, struct kernel* kernel, struct extent grid, s
   REQUIRE(is_kernel(kernel) && kernel->library->device == hip_device, INVALID_HANDLE)
   REQUIRE(fits(grid, block) && shared <= 64 << 10, INVALID_VALUE)
   note("(grid %u %u %u, block %u %u %u, shared %u, device %d)\n", grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, hip_device);
-  run_kernel(kernel, grid, block, shared, params);
+  run_kernel(kernel, grid, block, shared, params, hip_device);
   LEAVE
 }
 int hipModuleLaunchKernel(struct kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -777,6 +898,15 @@ int hipModuleLaunchCooperativeKernel(struct kernel* kernel, unsigned gx, unsigne
                                      unsigned shared, void* stream, void** params) {
   last_stream = stream;
   return launch("hipModuleLaunchCooperativeKernel", kernel, (struct extent){gx, gy, gz}, (struct extent){bx, by, bz}, shared, params);
+}
+int hipModuleGetGlobal(void** address, uint64_t* size, struct library* module, const char* name) {
+  return get_global("hipModuleGetGlobal", address, size, module, name, hip_device);
+}
+int hipMemsetD32Async(uint8_t* address, int value, uint64_t count, void* stream) {
+  return set_global("hipMemsetD32Async", address, (uint32_t)value, 4, count, stream, hip_device);
+}
+int hipMemsetD8Async(uint8_t* address, unsigned char value, uint64_t count, void* stream) {
+  return set_global("hipMemsetD8Async", address, value, 1, count, stream, hip_device);
 }
 int hipDrvGetErrorName(int status, const char** out) { return standin_error_name(status, out); }
 int hipDrvGetErrorString(int status, const char** out) { return standin_error_text(status, out); }

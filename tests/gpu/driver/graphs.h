@@ -78,7 +78,9 @@ static void copy_work(struct work* to, const struct work* from) {
   memset(to->params, 0, sizeof to->params);
   copy_params(to, params);
 }
-static void run_work(struct work* work) { run_kernel(work->kernel, work->grid, work->block, work->shared, work->params); }
+static void run_work(struct work* work) {
+  run_kernel(work->kernel, work->grid, work->block, work->shared, work->params, (int)(work->context - contexts));
+}
 
 static void drop_graph(struct graph* graph) {
   for (int i = 0; i < graph->count; i++) drop_params(&graph->nodes[i].work);

@@ -87,6 +87,19 @@ void tma(const struct thread* t, void** params) {
     }
 }
 
+// x[i] = x[i] * scale + bias[0], with global variables. `tag` has a size that isn't a multiple of 4 bytes.
+const uint32_t scale_global = 4, bias_global = 8, tag_global = 6;
+const uint32_t affine_globals_params[] = {8, 8, 8, 0};
+void affine_globals(const struct thread* t, void** params) {
+  float* x = ARG(float*, 0);
+  uint8_t* tag = ARG(uint8_t*, 1);
+  const int64_t n = ARG(int64_t, 2);
+  const int64_t i = (int64_t)t->block_index.x * t->block.x + t->index.x;
+  const float* const bias = *(const float* const*)t->global("bias");
+  if (i < n) x[i] = x[i] * *(const float*)t->global("scale") + (bias ? bias[0] : 0);
+  if (i < (int64_t)tag_global) tag[i] = ((const uint8_t*)t->global("tag"))[i];
+}
+
 // Reports which device's image ran.
 const uint32_t which_params[] = {8, 0};
 #ifndef WHICH

@@ -15,6 +15,8 @@ struct thread {
   uint32_t shared_bytes;
   // Waits until all threads of the block call it.
   void (*sync)(void);
+  // The address of a global variable on the kernel's device.
+  const void* (*global)(const char* name);
 };
 
 // A kernel. `params` contains the addresses of copies of the parameters.
@@ -22,6 +24,8 @@ typedef void (*kernel_fn)(const struct thread* t, void** params);
 
 // A kernel `k` needs `const uint32_t k_params[]`, the sizes of the parameters terminated by 0. If it has static shared
 // memory, `const uint32_t k_static_shared` is its size.
+//
+// A global variable `v` is `const uint32_t v_global`, its size in bytes. It is 0 until the driver writes it.
 #define ARG(type, number) (*(type*)params[number])
 
 // A tensor map in the stand-in's encoding, which fits in the 128 bytes of a CUtensorMap.
