@@ -65,7 +65,7 @@ impl Case<'_> {
                 let situation =
                     Situation { device, capability, current, is_on_null, tells_params, own_shared, values: &values };
                 let mut noted = Vec::new();
-                let calls = |text: &&str| Sequence { text: *text, situation }.calls(&mut done, &mut noted);
+                let calls = |text: &&str| Sequence { text, situation }.calls(&mut done, &mut noted);
                 let expected: Vec<Call> = sequences.iter().flat_map(calls).collect();
                 let on_device = DLDevice::new(self.kind, device);
                 let call = || (self.call)(&function, on_device, size);
