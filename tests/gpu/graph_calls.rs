@@ -300,7 +300,8 @@ fn attributes_are_those_of_the_nodes() {
     let driver = Driver::cuda();
     let text = GRAPH.replacen(
         "grid=ceil_div(n, 128) block=128",
-        "grid=2 * ceil_div(n, 256) block=128 cluster=2 preferred_cluster=4 cooperative priority=-3",
+        "grid=2 * ceil_div(n, 256) block=128 cluster=2 preferred_cluster=4 cooperative priority=-3 \
+         cluster_scheduling=spread memory_sync_domain=remote",
         1,
     );
     let text = text.replace("block=64", "block=64 priority=5");
@@ -320,6 +321,8 @@ fn attributes_are_those_of_the_nodes() {
                 "cuGraphKernelNodeSetAttribute(attribute 11 = 4 1 1)",
                 "cuGraphKernelNodeSetAttribute(attribute 2 = 1)",
                 "cuGraphKernelNodeSetAttribute(attribute 8 = -3)",
+                "cuGraphKernelNodeSetAttribute(attribute 5 = 1)",
+                "cuGraphKernelNodeSetAttribute(attribute 10 = 1)",
                 "cuGraphKernelNodeSetAttribute(attribute 8 = 5)",
             ]
         );

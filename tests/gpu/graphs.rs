@@ -175,7 +175,7 @@ fn launches_of_graphs_have_limits() {
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a cluster=m;
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a preferred_cluster=(2, n);
         launch sum grid=n args=[x, y, int64(n), scratch(128), null] stream=a;
-        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a programmatic_dependent_launch;
+        launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a programmatic_dependent_launch shared_memory_carveout=50;
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a completion_event=e;
         launch add grid=n block=128 args=[x, y, z, int64(n)] stream=a globals=[factor=int64(n)];
       }
@@ -191,7 +191,8 @@ fn launches_of_graphs_have_limits() {
         "line 8: launch of `sum`: passes scratch memory in a graph, whose kernels run only after it is released; \
          allocate it before the graph",
         "line 9: launch of `add`: states programmatic_dependent_launch, which the kernels of a graph don't have",
-        "line 10: launch of `add`: states completion_event in a graph, which keeps its attributes",
+        "line 9: launch of `add`: states shared_memory_carveout, which the kernels of a graph don't have",
+        "line 10: launch of `add`: states completion_event, which the kernels of a graph don't have",
         "line 11: launch of `add`: writes global variables in a graph, whose kernels run only after all values are written",
     ];
     assert_eq!(found.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{error}");

@@ -22,8 +22,8 @@ impl Body<'_> {
     /// graphs. If anything fails before the end of `launches`, nothing is launched.
     ///
     /// Inside `launches` only launches, conditions and values are possible. Allocate tensors before the graph. A launch
-    /// must not pass scratch memory, write global variables, or state `programmatic_dependent_launch` or
-    /// `completion_event`. Its clusters must be constants.
+    /// must not pass scratch memory, write global variables, or state `programmatic_dependent_launch`,
+    /// `shared_memory_carveout` or `completion_event`. Its clusters must be constants.
     ///
     /// ```
     /// use tvm_ffi_codegen::spec::{KernelArg, Launch};

@@ -10,17 +10,20 @@ use crate::spec::{Dim, KernelArg, Launch, Signature};
 /// Why a launch can't be part of a graph, for each of its parts.
 pub(in crate::lower) fn problems(launch: &Launch) -> Vec<String> {
     let mut problems = Vec::new();
-    if launch.flags().programmatic_dependent_launch {
-        problems.push("states programmatic_dependent_launch, which the kernels of a graph don't have".to_owned());
+    // cuda.h calls these valid for launches alone
+    let alone = [
+        (launch.flags().programmatic_dependent_launch, "programmatic_dependent_launch"),
+        (launch.stated_shared_memory_carveout().is_some(), "shared_memory_carveout"),
+        (launch.stated_completion_event().is_some(), "completion_event"),
+    ];
+    for (_, name) in alone.into_iter().filter(|(is_stated, _)| *is_stated) {
+        problems.push(format!("states {name}, which the kernels of a graph don't have"));
     }
     let clusters = [("cluster", launch.cluster_extents()), ("preferred_cluster", launch.preferred_cluster_extents())];
     for (part, extents) in clusters {
         if let Some(extent) = extents.iter().find(|extent| !matches!(extent, Dim::Const(_))) {
             problems.push(format!("has {part} = {extent} in a graph, which keeps its clusters; expected constants"));
         }
-    }
-    if launch.stated_completion_event().is_some() {
-        problems.push("states completion_event in a graph, which keeps its attributes".to_owned());
     }
     if !launch.globals().is_empty() {
         let why = "whose kernels run only after all values are written";

@@ -207,7 +207,7 @@ int cuGraphKernelNodeSetAttribute(struct node* node, uint32_t id, const uint32_t
   ENTER("cuGraphKernelNodeSetAttribute")
   REQUIRE(is_node(node), INVALID_HANDLE)
   // those that cuda.h calls valid for graph nodes, and generated code has
-  REQUIRE(id == 2 || id == 4 || id == 8 || id == 11, INVALID_VALUE)
+  REQUIRE(id == 2 || id == 4 || id == 5 || id == 8 || id == 10 || id == 11, INVALID_VALUE)
   struct work* work = &node->work;
   REQUIRE(work->count < 8, OUT_OF_MEMORY)
   struct attribute* attribute = &work->attributes[work->count];
