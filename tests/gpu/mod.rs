@@ -13,6 +13,7 @@ mod devices;
 mod explained;
 mod globals;
 mod headers;
+mod image_hooks;
 mod images;
 mod large;
 mod launches;

@@ -85,11 +85,13 @@ pub(super) struct Parts {
     pub version: bool,
     /// The function that finds a kernel's global variables, if launches write some.
     pub find_globals: Option<FuncRef>,
+    /// The function that calls the functions of a loaded image, if launches state some.
+    pub loaded: Option<FuncRef>,
 }
 
 /// Defines [the helper](super::helpers::Called) that does a kernel's first-use work.
 pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: FuncRef) {
-    let Parts { device, compare, version, find_globals } = parts;
+    let Parts { device, compare, version, find_globals, loaded: call_loaded } = parts;
     let load = images::load(module, driver);
     module.define(func, |c| {
         let [table, kernel, state, images, number, handle] = c.params();
@@ -104,13 +106,20 @@ pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: F
         });
         let steps = Steps::new(c);
         let first_use = FirstUse { steps, driver, table, kernel, state, device: number };
-        let image = first_use.choose();
+        let choice = first_use.choose();
+        let image = table + field_of(choice, field!(ImageChoice, image));
         let place = steps.place();
         steps.require_outcome(c.result(load, &[image, state, images, number, place]));
         if version && driver.api.function(Call::Version).is_some() {
             first_use.require_version();
         }
         let library = place.load(Type::Ptr, 0);
+        if let Some(loaded) = call_loaded {
+            let hook = field_of(choice, field!(ImageChoice, hook));
+            c.pass_unless(hook.is_not(0), || {
+                steps.require_outcome(c.result(loaded, &[table, table + hook, library, state, number]));
+            });
+        }
         steps.call(driver, Call::Kernel, &[place, library, first_use.address(field!(KernelRecord, entry))]);
         let loaded = place.load(Type::Ptr, 0);
         if let Some(compare) = compare {
@@ -163,7 +172,7 @@ impl<'c> FirstUse<'c, '_> {
         });
     }
 
-    /// The record of the first image that suits the device.
+    /// The choice of the first image that suits the device.
     fn choose(self) -> Val<'c> {
         let (c, record) = (self.steps.c, record_of(self.state, self.device));
         let capability = record.load(Type::I32, record::CAPABILITY);
@@ -182,7 +191,7 @@ impl<'c> FirstUse<'c, '_> {
         c.switch_to(look);
         c.jump(next, &[number + 1]);
         c.switch_to(found);
-        self.table + field_of(choice, field!(ImageChoice, image))
+        choice
     }
 
     /// Compares the kernel's parameters with those that launches pass, if the record states them.

@@ -3,6 +3,7 @@
 
 use super::api::{APIS, Api, Call, Symbol};
 use super::driver::Driver;
+use super::image_hooks::HookFunctions;
 use super::images;
 use super::start::start;
 use super::state::InState;
@@ -80,6 +81,8 @@ pub(super) struct Asked {
     pub version: bool,
     /// Launches write global variables.
     pub globals: bool,
+    /// Launches state functions for images.
+    pub image_hooks: bool,
 }
 
 impl Defined {
@@ -111,18 +114,25 @@ impl Defined {
     /// Defines the helpers that launches need.
     pub(super) fn finish(mut self, module: &mut Module, asked: Asked) {
         let Defined { driver, called, .. } = self;
+        let hooks = asked.image_hooks.then(|| HookFunctions::define(module, &driver));
         let in_state = InState {
             start: start(module, &driver, false),
             start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
-            unload: images::unload(module, &driver),
+            unload: images::unload(module, &driver, hooks),
             write_globals: asked.globals.then(|| globals::write(module, &driver)),
         };
         let device = self.device(module);
         first_use::define_device(module, &driver, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
         let find_globals = asked.globals.then(|| globals::find(module, &driver));
-        let parts = first_use::Parts { device, compare, version: asked.version, find_globals };
+        let parts = first_use::Parts {
+            device,
+            compare,
+            version: asked.version,
+            find_globals,
+            loaded: hooks.map(|hooks| hooks.loaded),
+        };
         first_use::define(module, &driver, parts, called.first_use);
     }
 }
@@ -131,6 +141,7 @@ impl Defined {
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
-        helpers.finish(module, Asked { tensor_maps: true, params: true, version: true, globals: true });
+        helpers
+            .finish(module, Asked { tensor_maps: true, params: true, version: true, globals: true, image_hooks: true });
     }
 }

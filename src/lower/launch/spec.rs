@@ -156,6 +156,7 @@ impl LaunchSpec {
         check.stream();
         check.event();
         check.globals();
+        check.hooks();
         check.attributes(self.images());
         let sizes = check.args.sizes(self.launch.stated_args());
         for (image, target, entry) in self.entries() {
@@ -202,6 +203,8 @@ impl Check<'_> {
             (launch.stated_cluster_scheduling().is_some(), "cluster_scheduling"),
             (launch.stated_completion_event().is_some(), "completion_event"),
             (!launch.globals().is_empty(), "globals"),
+            (launch.stated_on_load().is_some(), "on_load"),
+            (launch.stated_on_unload().is_some(), "on_unload"),
         ];
         for (_, part) in stated.into_iter().filter(|(is, _)| *is) {
             self.problem(LaunchProblem::NotOnCpu { part });
@@ -252,6 +255,15 @@ impl Check<'_> {
         };
         if !self.args.signature.params().iter().any(|param| param.name == name && is_event(&param.ty)) {
             self.problem(LaunchProblem::NotAnEvent { name: name.to_owned() });
+        }
+    }
+
+    /// Checks the names of global functions.
+    fn hooks(&mut self) {
+        for (part, name) in [("on_load", self.launch.stated_on_load()), ("on_unload", self.launch.stated_on_unload())] {
+            if let Some(name) = name.filter(|name| name.is_empty() || name.contains('\0')) {
+                self.problem(LaunchProblem::FunctionName { part, name: name.to_owned() });
+            }
         }
     }
 
