@@ -6,6 +6,7 @@
 
 mod attributes;
 mod blocks;
+mod check;
 mod configuration;
 mod emitter;
 mod extents;
