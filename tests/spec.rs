@@ -726,6 +726,7 @@ fn launches_have_a_text_form() {
                   struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
                   tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
                   stream=x priority=-3 cluster_scheduling=spread memory_sync_domain=remote shared_memory_carveout=40 completion_event=k \
+                  on_load=pkg.load on_unload=\"un load\" \
                   globals=[scale=cast(a, float32), \"a-b\"=struct(size=4, align=4, 0: int32(n))] \
                   cooperative programmatic_dependent_launch non_portable_cluster";
     let text = format!("{signature} @ {launch}");
@@ -771,6 +772,7 @@ fn launches_have_a_text_form() {
         ("f() @ launch k globals=[1=x]", "expected the name of a global variable or `]`, found `1`"),
         ("f() @ launch k globals=[a x]", "expected `=`, found `x`"),
         ("f() @ launch k globals=[a=x b=x]", "expected `,` or `]`, found `b`"),
+        ("f() @ launch k on_load=1", "expected the name of a global function, found `1`"),
         ("f() @ launch k completion_event=1", "expected the name of an event, found `1`"),
         ("f()", "expected `@`, found the end"),
         ("f(x: int8, x: int8) @ launch k", "x"),

@@ -201,11 +201,11 @@ def test_attributes_with_values_are_text():
     image = b".version 8.0\n.target sm_90\n.visible .entry f() { ret; }\n"
     kernel = tfc.Kernel.cuda(
         image, "f", args=[], cluster=2, cluster_scheduling="spread", memory_sync_domain="remote", shared_memory_carveout=40,
-        completion_event="event", globals={"scale": "float32(alpha)", "a.b": "n"},
+        completion_event="event", globals={"scale": "float32(alpha)", "a.b": "n"}, on_load="pkg.load", on_unload="un load",
     )
     expected = (
         "cluster=2 args=[] cluster_scheduling=spread memory_sync_domain=remote shared_memory_carveout=40 "
-        "completion_event=event globals=[scale=cast(alpha, float32), a.b=n]"
+        'completion_event=event on_load=pkg.load on_unload="un load" globals=[scale=cast(alpha, float32), a.b=n]'
     )
     assert expected in repr(kernel)
     with pytest.raises(ValueError, match="expected `spread` or `load_balancing`, found `all`"):

@@ -12,6 +12,8 @@ from ._text import quoted
 _EXTENTS = ("grid", "block", "cluster", "preferred_cluster")
 #: The items with a word.
 _WORDS = ("stream", "cluster_scheduling", "memory_sync_domain", "completion_event")
+#: The items with the name of a global function.
+_FUNCTIONS = ("on_load", "on_unload")
 _NUMBERS = ("priority", "shared_memory_carveout")
 _FLAGS = ("cooperative", "programmatic_dependent_launch", "non_portable_cluster")
 
@@ -35,11 +37,13 @@ def launch_text(entry: str, items: Mapping[str, Any]) -> str:
             given = _check.mapping(name, value, "str by names")
             stated = [f"{quoted(_check.text(name, of))}={_check.text(name, text)}" for of, text in given.items()]
             words.append(f"globals=[{', '.join(stated)}]")
+        elif name in _FUNCTIONS:
+            words.append(f"{name}={quoted(_check.text(name, value))}")
         elif name in _WORDS:
             words.append(f"{name}={_check.text(name, value)}")
         elif name in _NUMBERS:
             words.append(f"{name}={_check.integer(name, value)}")
         else:
-            known = ", ".join([*_EXTENTS, "shared_memory", "args", "globals", *_WORDS, *_NUMBERS, *_FLAGS])
+            known = ", ".join([*_EXTENTS, "shared_memory", "args", "globals", *_WORDS, *_FUNCTIONS, *_NUMBERS, *_FLAGS])
             raise TypeError(f"unknown item {name!r} of a launch; the items are {known}")
     return " ".join(words)

@@ -160,6 +160,8 @@ class Kernel:
         shared_memory_carveout: int | None = None,
         completion_event: str | None = None,
         globals: Mapping[str, str] | None = None,
+        on_load: str | None = None,
+        on_unload: str | None = None,
         cooperative: bool = False,
         programmatic_dependent_launch: bool = False,
         non_portable_cluster: bool = False,
@@ -170,7 +172,7 @@ class Kernel:
         those of convention ``flat``. ``stream`` names a parameter of type ``Stream``, ``EnvStream`` or ``handle``; the
         default is the environment's stream. ``completion_event`` names a parameter that is an event.
         ``globals`` are global variables of the image, by names, each with the value that the launch writes, as in
-        ``args``.
+        ``args``. ``on_load`` and ``on_unload`` are global functions that get an image and a device.
         ``cluster_scheduling`` is ``"spread"`` or ``"load_balancing"``, ``memory_sync_domain`` ``"default"`` or
         ``"remote"``, and ``shared_memory_carveout`` a percentage. An extent is a number, or an expression as a str. Pass several as a list of up to
         three.
@@ -189,6 +191,8 @@ class Kernel:
             "shared_memory_carveout": shared_memory_carveout,
             "completion_event": completion_event,
             "globals": globals,
+            "on_load": on_load,
+            "on_unload": on_unload,
             "cooperative": cooperative,
             "programmatic_dependent_launch": programmatic_dependent_launch,
             "non_portable_cluster": non_portable_cluster,

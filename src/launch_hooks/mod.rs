@@ -2,7 +2,7 @@
 //!
 //! A library calls the driver through addresses in its *state*. At its first use of a device it [attaches](attach) the
 //! state, and while a hook is set, the addresses there are those of [functions](around) that run the hooks. So a launch
-//! without hooks costs nothing. `lower::device_api::hooks` is the library's part.
+//! without hooks costs nothing. `lower::device_api::launch_hooks` is the library's part.
 //!
 //! Two hooks are set by environment variables: [`log`] and [`ranges`].
 
@@ -20,7 +20,7 @@ use std::ffi::c_void;
 
 use tvm_ffi_runtime::Function;
 
-/// The functions that libraries call, in the order that `lower::device_api::hooks` states.
+/// The functions that libraries call, in the order that `lower::device_api::launch_hooks` states.
 #[repr(C)]
 struct Table {
     attach: unsafe extern "C" fn(*const registry::StateHead, i32, *mut c_void),

@@ -137,7 +137,7 @@ impl Sequence<'_> {
             let what = heading.strip_prefix("once for each ").unwrap().split(',').next().unwrap();
             let place = match what {
                 "library" => String::new(),
-                "device" | "device and kernel" => self.situation.device.to_string(),
+                "device" | "device and kernel" | "image and device" => self.situation.device.to_string(),
                 _ => panic!("{heading}"),
             };
             if done.insert(format!("{heading}{place}{lines:?}")) {
@@ -169,6 +169,10 @@ impl Sequence<'_> {
                     let behind = lines[number..].iter().find(|line| line.starts_with("    "));
                     calls.extend(self.around(behind.copied(), vec![Call::new(load, [])]));
                 }
+            } else if line.starts_with("the global function `") {
+                calls.extend(self.around(Some(lines[number + 1]), Vec::new()));
+            } else if line.starts_with("before the image is unloaded: ") {
+                // launches don't unload
             } else if let Some((function, names)) =
                 line.split_once(" \"").filter(|(name, _)| name.ends_with("GetGlobal"))
             {

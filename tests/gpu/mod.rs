@@ -16,6 +16,7 @@ mod graph_calls;
 mod graphs;
 mod headers;
 mod hooks;
+mod image_hooks;
 mod images;
 mod large;
 mod launches;

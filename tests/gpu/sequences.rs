@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{LaunchValue, RuntimeHelpers, lower};
-use tvm_ffi_codegen::runtime::{Any, DLDevice, Function, with_stream};
+use tvm_ffi_codegen::runtime::{Any, DLDevice, Function, registry, with_stream};
 use tvm_ffi_codegen::spec::LaunchedSignature;
 use tvm_ffi_codegen::{Backend, DLDeviceType, Kernel, OptLevel, Signature, dim};
 
@@ -155,6 +155,18 @@ fn launches_call_the_driver_as_explained() {
     for shared in ["bytes", "49152", "48128", "0"] {
         staged(shared).check(&driver, 90);
     }
+}
+
+#[test]
+fn functions_of_images_are_called_as_explained() {
+    let name = "gpu.sequences.hook";
+    let hook = Function::from_typed(|_: Any, _: DLDevice| ());
+    registry::set_global(name, hook, true).unwrap();
+    let driver = Driver::cuda();
+    let case = add(&format!("grid=n on_load={name} on_unload={name}"), vec![ptx("sm_80", 80)]);
+    assert_eq!(case.explained().matches(&format!("the global function `{name}`\n")).count(), 2, "{}", case.explained());
+    case.check(&driver, 90);
+    registry::remove_global(name);
 }
 
 #[test]

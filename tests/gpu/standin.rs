@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use libloading::{Library, Symbol};
 use serde_json::json;
 use tempfile::TempDir;
+use tvm_ffi_codegen::DLDeviceType;
 use tvm_ffi_codegen::image::Image;
 
 use super::made;
@@ -152,6 +153,16 @@ pub fn bundle() -> Image {
 /// The file of the CUDA stand-in, for other processes.
 pub fn path_of_cuda() -> PathBuf {
     built().folder.path().join(NAMES[0])
+}
+
+/// The device that is current on this thread, for code that has no [`Driver`]; -1 for none.
+pub fn current_device(kind: DLDeviceType) -> i32 {
+    let (library, symbol): (_, &[u8]) = match kind {
+        DLDeviceType::ROCM => (&built().hip, b"standin_hip_device"),
+        _ => (&built().cuda, b"standin_current"),
+    };
+    // SAFETY: the stand-in has a function of this prototype.
+    unsafe { library.get::<unsafe extern "C" fn() -> c_int>(symbol).unwrap()() }
 }
 
 /// The stand-in driver, used by one test at a time.

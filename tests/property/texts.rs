@@ -230,6 +230,7 @@ fn launch() -> impl Strategy<Value = Launch> {
         option::of(select(MemorySyncDomain::ALL.to_vec())),
         option::of(any::<u32>()),
         option::of(name()),
+        option::of(select(vec!["pkg.load", "a b"])),
         vec((select(vec!["scale", "_ZN1a1bE", "a b"]), launch_arg()), 0..3),
     );
     let flags = (option::of(any::<i32>()), any::<[bool; 3]>(), attributes);
@@ -245,7 +246,9 @@ fn launch() -> impl Strategy<Value = Launch> {
                 launch = launch.args(args);
             }
             let (priority, [cooperative, programmatic_dependent_launch, non_portable], attributes) = flags;
-            let (policy, domain, carveout, event, globals) = attributes;
+            let (policy, domain, carveout, event, hook, globals) = attributes;
+            launch = hook.into_iter().fold(launch, Launch::on_load);
+            launch = hook.into_iter().fold(launch, Launch::on_unload);
             launch = globals.into_iter().fold(launch, |launch, (name, value)| launch.global(name, value));
             launch = policy.into_iter().fold(launch, Launch::cluster_scheduling);
             launch = domain.into_iter().fold(launch, Launch::memory_sync_domain);

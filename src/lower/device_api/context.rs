@@ -4,7 +4,7 @@ use super::api::{Call, KernelHome};
 use super::driver::Driver;
 use super::state::{record, record_of};
 use super::steps::Steps;
-use crate::ir::{Hint, Type, Val};
+use crate::ir::{FuncRef, FuncSig, Hint, Module, Type, Val};
 
 impl<'c> Steps<'c> {
     /// Calls a driver function for a device in use. `emit` emits the call and returns its status. `state` is the state
@@ -54,5 +54,29 @@ impl<'c> Steps<'c> {
         require(emit());
         c.jump(done, &[]);
         c.switch_to(done);
+    }
+}
+
+impl Driver {
+    /// Defines a function that runs another one for a device in use, as [`Steps::in_context`] does. Both have the same
+    /// parameters and return an outcome. `places` are the numbers of the parameters for the state and the device.
+    pub(super) fn in_context(
+        &self,
+        module: &mut Module,
+        name: &str,
+        (sig, places): (FuncSig, [usize; 2]),
+        define: impl FnOnce(&mut Module, String, FuncSig) -> FuncRef,
+    ) -> FuncRef {
+        let name = format!("__tvm_ffi_codegen_{}_{name}", self.api.name);
+        let inner = define(module, format!("{name}_inside"), sig.clone());
+        let count = sig.params.len();
+        module.local(name, sig, |c| {
+            let args: Vec<_> = (0..count).map(|number| c.param(number)).collect();
+            let steps = Steps::new(c);
+            let [state, device] = places.map(|place| args[place]);
+            let run = || c.result(inner, &args);
+            steps.in_context(self, (state, device), run, |outcome| steps.require_outcome(outcome));
+            steps.finish(|| {});
+        })
     }
 }

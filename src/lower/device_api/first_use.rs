@@ -2,8 +2,8 @@
 
 use super::api::{Attributes, Call, KernelHome, SharedAttributes};
 use super::driver::{Driver, end_claim};
-use super::hooks::Hooks;
 use super::images::{self, field_of};
+use super::launch_hooks::LaunchHooks;
 use super::layout::MOST_DEVICES;
 use super::outcome::Failed;
 use super::shared::WITHOUT_ASKING;
@@ -17,7 +17,7 @@ use crate::lower::protocol::{DescriptorField, Encode, field};
 pub(super) fn define_device(
     module: &mut Module,
     driver: &Driver,
-    hooks: Option<Hooks>,
+    launch_hooks: Option<LaunchHooks>,
     in_state: &InState,
     func: FuncRef,
 ) {
@@ -29,7 +29,7 @@ pub(super) fn define_device(
         let outside = Steps::new(c);
         outside.require(number.ult(MOST_DEVICES), Failed::Number, number);
         outside.require_open(driver);
-        let hooks = hooks.map(|hooks| (hooks, hooks.find(c)));
+        let hooks = launch_hooks.map(|hooks| (hooks, hooks.find(c)));
         let record = record_of(state, number);
         driver.claim(record, || outside.finish(|| {}));
         let steps = Steps::new(c);
@@ -93,18 +93,20 @@ pub(super) struct Parts {
     /// The function that does the work for a device.
     pub device: FuncRef,
     /// The process's hooks, if they see launches.
-    pub hooks: Option<Hooks>,
+    pub launch_hooks: Option<LaunchHooks>,
     /// The function that compares a kernel's parameters, if requested.
     pub compare: Option<FuncRef>,
     /// Whether kernels need a version of the driver.
     pub version: bool,
     /// The function that finds a kernel's global variables, if launches write some.
     pub find_globals: Option<FuncRef>,
+    /// The function that calls the functions of a loaded image, if launches state some.
+    pub loaded: Option<FuncRef>,
 }
 
 /// Defines [the helper](super::helpers::Called) that does a kernel's first-use work.
 pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: FuncRef) {
-    let Parts { device, hooks, compare, version, find_globals } = parts;
+    let Parts { device, launch_hooks, compare, version, find_globals, loaded: call_loaded } = parts;
     let load = images::load(module, driver);
     module.define(func, |c| {
         let [table, kernel, state, images, number, handle] = c.params();
@@ -119,7 +121,8 @@ pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: F
         });
         let steps = Steps::new(c);
         let first_use = FirstUse { steps, driver, table, kernel, state, device: number };
-        let image = first_use.choose();
+        let choice = first_use.choose();
+        let image = table + field_of(choice, field!(ImageChoice, image));
         let place = steps.place();
         steps.require_outcome(c.result(load, &[image, state, images, number, place]));
         if version && driver.api.function(Call::Version).is_some() {
@@ -127,6 +130,12 @@ pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: F
         }
         let library = place.load(Type::Ptr, 0);
         let entry = first_use.address(field!(KernelRecord, entry));
+        if let Some(loaded) = call_loaded {
+            let hook = field_of(choice, field!(ImageChoice, hook));
+            c.pass_unless(hook.is_not(0), || {
+                steps.require_outcome(c.result(loaded, &[table, table + hook, library, state, number]));
+            });
+        }
         steps.call(driver, Call::Kernel, &[place, library, entry]);
         let loaded = place.load(Type::Ptr, 0);
         if let Some(compare) = compare {
@@ -138,7 +147,7 @@ pub(super) fn define(module: &mut Module, driver: &Driver, parts: Parts, func: F
                 steps.require_outcome(c.result(find, &[table, kernel, library, state, number]));
             });
         }
-        if let Some(hooks) = hooks {
+        if let Some(hooks) = launch_hooks {
             hooks.note(state, loaded, entry);
         }
         end_claim(cell, loaded);
@@ -182,7 +191,7 @@ impl<'c> FirstUse<'c, '_> {
         });
     }
 
-    /// The record of the first image that suits the device.
+    /// The choice of the first image that suits the device.
     fn choose(self) -> Val<'c> {
         let (c, record) = (self.steps.c, record_of(self.state, self.device));
         let capability = record.load(Type::I32, record::CAPABILITY);
@@ -201,7 +210,7 @@ impl<'c> FirstUse<'c, '_> {
         c.switch_to(look);
         c.jump(next, &[number + 1]);
         c.switch_to(found);
-        self.table + field_of(choice, field!(ImageChoice, image))
+        choice
     }
 
     /// Compares the kernel's parameters with those that launches pass, if the record states them.

@@ -62,7 +62,7 @@ impl<'c> Globals<'c> {
 /// of a kernel's globals in a loaded image; returns an outcome.
 pub(super) fn find(module: &mut Module, driver: &Driver) -> FuncRef {
     let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64));
-    in_context(module, driver, "find_globals", (sig, [3, 4]), |module, name, sig| {
+    driver.in_context(module, "find_globals", (sig, [3, 4]), |module, name, sig| {
         module.cold_local(name, sig, |c| {
             let [table, kernel, image, state, device] = c.params();
             let steps = Steps::new(c);
@@ -86,7 +86,7 @@ pub(super) fn signature() -> FuncSig {
 
 /// A function that writes the values of a kernel's globals on a stream; returns an outcome.
 pub(super) fn write(module: &mut Module, driver: &Driver) -> FuncRef {
-    in_context(module, driver, "write_globals", (signature(), [2, 3]), |module, name, sig| {
+    driver.in_context(module, "write_globals", (signature(), [2, 3]), |module, name, sig| {
         module.local(name, sig, |c| {
             let [table, kernel, state, device, values, stream] = c.params();
             let steps = Steps::new(c);
@@ -114,27 +114,5 @@ pub(super) fn write(module: &mut Module, driver: &Driver) -> FuncRef {
             });
             steps.finish(|| {});
         })
-    })
-}
-
-/// Defines a function that runs another one with a device's context current, with the same parameters. `places` are
-/// those of the state and the device.
-fn in_context(
-    module: &mut Module,
-    driver: &Driver,
-    name: &str,
-    (sig, places): (FuncSig, [usize; 2]),
-    define: impl FnOnce(&mut Module, String, FuncSig) -> FuncRef,
-) -> FuncRef {
-    let name = format!("__tvm_ffi_codegen_{}_{name}", driver.api.name);
-    let inner = define(module, format!("{name}_inside"), sig.clone());
-    let count = sig.params.len();
-    module.local(name, sig, |c| {
-        let args: Vec<_> = (0..count).map(|number| c.param(number)).collect();
-        let steps = Steps::new(c);
-        let [state, device] = places.map(|place| args[place]);
-        let run = || c.result(inner, &args);
-        steps.in_context(driver, (state, device), run, |outcome| steps.require_outcome(outcome));
-        steps.finish(|| {});
     })
 }

@@ -3,8 +3,9 @@
 
 use super::api::{APIS, Api, Call, Symbol};
 use super::driver::Driver;
-use super::hooks::Hooks;
+use super::image_hooks::HookFunctions;
 use super::images;
+use super::launch_hooks::LaunchHooks;
 use super::start::start;
 use super::state::InState;
 use super::system::System;
@@ -65,7 +66,7 @@ fn declare(module: &mut Module, name: &str, sig: FuncSig, linkage: Linkage) -> F
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defined {
     driver: Driver,
-    hooks: Option<Hooks>,
+    launch_hooks: Option<LaunchHooks>,
     linkage: Linkage,
     pub called: Called,
     /// The helper that does a device's first-use work, if it is declared already.
@@ -83,6 +84,8 @@ pub(super) struct Asked {
     pub version: bool,
     /// Launches write global variables.
     pub globals: bool,
+    /// Launches state functions for images.
+    pub image_hooks: bool,
 }
 
 impl Defined {
@@ -103,7 +106,7 @@ impl Defined {
         };
         let driver = Driver::new(module, api, system);
         report::define(module, &driver, constants, pool, called.report);
-        Defined { driver, hooks: has_hooks.then(|| Hooks::new(module)), linkage, called, device: None }
+        Defined { driver, launch_hooks: has_hooks.then(|| LaunchHooks::new(module)), linkage, called, device: None }
     }
 
     /// The helper that does a device's first-use work.
@@ -114,21 +117,29 @@ impl Defined {
 
     /// Defines the helpers that launches need.
     pub(super) fn finish(mut self, module: &mut Module, asked: Asked) {
-        let Defined { driver, hooks, called, .. } = self;
+        let Defined { driver, launch_hooks, called, .. } = self;
+        let image_hooks = asked.image_hooks.then(|| HookFunctions::define(module, &driver));
         let in_state = InState {
             start: start(module, &driver, false),
             start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
-            unload: images::unload(module, &driver, hooks),
+            unload: images::unload(module, &driver, launch_hooks, image_hooks),
             graphs: asked.graphs.then(|| graph::define(module, &driver, called.report)),
             write_globals: asked.globals.then(|| globals::write(module, &driver)),
         };
         driver.finish(module, asked.graphs && driver.api.has_graphs());
         let device = self.device(module);
-        first_use::define_device(module, &driver, hooks, &in_state, device);
+        first_use::define_device(module, &driver, launch_hooks, &in_state, device);
         let compare = if asked.params { params::compare(module, &driver) } else { None };
         let find_globals = asked.globals.then(|| globals::find(module, &driver));
-        let parts = first_use::Parts { device, hooks, compare, version: asked.version, find_globals };
+        let parts = first_use::Parts {
+            device,
+            launch_hooks,
+            compare,
+            version: asked.version,
+            find_globals,
+            loaded: image_hooks.map(|hooks| hooks.loaded),
+        };
         first_use::define(module, &driver, parts, called.first_use);
     }
 }
@@ -137,6 +148,9 @@ impl Defined {
 pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
     if let Some(api) = APIS.into_iter().find(|api| api.symbol(Symbol::FirstUse) == symbol) {
         let helpers = Defined::new(module, api, System::default(), true, Linkage::Export, constants, pool);
-        helpers.finish(module, Asked { tensor_maps: true, params: true, version: true, globals: true, graphs: true });
+        helpers.finish(
+            module,
+            Asked { tensor_maps: true, params: true, version: true, globals: true, image_hooks: true, graphs: true },
+        );
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::api::{Api, Call, KernelHome};
 use super::driver::{CLAIMED, Driver, end_claim};
-use super::hooks::Hooks;
+use super::image_hooks::HookFunctions;
+use super::launch_hooks::LaunchHooks;
 use super::layout::MOST_DEVICES;
 use super::state::{record, record_of, row};
 use super::steps::Steps;
@@ -68,7 +69,7 @@ pub(super) fn cells(api: &Api) -> u32 {
 }
 
 /// The address of an image's cell for a device. `device` is an `I32`; `image` is the address of its [`ImageRecord`].
-fn cell<'c>(api: &Api, image: Val<'c>, state: Val<'c>, device: Val<'c>) -> Val<'c> {
+pub(super) fn cell<'c>(api: &Api, image: Val<'c>, state: Val<'c>, device: Val<'c>) -> Val<'c> {
     let cells = state + field_of(image, field!(ImageRecord, cells));
     match api.home {
         KernelHome::Contexts => cells,
@@ -118,12 +119,20 @@ pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
 
 /// `void unload(const void* table, void* state)`: unloads all loaded images and releases the contexts of all used
 /// devices. A driver that has shut down has already unloaded its images.
-pub(super) fn unload(module: &mut Module, driver: &Driver, hooks: Option<Hooks>) -> FuncRef {
+pub(super) fn unload(
+    module: &mut Module,
+    driver: &Driver,
+    launch_hooks: Option<LaunchHooks>,
+    image_hooks: Option<HookFunctions>,
+) -> FuncRef {
     let name = format!("__tvm_ffi_codegen_{}_unload", driver.api.name);
     module.cold_local(name, FuncSig::c([Type::Ptr, Type::Ptr], None), |c| {
         let [table, state] = c.params();
-        if let Some(hooks) = hooks {
+        if let Some(hooks) = launch_hooks {
             hooks.detach(state);
+        }
+        if let Some(hooks) = image_hooks {
+            hooks.unload(driver, table, state);
         }
         let count = field_of(table, field!(LaunchTable, images));
         let first = table + field_of(table, field!(LaunchTable, first_image));

@@ -27,8 +27,9 @@ mod first_use;
 mod globals;
 mod graph;
 mod helpers;
-mod hooks;
+mod image_hooks;
 mod images;
+mod launch_hooks;
 mod layout;
 mod outcome;
 mod params;
@@ -56,8 +57,9 @@ use graph::shot;
 pub(super) use graph::{BYTES_OF_SHOT, Graph, clear_shot};
 pub(super) use helpers::export as export_helpers;
 use helpers::{Asked, Called, Defined, import_device};
-pub(crate) use hooks::LAUNCH_HOOKS;
+pub(super) use image_hooks::ImageHooks;
 pub(super) use images::{DeviceImage, ImageRule, by_preference};
+pub(crate) use launch_hooks::LAUNCH_HOOKS;
 use layout::MOST_DEVICES;
 pub(super) use layout::{
     MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK, PORTABLE_CLUSTER, attribute, config,
@@ -69,7 +71,7 @@ pub(super) use shared::Shared;
 #[cfg(feature = "_engine")]
 pub(crate) use state::is_state_of_launches;
 pub(super) use system::System;
-use table::KernelRow;
+use table::{HookRow, KernelRow};
 
 /// The launches of a module under construction.
 #[derive(Debug, Default)]
@@ -98,6 +100,8 @@ struct Launches {
     images: Vec<(Arc<[u8]>, ImageRecord)>,
     /// The size of all images in bytes, each aligned.
     image_bytes: usize,
+    /// The functions of images, each with the number of the image and the offset of its cells in the state.
+    hooks: Vec<(ImageHooks, usize, u32)>,
     kernels: Vec<KnownKernel>,
     by_key: HashMap<KernelKey, usize>,
     /// The parameter sizes that launches pass, in bytes, each with the number of its kernel. Only for kernels with
@@ -122,6 +126,8 @@ struct KnownKernel {
     key: KernelKey,
     /// The global variables, each with the offset of its cells in the state.
     globals: Vec<(String, u32)>,
+    /// The number of the functions of each image, if the launch states any.
+    hooks: Vec<usize>,
     launchable: Launchable,
 }
 
@@ -137,6 +143,8 @@ pub(super) struct KernelToLaunch<'a> {
     pub version: u32,
     /// The names of the global variables that the launch writes.
     pub globals: Vec<&'a str>,
+    /// The functions that the launch states for its images.
+    pub hooks: Option<ImageHooks>,
     /// The parameter sizes in bytes, if the images don't describe them.
     pub params: Option<Vec<u32>>,
     /// Whether a parameter is a tensor map.
@@ -154,6 +162,7 @@ struct KernelKey {
     non_portable_cluster: bool,
     version: u32,
     globals: Vec<String>,
+    hooks: Option<ImageHooks>,
 }
 
 /// A kernel of a module that code can launch.
@@ -257,6 +266,7 @@ impl Launches {
             tensor_maps: false,
             images: Vec::new(),
             image_bytes: 0,
+            hooks: Vec::new(),
             kernels: Vec::new(),
             by_key: HashMap::new(),
             params: Vec::new(),
@@ -275,6 +285,7 @@ impl Launches {
             non_portable_cluster: kernel.non_portable_cluster,
             version: kernel.version,
             globals: kernel.globals.iter().map(|name| (*name).to_owned()).collect(),
+            hooks: kernel.hooks.clone(),
         };
         let number = self.by_key.get(&key).copied().unwrap_or_else(|| self.add(key));
         self.tensor_maps |= kernel.tensor_maps;
@@ -311,13 +322,25 @@ impl Launches {
             cells: self.cells(MOST_DEVICES as u32),
             own_shared: key.shared.own.unwrap_or(0),
             cooperative: key.cooperative,
-            has_names: !key.globals.is_empty(),
+            has_names: !key.globals.is_empty() || key.hooks.is_some(),
         };
         let cells = globals::words(MOST_DEVICES as u32);
         let globals = key.globals.iter().map(|name| (name.clone(), self.cells(cells))).collect();
+        let of_image = key.hooks.as_ref().map(|hooks| key.images.iter().map(|(_, image)| self.hook(hooks, *image)));
+        let hooks = of_image.map(Iterator::collect).unwrap_or_default();
         self.by_key.insert(key.clone(), number);
-        self.kernels.push(KnownKernel { key, globals, launchable });
+        self.kernels.push(KnownKernel { key, globals, hooks, launchable });
         number
+    }
+
+    /// The number of the functions of an image, which are added if they are new.
+    fn hook(&mut self, hooks: &ImageHooks, image: usize) -> usize {
+        if let Some(known) = self.hooks.iter().position(|(known, of, _)| known == hooks && *of == image) {
+            return known;
+        }
+        let cells = self.cells(MOST_DEVICES as u32);
+        self.hooks.push((hooks.clone(), image, cells));
+        self.hooks.len() - 1
     }
 
     /// The number of an image, which is added if it is new.
@@ -360,10 +383,13 @@ impl Launches {
             non_portable_cluster: known.key.non_portable_cluster,
             version: known.key.version,
             globals: &known.globals,
+            hooks: &known.hooks,
             params: params(number).map(|(_, sizes)| sizes.as_slice()).collect(),
         });
         let records: Vec<_> = self.images.iter().map(|(_, record)| *record).collect();
-        module.data[table].bytes = table::encode(module.endianness, &rows.collect::<Vec<_>>(), &records);
+        let hooks = self.hooks.iter().map(|(hooks, image, cells)| HookRow { hooks, image: *image, cells: *cells });
+        let (rows, hooks): (Vec<_>, Vec<_>) = (rows.collect(), hooks.collect());
+        module.data[table].bytes = table::encode(module.endianness, &rows, &records, &hooks);
         module.data[state].bytes = vec![0; self.state_bytes as usize];
         let mut all = Vec::with_capacity(self.image_bytes);
         for (bytes, record) in &self.images {
@@ -379,6 +405,7 @@ impl Launches {
                 version: any(|key| key.version > 0),
                 globals: any(|key| !key.globals.is_empty()),
                 graphs: !self.graphs.is_empty(),
+                image_hooks: !self.hooks.is_empty(),
             };
             helpers.finish(module, asked);
         }

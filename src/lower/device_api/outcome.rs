@@ -32,6 +32,10 @@ pub(super) enum Failed {
     NoGlobal,
     /// A global variable has another size than its value. The number is the name's offset in the table.
     GlobalSize,
+    /// A global function isn't registered. The number is the name's offset in the table.
+    NoFunction,
+    /// A function of the image has raised an error. The number is its code.
+    Hook,
 }
 
 impl Failed {
@@ -52,6 +56,8 @@ impl Failed {
             Failed::Version => 71,
             Failed::NoGlobal => Failed::FIRST_NAMED,
             Failed::GlobalSize => 73,
+            Failed::NoFunction => 74,
+            Failed::Hook => 63,
         }
     }
 

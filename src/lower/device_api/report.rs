@@ -131,6 +131,12 @@ impl<'c> Report<'c, '_> {
             r.raise(&[parameter, value(field::NAME), takes, value(field::STATUS), passed]);
         });
 
+        // the function of an image has raised the error
+        r.when(kind, Failed::Hook, |r| r.c.ret(number.truncate()));
+        r.when(kind, Failed::NoFunction, |r| {
+            r.set(field::TEXT, images);
+            r.raise(&[Piece::Text(": the global function `"), string(field::TEXT), Piece::Text("` isn't registered")]);
+        });
         // for failures of something with a name, `images` is the name
         r.when(kind, Failed::NoGlobal, |r| {
             r.set(field::TEXT, images);

@@ -1,10 +1,11 @@
 //! Writes the [table](crate::lower::protocol::launch_table) of a module's launches.
 
+use super::image_hooks::ImageHooks;
 use super::images::ImageRule;
 use super::shared::MostShared;
 use crate::lower::protocol::Encode;
 use crate::lower::protocol::launch_table::{
-    ALL_SHARED, ASK_DRIVER, GlobalRecord, ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes,
+    ALL_SHARED, ASK_DRIVER, GlobalRecord, HookRecord, ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes,
 };
 use target_lexicon::Endianness;
 
@@ -16,6 +17,8 @@ pub(super) struct KernelRow<'a> {
     pub cells: u32,
     /// The image numbers, in order of preference.
     pub images: &'a [(ImageRule, usize)],
+    /// The number of the functions of each image, if the launch states any.
+    pub hooks: &'a [usize],
     /// The dynamic shared memory that the kernel requests, if any.
     pub shared: Option<MostShared>,
     pub non_portable_cluster: bool,
@@ -32,19 +35,37 @@ pub(super) fn offset_of_kernel(number: usize) -> u32 {
     (LaunchTable::SIZE + number * KernelRecord::SIZE) as u32
 }
 
+/// The functions of an image.
+#[derive(Debug)]
+pub(super) struct HookRow<'a> {
+    pub hooks: &'a ImageHooks,
+    /// The number of the image.
+    pub image: usize,
+    /// The offset of the cells in the state.
+    pub cells: u32,
+}
+
 /// Encodes a table as bytes.
-pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[ImageRecord]) -> Vec<u8> {
+pub(super) fn encode(
+    order: Endianness,
+    kernels: &[KernelRow<'_>],
+    images: &[ImageRecord],
+    hooks: &[HookRow<'_>],
+) -> Vec<u8> {
     let first_image = offset_of_kernel(kernels.len()) as usize;
-    // after the image records comes the data that kernel records refer to, words before strings
+    // after the records of images and their functions comes the data that kernel records refer to, words before strings
     let image_at = |number: usize| (first_image + number * ImageRecord::SIZE) as u32;
-    let behind = image_at(images.len());
+    let first_hook = image_at(images.len());
+    let hook_at = |number: usize| first_hook + (number * HookRecord::SIZE) as u32;
+    let behind = hook_at(hooks.len());
     let mut more = Vec::new();
     let mut records: Vec<KernelRecord> = Vec::new();
     for row in kernels {
         let first_choice = behind + more.len() as u32;
-        for (rule, image) in row.images {
+        for (number, (rule, image)) in row.images.iter().enumerate() {
             let [min, end] = rule.capabilities();
-            ImageChoice { min, end, image: image_at(*image) }.write(order, &mut more);
+            let hook = row.hooks.get(number).map_or(0, |hook| hook_at(*hook));
+            ImageChoice { min, end, image: image_at(*image), hook }.write(order, &mut more);
         }
         let first_params = behind + more.len() as u32;
         let mut first = first_params + (row.params.len() * ParamSizes::SIZE) as u32;
@@ -86,10 +107,34 @@ pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[Ima
             put_text(&mut more, name);
         }
     }
+    let mut hook_records = Vec::new();
+    for row in hooks {
+        let [on_load, on_unload] = [&row.hooks.on_load, &row.hooks.on_unload].map(|name| {
+            let name = name.as_deref().unwrap_or_default();
+            let at = behind + more.len() as u32;
+            put_text(&mut more, name);
+            (at, name.len() as u32)
+        });
+        hook_records.push(HookRecord {
+            on_load: on_load.0,
+            on_load_bytes: on_load.1,
+            on_unload: on_unload.0,
+            on_unload_bytes: on_unload.1,
+            image: image_at(row.image),
+            cells: row.cells,
+        });
+    }
     let mut table = Vec::new();
-    LaunchTable { images: images.len() as u32, first_image: first_image as u32 }.write(order, &mut table);
+    let header = LaunchTable {
+        images: images.len() as u32,
+        first_image: first_image as u32,
+        hooks: hooks.len() as u32,
+        first_hook,
+    };
+    header.write(order, &mut table);
     records.iter().for_each(|record| record.write(order, &mut table));
     images.iter().for_each(|record| record.write(order, &mut table));
+    hook_records.iter().for_each(|record| record.write(order, &mut table));
     table.extend(more);
     table
 }
@@ -113,6 +158,7 @@ mod tests {
                 entry: "first",
                 cells: 5000,
                 images: &[(ImageRule::Exact(90), 1), (ImageRule::Least(80), 0)],
+                hooks: &[0, 1],
                 shared: None,
                 non_portable_cluster: false,
                 version: 0,
@@ -123,6 +169,7 @@ mod tests {
                 entry: "second",
                 cells: 6000,
                 images: &[(ImageRule::Any, 0)],
+                hooks: &[],
                 shared: Some(MostShared { dynamic: None, own: Some(7) }),
                 non_portable_cluster: true,
                 version: 12050,
@@ -131,8 +178,11 @@ mod tests {
             },
         ];
         let images = [ImageRecord { bytes: 1, cells: 4000 }, ImageRecord { bytes: 2, cells: 4008 }];
+        let functions = ImageHooks { on_load: Some("init".to_owned()), on_unload: None };
+        let hook = |image, cells| HookRow { hooks: &functions, image, cells };
+        let hooks = [hook(1, 9000), hook(0, 9512)];
         for order in [Endianness::Little, Endianness::Big] {
-            let bytes = encode(order, &kernels, &images);
+            let bytes = encode(order, &kernels, &images, &hooks);
             let table = Descriptors { bytes: &bytes, order };
             let text = |at: u32| bytes[at as usize..].split(|byte| *byte == 0).next().unwrap_or_default();
             let word = |at: u32| u32::read(order, &bytes[at as usize..]).unwrap_or(u32::MAX);
@@ -146,9 +196,13 @@ mod tests {
             assert_eq!((first.shared, first.non_portable, first.version), (0, 0, 0));
             let choice: ImageChoice = table.read(first.first_choice)?;
             let image = head.first_image + ImageRecord::SIZE as u32;
-            assert_eq!(choice, ImageChoice { min: 90, end: 91, image });
+            assert_eq!(choice, ImageChoice { min: 90, end: 91, image, hook: head.first_hook });
+            let hook: HookRecord = table.read(choice.hook)?;
+            assert_eq!((text(hook.on_load), hook.on_load_bytes, hook.on_unload_bytes), (&b"init"[..], 4, 0));
+            assert_eq!((hook.image, hook.cells, head.hooks), (image, 9000, 2));
             let choice: ImageChoice = table.read(first.first_choice + ImageChoice::SIZE as u32)?;
-            assert_eq!(choice, ImageChoice { min: 80, end: i32::MAX as u32, image: head.first_image });
+            let hook = head.first_hook + HookRecord::SIZE as u32;
+            assert_eq!(choice, ImageChoice { min: 80, end: i32::MAX as u32, image: head.first_image, hook });
             let second: KernelRecord = table.read(offset_of_kernel(1))?;
             assert_eq!((text(second.entry), second.cells, second.choices), (&b"second"[..], 6000, 1));
             assert_eq!((second.shared, second.own_shared), (ALL_SHARED, 7));

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod blocks;
+mod check;
 mod configuration;
 mod emitter;
 mod extents;
@@ -24,14 +25,15 @@ use std::sync::Arc;
 use super::abi::fields::pair;
 use super::capi;
 use super::device_api::{
-    Api, Drivers, Failures, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
+    Api, Drivers, Failures, ImageHooks, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts,
+    config,
 };
 use super::launch_description::NotedLaunches;
 use super::once::Handles;
 use super::protocol::{Piece, helpers};
 use super::unit::ModulePool;
 use crate::ir::{Block, FunctionBuilder, Hint, Module, Type, Val, Value};
-use crate::spec::{KernelArg, Signature};
+use crate::spec::{KernelArg, Launch, Signature};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
 use blocks::Blocks;
@@ -105,6 +107,7 @@ fn add(
         cooperative: launch.flags().cooperative,
         non_portable_cluster: launch.flags().non_portable_cluster,
         version: attributes::version(launch),
+        hooks: hooks_of(launch),
         globals: launch.globals().iter().map(|(name, _)| name.as_str()).collect(),
         params,
         tensor_maps: args.iter().any(|arg| matches!(arg, KernelArg::TensorMap(_))),
@@ -113,6 +116,12 @@ fn add(
     let targets: Vec<String> = images.iter().map(|image| image.rule.to_string()).collect();
     let (caller, images) = (pool.constants.text(text), pool.constants.text(&targets.join(", ")));
     (launchable, Texts { pool: pool.data, caller, images })
+}
+
+/// The functions that a launch states for its images.
+fn hooks_of(launch: &Launch) -> Option<ImageHooks> {
+    let [on_load, on_unload] = [launch.stated_on_load(), launch.stated_on_unload()].map(|name| name.map(str::to_owned));
+    (on_load.is_some() || on_unload.is_some()).then_some(ImageHooks { on_load, on_unload })
 }
 
 /// Kernels of a module that a function does the first-use work for.

@@ -39,6 +39,7 @@ impl Display for Sequence<'_> {
         writeln!(f, "  {}", api.function_name(Call::Init))?;
         self.device(f, api)?;
         self.images(f, api)?;
+        self.hooks(f, api)?;
         self.kernel(f, api)?;
         self.each_call(f, api)
     }
@@ -77,6 +78,23 @@ impl Sequence<'_> {
                 let [current, enter, leave] = around(api);
                 writeln!(f, "    {current} and {enter} before it, and {leave} behind it")
             }
+        }
+    }
+
+    /// The functions of an image.
+    fn hooks(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let launch = &self.spec.launch;
+        let (on_load, on_unload) = (launch.stated_on_load(), launch.stated_on_unload());
+        if on_load.is_some() || on_unload.is_some() {
+            writeln!(f, "\nonce for each image and device:")?;
+        }
+        if let Some(name) = on_load {
+            writeln!(f, "  the global function `{name}`")?;
+            writeln!(f, "    {}", around_them(api))?;
+        }
+        match on_unload {
+            Some(name) => writeln!(f, "  before the image is unloaded: the global function `{name}`"),
+            None => Ok(()),
         }
     }
 

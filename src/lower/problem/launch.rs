@@ -138,6 +138,14 @@ pub enum LaunchProblem {
         /// The stated name.
         name: String,
     },
+    /// A global function has an impossible name.
+    #[error("states {part}={name:?}, which isn't the name of a global function")]
+    FunctionName {
+        /// The part: `on_load` or `on_unload`.
+        part: &'static str,
+        /// The stated name.
+        name: String,
+    },
     /// A global variable has no name that an image can have.
     #[error("has a global variable with the name {name:?}")]
     GlobalName {

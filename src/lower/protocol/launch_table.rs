@@ -14,6 +14,9 @@ descriptors! {
         /// Number of images, then the offset of the first [`ImageRecord`].
         images: u32,
         first_image: u32,
+        /// Number of functions of images, then the offset of the first [`HookRecord`].
+        hooks: u32,
+        first_hook: u32,
     }
 
     /// A kernel.
@@ -44,6 +47,19 @@ descriptors! {
         first_global: u32,
     }
 
+    /// The functions of an image: global functions that are called after it is loaded, and before it is unloaded.
+    HookRecord {
+        /// The name of each and its number of bytes; 0 bytes if there is no function.
+        on_load: u32,
+        on_load_bytes: u32,
+        on_unload: u32,
+        on_unload_bytes: u32,
+        /// The [`ImageRecord`].
+        image: u32,
+        /// The cells, one per device: what has been done for the device.
+        cells: u32,
+    }
+
     /// A global variable of images.
     GlobalRecord {
         /// The name in the images, a C string.
@@ -59,6 +75,8 @@ descriptors! {
         end: u32,
         /// The [`ImageRecord`].
         image: u32,
+        /// The [`HookRecord`], or 0.
+        hook: u32,
     }
 
     /// An image.

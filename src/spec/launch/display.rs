@@ -50,6 +50,11 @@ impl Display for Launch {
         if let Some(event) = &self.completion_event {
             write!(f, " completion_event={event}")?;
         }
+        for (name, function) in [("on_load", &self.on_load), ("on_unload", &self.on_unload)] {
+            if let Some(function) = function {
+                write!(f, " {name}={}", Label(function))?;
+            }
+        }
         let mut between = " globals=[";
         for (name, value) in &self.globals {
             write!(f, "{}{}={value}", std::mem::replace(&mut between, ", "), Label(name))?;
@@ -66,7 +71,7 @@ impl Display for Launch {
     }
 }
 
-/// A name in an image, in quotes unless it is a single name of the text form.
+/// A name in an image or of a function, in quotes unless it is a single name of the text form.
 struct Label<'a>(&'a str);
 
 impl Display for Label<'_> {

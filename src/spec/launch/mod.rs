@@ -39,6 +39,8 @@ pub struct Launch {
     carveout: Option<u32>,
     completion_event: Option<String>,
     globals: Vec<(String, KernelArg)>,
+    on_load: Option<String>,
+    on_unload: Option<String>,
     flags: LaunchFlags,
 }
 
@@ -93,6 +95,8 @@ impl Launch {
             carveout: None,
             completion_event: None,
             globals: Vec::new(),
+            on_load: None,
+            on_unload: None,
             flags: LaunchFlags::default(),
         }
     }
@@ -227,6 +231,20 @@ impl Launch {
         self
     }
 
+    /// Calls the global function `name` after an image is loaded for a device, before the first launch there. It gets
+    /// the image's handle (`CUlibrary` or `hipModule_t`) as an opaque pointer, and the device.
+    pub fn on_load(mut self, name: impl Into<String>) -> Self {
+        self.on_load = Some(name.into());
+        self
+    }
+
+    /// Calls the global function `name` before an image is unloaded, for each device that it was loaded for, with the
+    /// same arguments as [`on_load`](Self::on_load).
+    pub fn on_unload(mut self, name: impl Into<String>) -> Self {
+        self.on_unload = Some(name.into());
+        self
+    }
+
     /// The name of the kernel in its image.
     pub fn entry(&self) -> &str {
         &self.entry
@@ -295,6 +313,16 @@ impl Launch {
     /// The global variables that the launch writes, with their values.
     pub fn globals(&self) -> &[(String, KernelArg)] {
         &self.globals
+    }
+
+    /// The global function to call after an image is loaded, if it is stated.
+    pub fn stated_on_load(&self) -> Option<&str> {
+        self.on_load.as_deref()
+    }
+
+    /// The global function to call before an image is unloaded, if it is stated.
+    pub fn stated_on_unload(&self) -> Option<&str> {
+        self.on_unload.as_deref()
     }
 
     /// The name of the parameter with the event to record, if it is stated.

@@ -18,6 +18,7 @@ macro_rules! items {
         concat!(
             "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, ",
             "`cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, `globals`, ",
+            "`on_load`, `on_unload`, ",
             "`cooperative`, `programmatic_dependent_launch`, `non_portable_cluster`",
             $more
         )
@@ -167,6 +168,8 @@ impl<'a> Parser<'a> {
                 self.expect(Token::OpenList)?;
                 self.rest_of_globals(launch)?
             }
+            "on_load" => launch.on_load(self.spanned_label("the name of a global function")?.0),
+            "on_unload" => launch.on_unload(self.spanned_label("the name of a global function")?.0),
             "completion_event" => launch.completion_event(self.name("the name of an event")?),
             _ => {
                 self.expect(Token::OpenList)?;

@@ -404,7 +404,7 @@ const NAME: &str = "a parameter's name, `*` or `)`";
 const ARG: &str =
     "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
 const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared_memory`, `args`, `stream`, `priority`, \
-    `cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, `globals`, `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
+    `cluster_scheduling`, `memory_sync_domain`, `shared_memory_carveout`, `completion_event`, `globals`, `on_load`, `on_unload`, `cooperative`, `programmatic_dependent_launch`, `non_portable_cluster` or the end";
 const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
 
 #[test]
@@ -673,7 +673,7 @@ const LAUNCHED: [&str; 2] = [
      struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
      tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
      stream=x priority=-3 cluster_scheduling=load_balancing memory_sync_domain=default shared_memory_carveout=40 \
-     completion_event=k globals=[scale=int32(n), \"a b\"=x] cooperative programmatic_dependent_launch non_portable_cluster",
+     completion_event=k on_load=a.load on_unload=\"a unload\" globals=[scale=int32(n), \"a b\"=x] cooperative programmatic_dependent_launch non_portable_cluster",
     "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, \
      x.device_id]",
 ];

@@ -55,6 +55,8 @@ pub(super) const VALUES: &[&str] = &[
     "shared_memory_carveout",
     "completion_event",
     "globals",
+    "on_load",
+    "on_unload",
 ];
 /// Items that consist of one word.
 pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic_dependent_launch", "non_portable_cluster"];

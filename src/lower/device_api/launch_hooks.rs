@@ -29,12 +29,12 @@ mod table {
 
 /// The functions of the process's table, for the helpers that a module defines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hooks {
+pub(super) struct LaunchHooks {
     /// `void* find(void)`: the address of the table, or NULL.
     find: FuncRef,
 }
 
-impl Hooks {
+impl LaunchHooks {
     pub(super) fn new(module: &mut Module) -> Self {
         const SYMBOL: &str = "__tvm_ffi_codegen_hooks";
         let known = module.function_named(SYMBOL).map(|(func, _)| func);
@@ -42,7 +42,7 @@ impl Hooks {
             let name = module.add_data("__tvm_ffi_codegen_hooks_name", LAUNCH_HOOKS.as_bytes().to_vec(), 1);
             module.cold_local(SYMBOL, FuncSig::c([], Some(Type::Ptr)), |c| find(c, name))
         });
-        Hooks { find }
+        LaunchHooks { find }
     }
 
     /// The address of the table, or NULL. It runs code of the process, so no claim may be held.
@@ -83,7 +83,7 @@ fn call<'c>(state: Val<'c>, function: i32, args: &[Val<'c>]) {
     });
 }
 
-/// The code of [`Hooks::find`]. Hooks are a help for programmers, so an error of the global function is dropped.
+/// The code of [`LaunchHooks::find`]. LaunchHooks are a help for programmers, so an error of the global function is dropped.
 fn find(c: Emitter<'_>, name: DataRef) {
     let cell = c.slot(8);
     cell.store(0, c.null());
