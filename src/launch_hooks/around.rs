@@ -21,8 +21,8 @@ const INVALID_HANDLE: c_int = 400;
 pub(super) fn in_place_of([launch, start, start_cooperative]: Functions) -> Functions {
     let around: [(*mut c_void, *mut c_void); 3] = [
         (launch, self::launch as LaunchKernel as *mut c_void),
-        (start, self::start as Start as *mut c_void),
-        (start_cooperative, self::start_cooperative as Start as *mut c_void),
+        (start, self::start::<1> as Start as *mut c_void),
+        (start_cooperative, self::start::<2> as Start as *mut c_void),
     ];
     around.map(|(own, around)| if own.is_null() { own } else { around })
 }
@@ -46,42 +46,11 @@ unsafe extern "C" fn launch(
     unsafe { around(found, (config, kernel, params, device), || own(config, kernel, params, extra)) }
 }
 
-/// Launches a kernel in a device's context.
-///
-/// # Safety
-/// As for a state's second function.
-unsafe extern "C" fn start(
-    config: *const Config,
-    kernel: *mut c_void,
-    params: *const *const c_void,
-    state: *const StateHead,
-    device: i32,
-) -> i64 {
-    // SAFETY: promised by the caller.
-    unsafe { start_by(1, config, kernel, params, state, device) }
-}
-
-/// Launches a cooperative kernel in a device's context.
-///
-/// # Safety
-/// As for a state's third function.
-unsafe extern "C" fn start_cooperative(
-    config: *const Config,
-    kernel: *mut c_void,
-    params: *const *const c_void,
-    state: *const StateHead,
-    device: i32,
-) -> i64 {
-    // SAFETY: promised by the caller.
-    unsafe { start_by(2, config, kernel, params, state, device) }
-}
-
-/// Launches with one of a state's functions, which returns an outcome.
+/// Launches a kernel in a device's context, with the function that the state has at an index. It returns an outcome.
 ///
 /// # Safety
 /// As for that function.
-unsafe fn start_by(
-    function: usize,
+unsafe extern "C" fn start<const FUNCTION: usize>(
     config: *const Config,
     kernel: *mut c_void,
     params: *const *const c_void,
@@ -89,7 +58,7 @@ unsafe fn start_by(
     device: i32,
 ) -> i64 {
     let Some(found) = find(kernel) else { return INVALID_HANDLE.into() };
-    let Some(&own) = found.attached.functions.get(function) else { return INVALID_HANDLE.into() };
+    let own = found.attached.functions[FUNCTION];
     // SAFETY: these functions of a state are of this type.
     let own = unsafe { std::mem::transmute::<*mut c_void, Start>(own) };
     let mut outcome = 0;

@@ -7,9 +7,9 @@
 use super::driver::Driver;
 use super::state;
 use crate::ir::{DataRef, Emitter, FuncRef, FuncSig, Hint, Module, Type, Val};
-use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_none};
-use crate::lower::{capi, once};
-use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
+use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
+use crate::lower::{ffi_call, once};
+use tvm_ffi_runtime::abi::TypeIndex;
 
 use super::api::Call;
 
@@ -98,23 +98,15 @@ fn find(c: Emitter<'_>, name: DataRef) {
 
     c.switch_to(found);
     let function = cell.load(Type::Ptr, 0);
-    let any = c.slot(size_of::<TVMFFIAny>());
-    c.with(|b| store_none(b, any.value()));
-    let (null, count) = (c.null(), c.i32(0));
-    let code = capi::result(c, capi::FUNCTION_CALL, &[function, null, count, any]);
-    capi::call(c, capi::OBJECT_DEC_REF, &[function]);
+    let (any, none) = (ffi_call::any_slot(c), c.null());
+    let code = ffi_call::call(c, function, none, 0, any);
+    ffi_call::release(c, function);
     c.or_fail(code.is(0), failed, &[]);
     let (index, pointer) = (any.load(Type::I32, TYPE_INDEX), any.load(Type::Ptr, PAYLOAD));
-    c.pass_unless(index.ge(TypeIndex::STATIC_OBJECT_BEGIN.0), || {
-        capi::call(c, capi::OBJECT_DEC_REF, &[pointer]);
-    });
-    c.ret(index.is(TypeIndex::OPAQUE_PTR.0).select(pointer, null));
+    c.pass_unless(index.ge(TypeIndex::STATIC_OBJECT_BEGIN.0), || ffi_call::release(c, pointer));
+    c.ret(index.is(TypeIndex::OPAQUE_PTR.0).select(pointer, none));
 
     c.switch_to(failed);
-    capi::call(c, capi::ERROR_MOVE_FROM_RAISED, &[cell]);
-    let error = cell.load(Type::Ptr, 0);
-    c.pass_unless(error.is_not(0), || {
-        capi::call(c, capi::OBJECT_DEC_REF, &[error]);
-    });
+    ffi_call::drop_raised(c);
     c.ret(c.null());
 }
