@@ -4,12 +4,11 @@
 use super::api::{APIS, Api, Call, Symbol};
 use super::driver::Driver;
 use super::image_hooks::HookFunctions;
-use super::images;
 use super::launch_hooks::LaunchHooks;
 use super::start::start;
 use super::state::InState;
 use super::system::System;
-use super::{first_use, globals, graph, params, report, tensor_map};
+use super::{first_use, globals, graph, params, report, tensor_map, unload};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
 
@@ -123,7 +122,7 @@ impl Defined {
             start: start(module, &driver, false),
             start_cooperative: driver.api.function(Call::LaunchCooperative).map(|_| start(module, &driver, true)),
             tensor_map: if asked.tensor_maps { tensor_map::encode(module, &driver) } else { None },
-            unload: images::unload(module, &driver, launch_hooks, image_hooks),
+            unload: unload::unload(module, &driver, launch_hooks, image_hooks),
             graphs: asked.graphs.then(|| graph::define(module, &driver, called.report)),
             write_globals: asked.globals.then(|| globals::write(module, &driver)),
         };

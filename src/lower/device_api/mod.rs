@@ -42,6 +42,7 @@ mod steps;
 mod system;
 mod table;
 mod tensor_map;
+mod unload;
 
 use std::collections::HashMap;
 use std::sync::Arc;
