@@ -163,6 +163,88 @@ fn a_node_is_changed_only_when_its_launch_is() {
     }
 }
 
+/// A graph in a loop is one graph, with other launches in each turn. An error inside of it launches nothing, and leaves
+/// nothing for the next turn.
+#[test]
+fn a_graph_in_a_loop_begins_anew_in_each_turn() {
+    let devices = Devices::cuda();
+    let signature = "sum(x: Tensor([n], float32, device=\"cuda\"), z: Tensor([n], float32, device=\"cuda\"), \
+                     turns: int64, wrong: int64) -> int64";
+    // each turn adds x to z, and even turns add x twice more
+    let text = "{
+      for i in range(0, turns) with failed = 0 {
+        var error;
+        try {
+          let threads = if i == wrong { 1025 } else { 128 };
+          graph {
+            match i % 2 {
+              0 => {
+                launch add grid=ceil_div(n, 128) block=128 args=[x, z, z, int64(n)];
+                launch add grid=ceil_div(n, 64) block=64 args=[x, z, z, int64(n)];
+              }
+              _ => { let unused = i; }
+            }
+            launch add grid=ceil_div(n, 128) block=threads args=[x, z, z, int64(n)];
+          }
+        } catch e {
+          error = e;
+        }
+        continue failed + (if error is None { 0 } else { 1 });
+      }
+      return failed;
+    }";
+    let kernel = Kernel::text(text, [("kernels", image("sm_80", 80))]).unwrap();
+    for engine in engines() {
+        devices.reset();
+        // SAFETY: the kernels have these parameters.
+        let function = unsafe { engine.compile(&sig(signature), &kernel) }.unwrap();
+        let device = devices.device(0);
+        // without the turn that fails, whichever it is
+        for (turns, wrong, added) in [(1, -1, 3), (4, -1, 8), (5, 0, 8), (5, 1, 10), (0, 0, 0)] {
+            let x: Vec<f32> = (0..300).map(|i| i as f32).collect();
+            let sums: Vec<f32> = x.iter().map(|x| x * added as f32).collect();
+            let [x, z] = [x, vec![0.0; 300]].map(|elements| on(device, elements, &[300]));
+            let failed: i64 = function.call((&x, &z, turns, wrong)).unwrap().cast().unwrap();
+            assert_eq!(
+                (failed, elements::<f32>(&z)),
+                (i64::from(wrong >= 0 && wrong < turns), sums),
+                "{turns}, {wrong}"
+            );
+        }
+        devices.assert_calls_of("cuLaunch", &[]);
+        devices.assert_calls_of("cuGraphCreate", &["cuGraphCreate"]);
+    }
+}
+
+/// The tensor maps of a graph's launches lie beside each other until the graph is launched.
+#[test]
+fn launches_of_a_graph_have_tensor_maps_of_their_own() {
+    let devices = Devices::cuda();
+    let matrix = "Tensor([m, n], float32, device=\"cuda\")";
+    let signature = format!("tma(x: {matrix}, y: {matrix}, z: {matrix})");
+    let launch = |from: &str, to: &str| {
+        format!(
+            "launch tma grid=(ceil_div(n, 8), ceil_div(m, 4)) \
+             args=[tensor_map({from}, box=(4, 8)), {to}, int32(m), int32(n)];"
+        )
+    };
+    let text = format!("{{ graph {{ {} {} }} }}", launch("x", "y"), launch("y", "z"));
+    let kernel = Kernel::text(&text, [("kernels", image("sm_90", 90))]).unwrap();
+    for engine in engines() {
+        devices.reset();
+        // SAFETY: the kernels have these parameters.
+        let function = unsafe { engine.compile(&sig(&signature), &kernel) }.unwrap();
+        for size in [8, 12] {
+            let x: Vec<f32> = (0..5 * size).map(|i| i as f32).collect();
+            let zeros = vec![0.0; x.len()];
+            let all = [x.clone(), zeros.clone(), zeros].map(|elements| on(devices.device(1), elements, &[5, size]));
+            function.call((&all[0], &all[1], &all[2])).unwrap();
+            all.iter().for_each(|tensor| assert_eq!(elements::<f32>(tensor), x));
+        }
+        devices.assert_calls_of("cuGraphLaunch", &["cuGraphLaunch(tma, tma)"; 2]);
+    }
+}
+
 /// Launches that can't be part of a graph.
 #[test]
 fn launches_of_graphs_have_limits() {
