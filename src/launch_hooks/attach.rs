@@ -1,4 +1,4 @@
-//! What libraries tell the process, and which functions their states have.
+//! The calls of libraries, and the functions in the states of libraries.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;

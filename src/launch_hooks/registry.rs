@@ -22,7 +22,7 @@ pub(super) struct StateHead {
 /// The three functions of a state, or those in their places. The last one may be NULL.
 pub(super) type Functions = [*mut c_void; 3];
 
-/// What is known about a state.
+/// A library's state, as the library has told it.
 #[derive(Clone, Copy)]
 pub(super) struct Attached {
     /// The library's own functions.

@@ -83,7 +83,7 @@ fn call<'c>(state: Val<'c>, function: i32, args: &[Val<'c>]) {
     });
 }
 
-/// The code of [`LaunchHooks::find`]. LaunchHooks are a help for programmers, so an error of the global function is dropped.
+/// The code of [`LaunchHooks::find`]. A launch doesn't need hooks, so an error of the global function is dropped.
 fn find(c: Emitter<'_>, name: DataRef) {
     let cell = c.slot(8);
     cell.store(0, c.null());

@@ -19,8 +19,8 @@ pub(super) const START_COOPERATIVE: i32 = 16;
 pub(super) const TENSOR_MAP: i32 = 24;
 /// The offset of `void unload(const void* table, void* state)`, which is set once a device is in use.
 pub(super) const UNLOAD: i32 = 32;
-/// The offset of the address of the process's table of [hooks](super::launch_hooks), or NULL. The process may replace the first
-/// three functions.
+/// The offset of the address of the process's table of [hooks](super::launch_hooks), or NULL. The process may replace
+/// the first three functions.
 pub(super) const HOOKS: i32 = 40;
 /// The offsets of the functions that launch a graph and that destroy graphs (`graph`), which only modules with graphs
 /// have.

@@ -90,7 +90,7 @@ impl<'c> Shots<'c> {
         c.switch_to(of_shot);
         c.jump(raise, &[about.load(Type::Ptr, shot::CALLER)]);
         c.switch_to(raise);
-        // nothing was launched, so there is no configuration to tell
+        // the driver has launched nothing, so the error tells no configuration
         let null = c.null();
         c.ret(c.result(self.report, &[text, null, outcome, null, device]));
     }
@@ -148,7 +148,7 @@ fn in_context(module: &mut Module, driver: &Driver, replay: FuncRef) -> FuncRef 
             let record = record_of(records, count, device);
             c.result(replay, &[record, shots, count, context, stream_of(first), failed])
         };
-        // shots that have to be launched singly are no failure here
+        // launching the shots singly isn't a failure
         let require = |outcome: Val<'_>| {
             let singly = outcome.is(SINGLY);
             result.store(0, singly.zext());
