@@ -14,7 +14,8 @@ from test_triton_launches import add_arrays, add_kernel
 from triton_kernels import VECTORS
 from triton_programs import HOPPER, name_add, on_device
 
-INFO = tfc.LaunchInfo("add", (1, 1, 1), (128, 1, 1), 0, 0, HOPPER)
+DEVICE = tvm_ffi.device("cuda", HOPPER)
+INFO = tfc.LaunchInfo("add", (1, 1, 1), (128, 1, 1), 0, 0, DEVICE)
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_hooks_see_launches(add):
     assert isinstance(seen[0][1], tfc.LaunchInfo)
     # a stated stream
     seen.clear()
-    with tvm_ffi.use_raw_stream(HOPPER, 0x1001):
+    with tvm_ffi.use_raw_stream(DEVICE, 0x1001):
         add(5)
     assert [info.stream for _, info in seen] == [0x1001, 0x1001]
     tfc.set_launch_hook()
