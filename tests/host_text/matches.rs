@@ -118,6 +118,18 @@ fn rows_run_and_are_refused_as_stated() {
     assert!(fine > 10 && wrong > 10, "{fine} {wrong}");
 }
 
+/// C19.11: a row that never runs is one before both rows that share its values.
+#[test]
+fn a_row_that_never_runs_states_its_values() {
+    let rows = [[Some(3..5), Some(1..3)], [Some(4..5), Some(1..3)], [Some(4..5), None], [None, Some(1..3)]];
+    assert_eq!(mistakes(&rows), [(1, true), (2, false)]);
+    let kernel = Kernel::text(&block(&rows, "  else => return -1;\n"), NO_IMAGES).unwrap();
+    let error = lower(&sig("f(a: int64, b: int64) -> int64"), &kernel, RuntimeHelpers::Import).unwrap_err();
+    let LowerError::Body { errors, .. } = error else { panic!("{error}") };
+    let lines: Vec<usize> = errors.iter().map(|error| error.place.as_ref().unwrap().line).collect();
+    assert_eq!(lines, [4, 5], "{errors:?}");
+}
+
 /// C19.11
 #[test]
 fn keys_and_rows_have_limits() {

@@ -27,6 +27,8 @@ pub(super) fn mistakes(rows: &[Values]) -> Vec<Mistake> {
     for (row, values) in rows.iter().enumerate() {
         let overlaps: Vec<(usize, Values)> =
             (0..row).filter_map(|earlier| Some((earlier, intersection(&rows[earlier], values)?))).collect();
+        // a row that never runs states its values, too
+        first.entry(values).or_insert(row);
         if are_covered(values, overlaps.iter().map(|(_, common)| common)) {
             found.push(Mistake::Hidden { row });
             continue;
@@ -36,7 +38,6 @@ pub(super) fn mistakes(rows: &[Values]) -> Vec<Mistake> {
         };
         let mistake = overlaps.into_iter().find(|(earlier, common)| !is_stated(*earlier, common));
         found.extend(mistake.map(|(earlier, common)| Mistake::Overlap { earlier, row, common }));
-        first.entry(values).or_insert(row);
     }
     found
 }
