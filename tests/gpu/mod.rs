@@ -15,6 +15,8 @@ mod globals;
 mod graph_calls;
 mod graphs;
 mod headers;
+#[cfg(target_os = "linux")]
+mod hook_variables;
 mod hooks;
 mod image_hooks;
 mod images;
