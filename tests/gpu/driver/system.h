@@ -31,7 +31,8 @@ static __thread void* scheduler;
 
 static void CALLBACK start_fiber(void* fiber) { ((fiber_t*)fiber)->run(); }
 static void make_fiber(fiber_t* fiber, void (*run)(void)) {
-  if (!scheduler) scheduler = ConvertThreadToFiber(NULL);
+  // The thread is a fiber already if the other driver has made it one. A second conversion fails.
+  if (!scheduler) scheduler = IsThreadAFiber() ? GetCurrentFiber() : ConvertThreadToFiber(NULL);
   fiber->run = run;
   fiber->fiber = CreateFiber(FIBER_STACK, start_fiber, fiber);
 }
