@@ -39,8 +39,6 @@ impl LeftOut {
     ];
     /// The tests of launches, on a stand-in driver that is a shared library.
     const LAUNCHES: Self = Self::new("gpu::", "a static executable loads no driver");
-    /// A test that ends with a page fault under Wine, for an unknown reason.
-    const GLOBALS: Self = Self::new("gpu::sequences::globals", "it fails under Wine; `gpu::globals` runs there");
 }
 
 /// Reasons that several tests share.

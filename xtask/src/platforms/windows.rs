@@ -19,7 +19,7 @@ pub fn windows() -> Result<Tests, Failure> {
     let wine = Wine::prepare()?;
     let compiler = CompilerServer::start(&wine)?;
     let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
-    let left_out = without(LeftOut::SAME.iter().chain(&[LeftOut::GLOBALS]));
+    let left_out = without(&LeftOut::SAME);
     let runs = TESTS.map(|args| compiler.within(wine.cargo(args)).args(&left_out));
     tests.add(all(runs.map(without_stacks))?);
     match hosts::windows() {
