@@ -53,12 +53,6 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX, GDB], run: llvm },
     Step {
-        name: "wild",
-        about: "libraries linked in this process, without a toolchain",
-        needs: &[LLVM_22, CXX],
-        run: wild,
-    },
-    Step {
         name: "page",
         about: "the page of `explain --emit html` in a browser",
         needs: &[LLVM_22, CXX, CHROMIUM],
@@ -117,7 +111,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "gpu",
         about: "launches on a stand-in driver, from Python too; cubins of CUDA's compiler; layouts of cuda.h",
-        needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        needs: &[LLVM_22, CXX, CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: gpu,
     },
     Step {
@@ -299,15 +293,15 @@ fn clippy() -> Result {
 }
 
 /// The tests of launches, in an environment with CUDA's headers, its compiler and Python's packages.
-fn launches(filters: &[&str]) -> Cmd {
+fn launches(tests: Cmd, filters: &[&str]) -> Cmd {
     let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
     let python_path = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY].map(|tool| text(python_package(tool))).join(":");
     let headers = text(python_package(&CUDA_RUNTIME).join("nvidia/cuda_runtime/include"));
     let nvrtc = text(python_package(&NVRTC).join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
     let nvtx = text(python_package(&NVTX).join("nvidia/nvtx/include"));
     let nvfatbin = text(python_package(&NVFATBIN).join("nvidia/nvfatbin/lib/libnvfatbin.so.12"));
-    let test = ["test", "-p", "tvm-ffi-codegen", "--test", "main", "--"];
-    without_stacks(cargo(&[&test[..], filters].concat()))
+    tests
+        .args(&[&["--"], filters].concat())
         .env("TVM_FFI_CODEGEN_CUDA_HEADERS", &headers)
         .env("TVM_FFI_CODEGEN_NVRTC", &nvrtc)
         .env("TVM_FFI_CODEGEN_NVTX_HEADERS", &nvtx)
@@ -316,7 +310,7 @@ fn launches(filters: &[&str]) -> Cmd {
 }
 
 fn gpu() -> Result {
-    all([launches(&["gpu::"])])
+    all([launches(tests_with_llvm(LIBRARY), &[LAUNCHES])])
 }
 
 /// Tests that need no stand-in.
@@ -329,7 +323,8 @@ fn gpu_devices() -> Result {
         "gpu::python::torch",
         "--nocapture",
     ];
-    all([launches(&filters).env("TVM_FFI_CODEGEN_REAL_DEVICES", "1")])
+    let tests = without_stacks(cargo(&[&["test", "-p", "tvm-ffi-codegen"], LIBRARY].concat()));
+    all([launches(tests, &filters).env("TVM_FFI_CODEGEN_REAL_DEVICES", "1")])
 }
 
 /// Tests the runtimes other than the exported one: lints each, then runs the program.
@@ -358,7 +353,7 @@ fn runtime_modes() -> Result {
 fn calls_on_upstream() -> Result {
     let library = hosts::upstream().join("lib/libtvm_ffi.so");
     let on_upstream = |command: Cmd| without_stacks(command).env("TVM_FFI_LIBRARY", &library.to_string_lossy());
-    let test = ["test", "-p", "tvm-ffi-codegen", "--features", "external-runtime", "--test", "main"];
+    let test = ["test", "-p", "tvm-ffi-codegen", "--features", "external-runtime", "--test", "library"];
     // Build once, before the parallel runs start.
     all([cargo(&[&test[..], &["--no-run"]].concat())])?;
     let leaks = ["--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"];
@@ -388,14 +383,27 @@ fn quickstart() -> Result {
     quickstart::check(cargo(quickstart::RUN))
 }
 
+/// The library's integration tests.
+const LIBRARY: &[&str] = &["--test", "library"];
+/// The integration tests of the step `gpu`.
+const LAUNCHES: &str = "gpu::";
+
 /// The tests of a step that tests everything. Tests with random cases run only a few here; `cargo xtask soak` runs
 /// many, in release. The test of the step `objects` runs only in that step.
-fn everything(tests: Cmd) -> Cmd {
-    tests.args(&["--", "--skip", with_llvm::OBJECTS]).env("PROPTEST_CASES", "20").env(GRAPHS, "4")
+fn everything(tests: Cmd, left_out: &[&str]) -> Cmd {
+    let skip = left_out.iter().flat_map(|test| ["--skip", test]);
+    let words: Vec<&str> = ["--", "--skip", with_llvm::OBJECTS].into_iter().chain(skip).collect();
+    tests.args(&words).env("PROPTEST_CASES", "20").env(GRAPHS, "4")
 }
 
 fn test() -> Result {
-    all([everything(cargo(&["test", "--workspace"]))])
+    if !with_llvm::is_there() {
+        return all([everything(cargo(&["test", "--workspace"]), &[])]);
+    }
+    println!("left out: the library's integration tests: the steps `llvm` and `gpu` run them with both backends");
+    // cargo takes patterns of names, and no name to leave out
+    let others = cargo(&["test", "--workspace", "--lib", "--bins", "--test", "[!l]*"]);
+    all([everything(others, &[]), cargo(&["test", "--workspace", "--doc"])])
 }
 
 fn test_minimal() -> Result {
@@ -407,10 +415,6 @@ fn tests_with_llvm(more: &[&str]) -> Cmd {
     without_stacks(cargo(&[&["test"], &with_llvm::SELECTION[..], more].concat()))
 }
 
-fn wild() -> Result {
-    all([tests_with_llvm(&["--test", "main", "link::"]), tests_with_llvm(&["--test", "cli"])])
-}
-
 fn llvm() -> Result {
     let all_targets = ["clippy", "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli", "--all-targets"];
     let sets: [&[&str]; 2] = [&["--features", "llvm22-1"], &["--no-default-features", "--features", "llvm22-1"]];
@@ -418,7 +422,7 @@ fn llvm() -> Result {
     let rest = [
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        everything(tests_with_llvm(&[])),
+        everything(tests_with_llvm(&[]), &[LAUNCHES]),
         soak_llvm(DEBUG, &["--compile-cycles", "600"]),
         soak_llvm(DEBUG, &["--threads", "2", "--loop", "20"]),
     ];
@@ -427,7 +431,7 @@ fn llvm() -> Result {
 
 /// The tests of a module in release, with compilers and an interpreter that are several times faster.
 fn released(module: &str) -> Cmd {
-    let tests = ["test", "--release", "-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "main"];
+    let tests = ["test", "--release", "-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "library"];
     without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
 }
 
@@ -445,7 +449,7 @@ const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
 /// The tests of every fixture's object, and of the listings.
 fn tabled() -> Cmd {
-    tests_with_llvm(&["--test", "main", "--", with_llvm::OBJECTS, with_llvm::LISTINGS, "--nocapture"])
+    tests_with_llvm(&["--test", "library", "--", with_llvm::OBJECTS, with_llvm::LISTINGS, "--nocapture"])
 }
 
 fn objects() -> Result {

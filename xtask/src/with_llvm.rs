@@ -4,9 +4,15 @@ use std::path::Path;
 
 use crate::command::{Cmd, cargo, cmd, target_folder};
 use crate::run::Failure;
+use crate::tools::{self, CXX, LLVM_22};
 
 /// LLVM, and the in-process linker where it is supported.
 pub const FEATURES: &str = if cfg!(target_os = "linux") { "llvm22-1,libwild" } else { "llvm22-1" };
+
+/// True if steps with LLVM can run here.
+pub fn is_there() -> bool {
+    [LLVM_22, CXX].iter().all(|tool| tools::ensure(tool).is_ok())
+}
 
 /// The library and the command line.
 pub const SELECTION: [&str; 6] = ["-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli", "--features", FEATURES];

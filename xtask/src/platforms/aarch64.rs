@@ -46,7 +46,7 @@ const TESTS: [&[&str]; 3] = [
         "-p",
         "tvm-ffi-codegen",
         "--test",
-        "main",
+        "library",
         "--",
         "fixtures::",
         "bodies::",

@@ -48,7 +48,7 @@ const PLATFORMS: [Platform; 9] = [
         name: "Linux x86-64 (glibc)",
         jit: Held(&[(Native, &["test", "llvm", "soak"])]),
         objects: Held(&[(Native, &["hosts", "static", "objects"])]),
-        libraries: Held(&[(Native, &["hosts", "foreign", "aot", "wild"])]),
+        libraries: Held(&[(Native, &["hosts", "foreign", "aot", "llvm"])]),
         runtime: Held(&[(Native, &["test", "hosts", "headers", "runtime-modes", "foreign"])]),
     },
     Platform {

@@ -37,11 +37,23 @@ impl LeftOut {
         Self::new("calls::every_call_may_fail", "what calls release is independent of the system"),
         Self::new(with_llvm::OBJECTS, "the step `objects` compares them, for each machine"),
     ];
+    /// Tests of texts and of the lowering, which depend on no system. Wine runs them several times slower.
+    const TEXTS: [Self; 8] = [
+        Self::new("growth::", TEXT),
+        Self::new("ir_text::", TEXT),
+        Self::new("explain::", TEXT),
+        Self::new("fuzz::", TEXT),
+        Self::new("spec::", TEXT),
+        Self::new("host_text::generated", TEXT),
+        Self::new("example_compilers::names", TEXT),
+        Self::new("gpu::code_objects", "images are read alike on each system"),
+    ];
     /// The tests of launches, on a stand-in driver that is a shared library.
     const LAUNCHES: Self = Self::new("gpu::", "a static executable loads no driver");
 }
 
 /// Reasons that several tests share.
+const TEXT: &str = "texts, and the code made from them, are the same on each system";
 const INSTRUCTIONS: &str = "the instructions are those of x86-64 Linux";
 const FIXTURES: &str = "the fixtures have the system's calling convention";
 

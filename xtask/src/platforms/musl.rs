@@ -15,8 +15,8 @@ const COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 pub fn statically_linked() -> Result<Tests, Failure> {
     let mut tests =
         quickstart::check(cargo(&[quickstart::RUN, &["--target", TARGET]].concat()).env(COMPILER.0, COMPILER.1))?;
-    let words =
-        ["test", "--target", TARGET, "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"];
+    let crates = ["test", "--target", TARGET, "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-runtime"];
+    let words = [&crates[..], &["--lib", "--test", "library", "--test", "main"]].concat();
     let left_out = without(LeftOut::SAME.iter().chain(&[LeftOut::LAUNCHES]));
     let words = [&words[..], &left_out].concat();
     tests.add(all([without_stacks(cargo(&words)).env(COMPILER.0, COMPILER.1)])?);
