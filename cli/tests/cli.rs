@@ -619,8 +619,19 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
 #[cfg(target_os = "linux")]
 fn in_terminal(place: &Workdir, args: &[&str]) -> std::process::Child {
     let words = [&[env!("CARGO_BIN_EXE_tvm-ffi-codegen")], args].concat().join(" ");
-    let mut command = Command::new("script");
-    command.args(["--quiet", "--return", "--flush", "--command", &words, "typescript"]).current_dir(place.0.path());
+    // a program ignores hangups if these tests do, as under `nohup`
+    let mut command = Command::new("env");
+    command.args([
+        "--default-signal=HUP",
+        "script",
+        "--quiet",
+        "--return",
+        "--flush",
+        "--command",
+        &words,
+        "typescript",
+    ]);
+    command.current_dir(place.0.path());
     command.env("TERM", "xterm").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
 }
 

@@ -2,7 +2,7 @@
 //! remainder has the divisor's sign. All dimensions are lowered to IR here. Bodies divide integers of any width with
 //! the same code.
 
-use crate::ir::{BinaryOp, FunctionBuilder, IntCC, Value};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, IntCC, Value};
 use crate::spec::{Dim, DimOp};
 
 /// How code detects that a result doesn't fit in 64 bits.
@@ -64,8 +64,7 @@ fn division_by_power(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, power: i6
 fn one_more_unless_exact(b: &mut FunctionBuilder<'_>, quotient: Value, rest: Value) -> Value {
     let ty = b.type_of(quotient);
     let some = b.icmp_imm(IntCC::Ne, rest, 0);
-    let (one, zero) = (b.iconst(ty, 1), b.iconst(ty, 0));
-    let more = b.select(some, one, zero);
+    let more = b.convert(ConvertOp::ZExt, ty, some);
     b.binary(BinaryOp::Add, quotient, more)
 }
 

@@ -100,6 +100,11 @@ impl ConstantPool {
         offset
     }
 
+    /// The offset of a record.
+    pub(super) fn record(&mut self, record: &impl Encode) -> u32 {
+        self.descriptor(&self.encoded(record))
+    }
+
     /// The offset of a signature's descriptor. It begins `start` bytes into `bytes`, after its extension. All
     /// descriptors that it refers to have to be in the pool.
     ///

@@ -2,7 +2,7 @@
 //!
 //! Wrappers import three helpers ([`BIND_SYMBOL`](crate::lower::BIND_SYMBOL),
 //! [`REPORT_SYMBOL`](crate::lower::REPORT_SYMBOL) and [`TAKE_RESULT_SYMBOL`](crate::lower::TAKE_RESULT_SYMBOL)), and
-//! launches import [three more](crate::lower::LAUNCH_SYMBOLS). Compiling them takes longer than compiling a wrapper, and
+//! launches import [four more](crate::lower::LAUNCH_SYMBOLS). Compiling them takes longer than compiling a wrapper, and
 //! most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of
 //! *stubs*. A stub is a function of this file that compiles the helpers at its first call, and then calls them. A
 //! wrapper that calls a helper in every call gets the address of the helper itself, which is compiled with the wrapper.
@@ -228,7 +228,7 @@ struct Set {
 static SETS_OF_PROCESS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
 
 /// The maximum number of helpers in a set.
-const MOST_HELPERS: usize = 3;
+const MOST_HELPERS: usize = 4;
 
 /// The addresses of a set's helpers, in the order of [`HelperSet::symbols`]; NULL behind the last helper.
 type Addresses = [*const u8; MOST_HELPERS];
@@ -374,6 +374,19 @@ type LaunchReport = unsafe extern "C" fn(*const c_char, *const c_char, i64, *con
 /// `int64_t device(void* state, int32_t device)`
 type Device = unsafe extern "C" fn(*mut c_void, i32) -> i64;
 
+/// `int32_t launch(const void* pool, uint32_t launch, const void* table, void* state, const void* images, const
+/// CUlaunchConfig* config, void** params, int64_t failed)`
+type Launch = unsafe extern "C" fn(
+    *const c_void,
+    u32,
+    *const c_void,
+    *mut c_void,
+    *const c_void,
+    *const c_void,
+    *mut c_void,
+    i64,
+) -> i32;
+
 /// The outcome of a first use whose helpers couldn't be compiled. The error is already raised.
 const RAISED: i64 = -1;
 
@@ -386,6 +399,16 @@ struct Stubs {
     first_use: unsafe extern "C" fn(*const c_void, u64, *mut c_void, *const c_void, u64, *mut c_void) -> i64,
     launch_report: unsafe extern "C" fn(*const c_char, *const c_char, i64, *const c_void, u64) -> i32,
     device: unsafe extern "C" fn(*mut c_void, u64) -> i64,
+    launch: unsafe extern "C" fn(
+        *const c_void,
+        u64,
+        *const c_void,
+        *mut c_void,
+        *const c_void,
+        *const c_void,
+        *mut c_void,
+        i64,
+    ) -> i32,
 }
 
 impl Stubs {
@@ -393,11 +416,14 @@ impl Stubs {
     fn addresses(&self, unit: HelperSet) -> Addresses {
         let none = std::ptr::null();
         match unit {
-            HelperSet::Bind => [self.bind as *const u8, self.report as *const u8, none],
-            HelperSet::TakeResult => [self.take_result as *const u8, none, none],
-            HelperSet::Launches(_) => {
-                [self.first_use as *const u8, self.launch_report as *const u8, self.device as *const u8]
-            }
+            HelperSet::Bind => [self.bind as *const u8, self.report as *const u8, none, none],
+            HelperSet::TakeResult => [self.take_result as *const u8, none, none, none],
+            HelperSet::Launches(_) => [
+                self.first_use as *const u8,
+                self.launch_report as *const u8,
+                self.device as *const u8,
+                self.launch as *const u8,
+            ],
         }
     }
 }
@@ -473,9 +499,30 @@ unsafe extern "C" fn launch_report<const SLOT: usize>(
 }
 
 unsafe extern "C" fn device<const SLOT: usize>(state: *mut c_void, number: u64) -> i64 {
-    let Some([.., device]) = helpers(SLOT) else { return RAISED };
+    let Some([_, _, device, _]) = helpers(SLOT) else { return RAISED };
     // SAFETY: as in `first_use`, for the third helper.
     unsafe { std::mem::transmute::<*const u8, Device>(device)(state, number as i32) }
+}
+
+unsafe extern "C" fn launch<const SLOT: usize>(
+    pool: *const c_void,
+    launch: u64,
+    table: *const c_void,
+    state: *mut c_void,
+    images: *const c_void,
+    config: *const c_void,
+    params: *mut c_void,
+    failed: i64,
+) -> i32 {
+    if failed == RAISED {
+        return -1;
+    }
+    let Some([.., helper]) = helpers(SLOT) else { return -1 };
+    // SAFETY: as in `first_use`, for the fourth helper.
+    unsafe {
+        let helper = std::mem::transmute::<*const u8, Launch>(helper);
+        helper(pool, launch as u32, table, state, images, config, params, failed)
+    }
 }
 
 macro_rules! stubs {
@@ -488,6 +535,7 @@ macro_rules! stubs {
                 first_use: first_use::<$slot>,
                 launch_report: launch_report::<$slot>,
                 device: device::<$slot>,
+                launch: launch::<$slot>,
             }),*];
     };
 }

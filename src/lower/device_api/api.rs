@@ -216,7 +216,7 @@ impl Attributes {
 }
 
 /// The symbols of the helpers that wrappers call, in the order of [`Symbol`].
-pub(in crate::lower) type HelperSymbols = [&'static str; 3];
+pub(in crate::lower) type HelperSymbols = [&'static str; 4];
 
 /// A helper's place among the symbols of an API.
 #[derive(Clone, Copy)]
@@ -227,6 +227,8 @@ pub(super) enum Symbol {
     Report,
     /// Does a device's first-use work.
     Device,
+    /// Launches a kernel that isn't loaded yet, or raises the error of a failed launch.
+    Launch,
 }
 
 /// The symbols of an API's helpers.
@@ -236,6 +238,7 @@ macro_rules! helpers {
             concat!("__tvm_ffi_codegen_", $name, "_first_use"),
             concat!("__tvm_ffi_codegen_", $name, "_report"),
             concat!("__tvm_ffi_codegen_", $name, "_device"),
+            concat!("__tvm_ffi_codegen_", $name, "_launch"),
         ]
     };
 }
@@ -243,10 +246,10 @@ macro_rules! helpers {
 /// All APIs that launch with a driver. Everything that depends on the set of APIs is derived from this list.
 pub(in crate::lower) static APIS: [&Api; 2] = [&CUDA, &HIP];
 
-/// The symbols of the launch helpers, for wrappers that import them. Each API has three: one does a kernel's first-use
-/// work, one raises errors, and one does a device's first-use work.
-pub const LAUNCH_SYMBOLS: [[&str; 3]; APIS.len()] = {
-    let mut symbols = [[""; 3]; APIS.len()];
+/// The symbols of the launch helpers, for wrappers that import them. Each API has four: one does a kernel's first-use
+/// work, one raises errors, one does a device's first-use work, and one does both for a launch.
+pub const LAUNCH_SYMBOLS: [[&str; 4]; APIS.len()] = {
+    let mut symbols = [[""; 4]; APIS.len()];
     let mut number = 0;
     while number < APIS.len() {
         symbols[number] = APIS[number].helpers;

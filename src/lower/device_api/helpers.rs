@@ -1,4 +1,4 @@
-//! The helpers of launches: driver work other than the launch itself. Wrappers share them and call three of them by
+//! The helpers of launches: driver work other than the launch itself. Wrappers share them and call some of them by
 //! symbol. The [state](super::state) has the addresses of the others once a device is in use.
 
 use super::api::{APIS, Api, Call, Symbol};
@@ -8,7 +8,7 @@ use super::launch_hooks::LaunchHooks;
 use super::start::start;
 use super::state::InState;
 use super::system::System;
-use super::{first_use, globals, graph, params, report, tensor_map, unload};
+use super::{first_use, globals, graph, launch, params, report, tensor_map, unload};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
 use crate::lower::constants::ConstantPool;
 
@@ -18,6 +18,7 @@ use crate::lower::constants::ConstantPool;
 pub(super) struct Called {
     pub first_use: FuncRef,
     pub report: FuncRef,
+    pub launch: FuncRef,
 }
 
 /// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void**
@@ -44,8 +45,12 @@ fn device_signature() -> FuncSig {
 impl Called {
     /// The helpers of an API, imported.
     pub(super) fn import(module: &mut Module, api: &Api) -> Self {
-        let first_use = module.import(api.symbol(Symbol::FirstUse), first_use_signature());
-        Called { first_use, report: module.import(api.symbol(Symbol::Report), report_signature()) }
+        let mut import = |symbol, sig| module.import(api.symbol(symbol), sig);
+        Called {
+            first_use: import(Symbol::FirstUse, first_use_signature()),
+            report: import(Symbol::Report, report_signature()),
+            launch: import(Symbol::Launch, launch::signature()),
+        }
     }
 }
 
@@ -102,9 +107,11 @@ impl Defined {
         let called = Called {
             first_use: declare(module, api.symbol(Symbol::FirstUse), first_use_signature(), linkage),
             report: declare(module, api.symbol(Symbol::Report), report_signature(), linkage),
+            launch: declare(module, api.symbol(Symbol::Launch), launch::signature(), linkage),
         };
         let driver = Driver::new(module, api, system);
         report::define(module, &driver, constants, pool, called.report);
+        launch::define(module, api, called);
         Defined { driver, launch_hooks: has_hooks.then(|| LaunchHooks::new(module)), linkage, called, device: None }
     }
 

@@ -29,6 +29,7 @@ mod graph;
 mod helpers;
 mod image_hooks;
 mod images;
+mod launch;
 mod launch_hooks;
 mod layout;
 mod outcome;
@@ -48,7 +49,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::constants::ConstantPool;
-use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord};
+use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord, LaunchRecord};
 use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, StackSlot, Type, Val, Value};
 
 pub use api::LAUNCH_SYMBOLS;
@@ -69,6 +70,7 @@ use outcome::Failed;
 pub(super) use questions::DeviceQuestions;
 use shared::MostShared;
 pub(super) use shared::Shared;
+pub(super) use start::Start;
 #[cfg(feature = "_engine")]
 pub(crate) use state::is_state_of_launches;
 pub(super) use system::System;
@@ -426,21 +428,6 @@ impl Launches {
     }
 }
 
-/// The greatest stream value that is not an address: NULL, `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` (cuda.h).
-const LAST_SPECIAL_STREAM: i64 = 2;
-
-/// The computed values of a launch.
-pub(super) struct Start<'c> {
-    /// The address of a [`config`].
-    pub config: Val<'c>,
-    /// The address of the array of parameter addresses.
-    pub params: Val<'c>,
-    /// The stream.
-    pub stream: Val<'c>,
-    /// The number of the device, an `I32`.
-    pub device: Val<'c>,
-}
-
 /// The strings of a kernel's errors, C strings of the constant pool. Only the error path takes their addresses, to keep
 /// the fast path short.
 #[derive(Clone, Copy, Debug)]
@@ -453,21 +440,25 @@ pub(super) struct Texts {
     pub images: u32,
 }
 
-/// The block that every failure of a launch goes to.
+/// The record of a launch in the constant pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaunchPlace {
+    pub pool: DataRef,
+    pub record: u32,
+}
+
+/// The block that every failure before a launch goes to.
 #[derive(Clone, Copy)]
 pub(super) struct Failures {
     block: Block,
     /// The outcome, a parameter of that block.
     outcome: Value,
-    /// Whether the launch itself has failed, a `Bool`.
-    launched: Value,
 }
 
 impl Failures {
     pub(super) fn new(c: Emitter<'_>) -> Self {
         let block = c.cold_block();
-        let [outcome, launched] = [Type::I64, Type::Bool].map(|ty| c.block_param(block, ty).value());
-        Failures { block, outcome, launched }
+        Failures { block, outcome: c.block_param(block, Type::I64).value() }
     }
 }
 
@@ -485,7 +476,7 @@ impl Launchable {
         let (handle, value) = (c.block_param(ready, Type::Ptr), c.block_param(ready, kept.ty()));
         c.branch(device.ult(MOST_DEVICES), look, empty, Hint::Likely);
         c.switch_to(look);
-        let known = state::row(c.data(self.places.state, self.cells), device, 8).load_acquire();
+        let known = self.known(device);
         let filled = known.ugt(driver::CLAIMED as i64);
         c.branch_with(filled, (ready, &[known, kept]), (empty, &[]), Hint::Likely);
         c.switch_to(empty);
@@ -504,33 +495,48 @@ impl Launchable {
             [self.places.table, self.places.state, self.places.images].map(|data| c.data(data, 0));
         let args = [table, c.i32(self.record.into()), state, images, device, place];
         let outcome = c.result(self.called.first_use, &args);
-        let (done, no) = (c.cold_block(), c.bool(false));
-        c.branch_with(outcome.is(0), (done, &[]), (failures.block, &[outcome, no]), Hint::Likely);
+        let done = c.cold_block();
+        c.branch_with(outcome.is(0), (done, &[]), (failures.block, &[outcome]), Hint::Likely);
         c.switch_to(done);
         c.stack_addr(slot).load(Type::Ptr, 0)
     }
 
-    /// Launches the kernel, then jumps to `done`.
-    pub(super) fn launch<'c>(&self, handle: Val<'c>, start: &Start<'c>, done: Block, failures: Failures) {
-        let c = handle.emitter();
-        if (self.api.home, self.api.launch) == (KernelHome::Contexts, LaunchForm::Configuration) {
-            // A kernel runs in the context of its stream, whatever the thread's current context is. Streams that are
-            // numbers instead of addresses belong to the current context.
-            let (direct, in_context, refused) = (c.block(), c.block(), c.cold_block());
-            c.branch(start.stream.ugt(LAST_SPECIAL_STREAM), direct, in_context, Hint::None);
-            c.switch_to(direct);
-            let args = [start.config, handle, start.params, c.null()];
-            let status = self.call(c, self.api.signature(Call::Launch), state::LAUNCH, &args);
-            c.branch(status.is(0), done, refused, Hint::Likely);
-            c.switch_to(refused);
-            let outcome = Failed::Call(Call::Launch).with(status);
-            c.jump(failures.block, &[outcome, c.bool(true)]);
-            c.switch_to(in_context);
-        }
-        let args = [start.config, handle, start.params, c.data(self.places.state, 0), start.device];
-        let started = self.call(c, start::signature(), self.start() as i32, &args);
-        let (launched, yes) = (started.is(0), c.bool(true));
-        c.branch_with(launched, (done, &[]), (failures.block, &[started, yes]), Hint::Likely);
+    /// Launches the kernel, then jumps to `done`, or after an error to `failed` with its code. Without a `handle` it
+    /// does the kernel's first-use work if necessary.
+    pub(super) fn launch<'c>(
+        &self,
+        handle: Option<Val<'c>>,
+        start: &Start<'c>,
+        launch: LaunchPlace,
+        [done, failed]: [Block; 2],
+    ) {
+        let c = start.device.emitter();
+        let rare = c.cold_block();
+        let failed_result = c.block_param(rare, Type::I64);
+        let handle = handle.unwrap_or_else(|| {
+            let (look, ready, zero) = (c.block(), c.block(), c.i64(0));
+            c.branch_with(start.device.ult(MOST_DEVICES), (look, &[]), (rare, &[zero]), Hint::Likely);
+            c.switch_to(look);
+            let known = self.known(start.device);
+            c.branch_with(known.ugt(driver::CLAIMED as i64), (ready, &[]), (rare, &[zero]), Hint::Likely);
+            c.switch_to(ready);
+            known
+        });
+        let (state, own) = (c.data(self.places.state, 0), c.i64(self.start().into()));
+        start.launch(self.api, handle, (state, own), (done, rare));
+
+        c.switch_to(rare);
+        let [table, state, images] =
+            [self.places.table, self.places.state, self.places.images].map(|data| c.data(data, 0));
+        let (pool, record) = (c.data(launch.pool, 0), c.i32(launch.record.into()));
+        let args = [pool, record, table, state, images, start.config, start.params, failed_result];
+        let code = c.result(self.called.launch, &args);
+        c.branch_with(code.is(0), (done, &[]), (failed, &[code]), Hint::None);
+    }
+
+    /// What the kernel's cell for a device has: its handle, unless its first-use work isn't done.
+    fn known<'c>(&self, device: Val<'c>) -> Val<'c> {
+        state::row(device.emitter().data(self.places.state, self.cells), device, 8).load_acquire()
     }
 
     /// Notes the launch in a shot of a graph, instead of launching the kernel, and jumps to `done`. The C string at
@@ -545,6 +551,11 @@ impl Launchable {
         shot.store(shot::CALLER, c.data(texts.pool, texts.caller));
         shot.store(shot::DEVICE, start.device);
         c.jump(done, &[]);
+    }
+
+    /// The record of a launch whose errors have these strings.
+    pub(super) fn launch_record(&self, texts: Texts) -> LaunchRecord {
+        LaunchRecord { kernel: self.record, start: self.start(), caller: texts.caller, images: texts.images }
     }
 
     /// The offset of the function that launches the kernel in its device's context.
@@ -565,8 +576,7 @@ impl Launchable {
         let [table, state] = [self.places.table, self.places.state].map(|data| c.data(data, 0));
         let args = [table, c.i32(self.record.into()), state, device, values, stream];
         let outcome = self.call(c, globals::signature(), state::WRITE_GLOBALS, &args);
-        let no = c.bool(false);
-        c.or_fail(outcome.is(0), failures.block, &[outcome, no]);
+        c.or_fail(outcome.is(0), failures.block, &[outcome]);
     }
 
     /// Encodes a tensor map for a device in use. `args` are those of `cuTensorMapEncodeTiled`.
@@ -574,33 +584,20 @@ impl Launchable {
         let c = device.emitter();
         let args = [&[c.data(self.places.state, 0)], args, &[device]].concat();
         let outcome = self.call(c, tensor_map::signature(), state::TENSOR_MAP, &args);
-        let no = c.bool(false);
-        c.or_fail(outcome.is(0), failures.block, &[outcome, no]);
+        c.or_fail(outcome.is(0), failures.block, &[outcome]);
     }
 
-    /// Writes the block of failures, which raises the error and jumps to `exit` with its code. `config` is the address
-    /// of the launch configuration.
-    pub(super) fn raise<'c>(
-        &self,
-        failures: Failures,
-        (config, device): (Option<StackSlot>, Val<'c>),
-        texts: Texts,
-        exit: Block,
-    ) {
+    /// Writes the block of failures, which raises the error and jumps to `exit` with its code.
+    pub(super) fn raise(&self, failures: Failures, device: Val<'_>, texts: Texts, exit: Block) {
         let c = device.emitter();
         c.aside(failures.block, || {
-            let null = c.null();
-            let config = config.map_or(null, |slot| c.val(failures.launched).select(c.stack_addr(slot), null));
             let [caller, images] = [texts.caller, texts.images].map(|at| c.data(texts.pool, at));
             let outcome = c.val(failures.outcome);
             let text = match self.has_names {
-                true => {
-                    let [kind, number] = outcome::halves(outcome);
-                    kind.uge(Failed::FIRST_NAMED).select(c.data(self.places.table, 0) + number, images)
-                }
+                true => outcome::text(outcome, c.data(self.places.table, 0), images),
                 false => images,
             };
-            let args = [caller, text, outcome, config, device];
+            let args = [caller, text, outcome, c.null(), device];
             c.jump(exit, &[c.result(self.called.report, &args)]);
         });
     }

@@ -84,6 +84,13 @@ pub(super) fn of_code(code: Val<'_>) -> Val<'_> {
     kind | number
 }
 
+/// The string that describes a failure to `report`: a name of the table for failures of something with a name,
+/// otherwise the list of devices that have images.
+pub(super) fn text<'c>(outcome: Val<'c>, table: Val<'c>, images: Val<'c>) -> Val<'c> {
+    let [kind, number] = halves(outcome);
+    kind.uge(Failed::FIRST_NAMED).select(table + number, images)
+}
+
 /// The two halves of an outcome: what failed, and the number.
 pub(super) fn halves(outcome: Val<'_>) -> [Val<'_>; 2] {
     [outcome >> 32, outcome & 0xffff_ffff_i64]

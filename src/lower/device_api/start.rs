@@ -1,10 +1,69 @@
-//! Starts a launch if the thread's current context or device may be a different one.
+//! Starts a launch of a kernel that is loaded.
 
-use super::api::{Call, LaunchForm};
+use super::api::{Api, Call, KernelHome, LaunchForm};
 use super::driver::Driver;
 use super::layout::config;
+use super::outcome::Failed;
+use super::state;
 use super::steps::Steps;
-use crate::ir::{FuncRef, FuncSig, Module, Type};
+use crate::ir::{Block, FuncRef, FuncSig, Hint, Module, Type, Val};
+
+/// The greatest stream value that is not an address: NULL, `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` (cuda.h).
+const LAST_SPECIAL_STREAM: i64 = 2;
+
+/// The computed values of a launch.
+pub(in crate::lower) struct Start<'c> {
+    /// The address of a [`config`].
+    pub config: Val<'c>,
+    /// The address of the array of parameter addresses.
+    pub params: Val<'c>,
+    /// The stream.
+    pub stream: Val<'c>,
+    /// The number of the device, an `I32`.
+    pub device: Val<'c>,
+}
+
+impl<'c> Start<'c> {
+    /// Launches a kernel by its handle, then jumps to `done`. After a failure it jumps to `failed` with the result of
+    /// the call, an `I64` that [`outcome`](Self::outcome) decodes. `start` is the offset in the state of the function that launches in
+    /// the device's context.
+    pub(super) fn launch(
+        &self,
+        api: &Api,
+        handle: Val<'c>,
+        (state, start): (Val<'c>, Val<'c>),
+        (done, failed): (Block, Block),
+    ) {
+        let c = handle.emitter();
+        // One call for both functions makes a launch shorter. The driver's takes the first three arguments and NULL, and
+        // no fifth: callers remove arguments in every calling convention, so it may be passed one.
+        let (function, fourth) = match self.is_direct(api) {
+            Some(direct) => (direct.select(c.i64(state::LAUNCH.into()), start), direct.select(c.null(), state)),
+            None => (start, state),
+        };
+        let args = [self.config, handle, self.params, fourth, self.device];
+        let result = c.indirect_result(signature(), (state + function).load(Type::Ptr, 0), &args);
+        // the driver's function returns 32 bits, and the lower half of a failed outcome isn't 0
+        c.branch_with(result.truncate().is(0), (done, &[]), (failed, &[result]), Hint::Likely);
+    }
+
+    /// Whether [`launch`](Self::launch) calls the driver itself; `None` if an API's launches never do.
+    ///
+    /// A kernel runs in the context of its stream, whatever the thread's current context is. Streams that are numbers
+    /// instead of addresses belong to the current context.
+    fn is_direct(&self, api: &Api) -> Option<Val<'c>> {
+        let may_be = (api.home, api.launch) == (KernelHome::Contexts, LaunchForm::Configuration);
+        may_be.then(|| self.stream.ugt(LAST_SPECIAL_STREAM))
+    }
+
+    /// The outcome of a launch that has failed, from the result of the call.
+    pub(super) fn outcome(&self, api: &Api, result: Val<'c>) -> Val<'c> {
+        match self.is_direct(api) {
+            Some(direct) => direct.select(Failed::Call(Call::Launch).with(result.truncate()), result),
+            None => result,
+        }
+    }
+}
 
 /// `int64_t start(const CUlaunchConfig* config, void* kernel, void** params, void* state, int32_t device)`: the first
 /// three parameters are those of `cuLaunchKernelEx`.

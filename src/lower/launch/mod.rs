@@ -25,14 +25,14 @@ use std::sync::Arc;
 use super::abi::fields::pair;
 use super::capi;
 use super::device_api::{
-    Api, Drivers, Failures, ImageHooks, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts,
-    config,
+    Api, Drivers, Failures, ImageHooks, ImageRule, KernelToLaunch, LaunchPlace, Launchable, MOST_BLOCKS, MOST_THREADS,
+    Start, Texts, config,
 };
 use super::launch_description::NotedLaunches;
 use super::once::Handles;
 use super::protocol::{Piece, helpers};
 use super::unit::ModulePool;
-use crate::ir::{Block, FunctionBuilder, Hint, Module, Type, Val, Value};
+use crate::ir::{Block, FunctionBuilder, Hint, Module, StackSlot, Type, Val, Value};
 use crate::spec::{KernelArg, Launch, Signature};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
@@ -164,7 +164,7 @@ pub(super) fn emit_first_uses(
         for (kernel, texts) in &uses.kernels {
             let failures = Failures::new(c);
             kernel.first_use(number, failures);
-            kernel.raise(failures, (None, number), *texts, exit);
+            kernel.raise(failures, number, *texts, exit);
         }
         c.jump(exit, &[c.i32(0)]);
         c.switch_to(exit);
@@ -262,6 +262,19 @@ impl LaunchEmitter<'_, '_> {
     fn launch_on_device(&mut self, code: DeviceCode, extents: [&[Value]; 5]) {
         let DeviceCode { launchable, texts, .. } = code;
         let device = self.inputs.number;
+        let [.., shared] = extents;
+        let limits_shared = self.values.b.as_int_const(shared[0]).is_none();
+        if !(limits_shared
+            || self.needs_driver()
+            || !self.prepared.launch.globals().is_empty()
+            || self.inputs.shot.is_some())
+        {
+            let params = self.params();
+            let config = self.config(extents);
+            let stream = self.stream();
+            self.set_stream(config, stream);
+            return self.start(code, None, [config, params], stream);
+        }
         let failures = self.values.b.structured(Failures::new);
         self.failures = Some(failures);
         let early = (!self.needs_driver()).then(|| self.params());
@@ -272,23 +285,32 @@ impl LaunchEmitter<'_, '_> {
             let reload = || c.stack_addr(config).load(Type::Ptr, config::STREAM);
             launchable.handle(c.val(device), (c.val(stream), reload), failures).map(Val::value)
         });
-        let [.., shared] = extents;
-        if let (Some(bytes), None) = (shared.first(), self.values.b.as_int_const(shared[0])) {
+        if limits_shared {
             let max = self.values.b.structured(|c| launchable.max_shared_memory(c.val(device)).value());
-            self.refuse_unless_at_most(*bytes, max);
+            self.refuse_unless_at_most(shared[0], max);
         }
         let params = early.unwrap_or_else(|| self.params());
         self.write_globals(launchable, stream);
-        let (done, failed) = (self.done, self.values.failed);
+        self.start(code, Some(handle), [config, params], stream);
+        let failed = self.values.failed;
+        self.values.b.structured(|c| launchable.raise(failures, c.val(device), texts, failed));
+    }
+
+    /// Launches the kernel, or notes the launch in a graph. Without a `handle` it does the first-use work if necessary.
+    fn start(&mut self, code: DeviceCode, handle: Option<Value>, [config, params]: [StackSlot; 2], stream: Value) {
+        let DeviceCode { launchable, texts, .. } = code;
+        let (device, exits) = (self.inputs.number, [self.done, self.values.failed]);
+        let record = self.values.pool.constants.record(&launchable.launch_record(texts));
+        let place = LaunchPlace { pool: texts.pool, record };
         let shot = self.inputs.shot.map(|shot| shot.address(self.values.b));
         self.values.b.structured(|c| {
             let [stream, device] = [stream, device].map(|value| c.val(value));
             let start = Start { config: c.stack_addr(config), params: c.stack_addr(params), stream, device };
-            match shot {
-                Some(shot) => launchable.note(c.val(handle), &start, c.val(shot), texts, done),
-                None => launchable.launch(c.val(handle), &start, done, failures),
+            let handle = handle.map(|handle| c.val(handle));
+            match (shot, handle) {
+                (Some(shot), Some(handle)) => launchable.note(handle, &start, c.val(shot), texts, exits[0]),
+                _ => launchable.launch(handle, &start, place, exits),
             }
-            launchable.raise(failures, (Some(config), device), texts, failed);
         });
     }
 

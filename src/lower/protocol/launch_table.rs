@@ -79,6 +79,17 @@ descriptors! {
         hook: u32,
     }
 
+    /// A launch, in the module's constant pool.
+    LaunchRecord {
+        /// The [`KernelRecord`] in the table.
+        kernel: u32,
+        /// The offset in the state of the function that launches in the device's context.
+        start: u32,
+        /// `Cannot launch kernel ...`, and the list of devices that have images: C strings of the pool.
+        caller: u32,
+        images: u32,
+    }
+
     /// An image.
     ImageRecord {
         /// The offset of the bytes among the module's images, in units of [`IMAGE_ALIGN`].
