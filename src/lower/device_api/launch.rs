@@ -5,7 +5,7 @@ use super::helpers::Called;
 use super::images::field_of;
 use super::layout::config;
 use super::outcome;
-use super::start::Start;
+use super::start::{Place, Start};
 use crate::ir::{FuncSig, Hint, Module, Type};
 use crate::lower::protocol::field;
 use crate::lower::protocol::launch_table::LaunchRecord;
@@ -25,7 +25,8 @@ pub(super) fn define(module: &mut Module, api: &Api, called: Called) {
         let [pool, launch, table, state, images, config, params, failed] = c.params();
         let launch = pool + launch.zext();
         let device = config.load(Type::I32, config::DEVICE);
-        let start = Start { config, params, stream: config.load(Type::Ptr, config::STREAM), device };
+        let stream = config.load(Type::Ptr, config::STREAM);
+        let start = Start { config: Place::Address(config), params: Place::Address(params), stream, device };
         let [begin, ready, done, report, raise] = c.blocks();
         let result = c.block_param(report, Type::I64);
         let (outcome, launched) = (c.block_param(raise, Type::I64), c.block_param(raise, Type::Ptr));

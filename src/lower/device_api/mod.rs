@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use super::constants::ConstantPool;
 use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord, LaunchRecord};
-use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, StackSlot, Type, Val, Value};
+use crate::ir::{Block, DataRef, Emitter, FuncSig, Hint, Linkage, Module, Type, Val, Value};
 
 pub use api::LAUNCH_SYMBOLS;
 pub(super) use api::{APIS, Api, Call, KernelHome, LaunchForm};
@@ -66,11 +66,11 @@ use layout::MOST_DEVICES;
 pub(super) use layout::{
     MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK, PORTABLE_CLUSTER, attribute, config,
 };
-use outcome::Failed;
+
 pub(super) use questions::DeviceQuestions;
 use shared::MostShared;
 pub(super) use shared::Shared;
-pub(super) use start::Start;
+pub(super) use start::{Place, Start};
 #[cfg(feature = "_engine")]
 pub(crate) use state::is_state_of_launches;
 pub(super) use system::System;
@@ -514,11 +514,13 @@ impl Launchable {
         let rare = c.cold_block();
         let failed_result = c.block_param(rare, Type::I64);
         let handle = handle.unwrap_or_else(|| {
-            let (look, ready, zero) = (c.block(), c.block(), c.i64(0));
-            c.branch_with(start.device.ult(MOST_DEVICES), (look, &[]), (rare, &[zero]), Hint::Likely);
+            let (look, empty, ready) = (c.block(), c.cold_block(), c.block());
+            c.branch(start.device.ult(MOST_DEVICES), look, empty, Hint::Likely);
+            c.switch_to(empty);
+            c.jump(rare, &[c.i64(0)]);
             c.switch_to(look);
             let known = self.known(start.device);
-            c.branch_with(known.ugt(driver::CLAIMED as i64), (ready, &[]), (rare, &[zero]), Hint::Likely);
+            c.branch(known.ugt(driver::CLAIMED as i64), ready, empty, Hint::Likely);
             c.switch_to(ready);
             known
         });
@@ -529,7 +531,8 @@ impl Launchable {
         let [table, state, images] =
             [self.places.table, self.places.state, self.places.images].map(|data| c.data(data, 0));
         let (pool, record) = (c.data(launch.pool, 0), c.i32(launch.record.into()));
-        let args = [pool, record, table, state, images, start.config, start.params, failed_result];
+        let [config, params] = [start.config, start.params].map(|place| place.address(c));
+        let args = [pool, record, table, state, images, config, params, failed_result];
         let code = c.result(self.called.launch, &args);
         c.branch_with(code.is(0), (done, &[]), (failed, &[code]), Hint::None);
     }
@@ -545,8 +548,8 @@ impl Launchable {
         let c = handle.emitter();
         let alone = c.data(self.places.state, self.start()).load(Type::Ptr, 0);
         shot.store(shot::KERNEL, handle);
-        shot.store(shot::CONFIG, start.config);
-        shot.store(shot::PARAMS, start.params);
+        shot.store(shot::CONFIG, start.config.address(c));
+        shot.store(shot::PARAMS, start.params.address(c));
         shot.store(shot::START, alone);
         shot.store(shot::CALLER, c.data(texts.pool, texts.caller));
         shot.store(shot::DEVICE, start.device);

@@ -6,17 +6,34 @@ use super::layout::config;
 use super::outcome::Failed;
 use super::state;
 use super::steps::Steps;
-use crate::ir::{Block, FuncRef, FuncSig, Hint, Module, Type, Val};
+use crate::ir::{Block, Emitter, FuncRef, FuncSig, Hint, Module, StackSlot, Type, Val};
 
 /// The greatest stream value that is not an address: NULL, `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` (cuda.h).
 const LAST_SPECIAL_STREAM: i64 = 2;
 
+/// Where the memory of a launch is. The address of a stack slot is taken where it is used, so that no register holds
+/// it.
+#[derive(Clone, Copy)]
+pub(in crate::lower) enum Place<'c> {
+    Slot(StackSlot),
+    Address(Val<'c>),
+}
+
+impl<'c> Place<'c> {
+    pub(super) fn address(self, c: Emitter<'c>) -> Val<'c> {
+        match self {
+            Place::Slot(slot) => c.stack_addr(slot),
+            Place::Address(address) => address,
+        }
+    }
+}
+
 /// The computed values of a launch.
 pub(in crate::lower) struct Start<'c> {
-    /// The address of a [`config`].
-    pub config: Val<'c>,
-    /// The address of the array of parameter addresses.
-    pub params: Val<'c>,
+    /// A [`config`].
+    pub config: Place<'c>,
+    /// The array of parameter addresses.
+    pub params: Place<'c>,
     /// The stream.
     pub stream: Val<'c>,
     /// The number of the device, an `I32`.
@@ -25,8 +42,8 @@ pub(in crate::lower) struct Start<'c> {
 
 impl<'c> Start<'c> {
     /// Launches a kernel by its handle, then jumps to `done`. After a failure it jumps to `failed` with the result of
-    /// the call, an `I64` that [`outcome`](Self::outcome) decodes. `start` is the offset in the state of the function that launches in
-    /// the device's context.
+    /// the call, an `I64` that [`outcome`](Self::outcome) decodes. `start` is the offset in the state of the function
+    /// that launches in the device's context.
     pub(super) fn launch(
         &self,
         api: &Api,
@@ -35,16 +52,21 @@ impl<'c> Start<'c> {
         (done, failed): (Block, Block),
     ) {
         let c = handle.emitter();
-        // One call for both functions makes a launch shorter. The driver's takes the first three arguments and NULL, and
-        // no fifth: callers remove arguments in every calling convention, so it may be passed one.
-        let (function, fourth) = match self.is_direct(api) {
-            Some(direct) => (direct.select(c.i64(state::LAUNCH.into()), start), direct.select(c.null(), state)),
-            None => (start, state),
-        };
-        let args = [self.config, handle, self.params, fourth, self.device];
-        let result = c.indirect_result(signature(), (state + function).load(Type::Ptr, 0), &args);
-        // the driver's function returns 32 bits, and the lower half of a failed outcome isn't 0
-        c.branch_with(result.truncate().is(0), (done, &[]), (failed, &[result]), Hint::Likely);
+        let memory = || [self.config, self.params].map(|place| place.address(c));
+        if let Some(is_direct) = self.is_direct(api) {
+            let [direct, in_context] = c.blocks();
+            c.branch(is_direct, direct, in_context, Hint::None);
+            c.switch_to(direct);
+            let (callee, [config, params]) = (state.load(Type::Ptr, state::LAUNCH), memory());
+            // the driver's function returns 32 bits; only `outcome` sees the others
+            let sig = FuncSig::c([Type::Ptr; 4], Some(Type::I64));
+            let result = c.indirect_result(sig, callee, &[config, handle, params, c.null()]);
+            c.branch_with(result.truncate().is(0), (done, &[]), (failed, &[result]), Hint::Likely);
+            c.switch_to(in_context);
+        }
+        let (callee, [config, params]) = ((state + start).load(Type::Ptr, 0), memory());
+        let result = c.indirect_result(signature(), callee, &[config, handle, params, state, self.device]);
+        c.branch_with(result.is(0), (done, &[]), (failed, &[result]), Hint::Likely);
     }
 
     /// Whether [`launch`](Self::launch) calls the driver itself; `None` if an API's launches never do.

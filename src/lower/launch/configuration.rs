@@ -1,30 +1,20 @@
 //! The configuration of a launch for the driver: its extents, stream and attributes.
 
-use super::super::abi::fields::pair;
 use super::super::device_api::{LaunchForm, attribute, config};
 use super::attributes::{self, AttributeValue};
 use super::emitter::LaunchEmitter;
 use crate::ir::{ConvertOp, IntCC, MemFlags, StackSlot, Type, Value};
-
-/// Four bytes of a configuration.
-#[derive(Clone, Copy)]
-enum Word {
-    Known(u32),
-    /// A checked extent, an `I64`.
-    Value(Value),
-}
 
 impl LaunchEmitter<'_, '_> {
     /// Writes a launch's configuration to the stack, except for the stream; returns its slot.
     pub(super) fn config(&mut self, [grid, block, cluster, preferred, shared]: [&[Value]; 5]) -> StackSlot {
         let slot = self.values.b.slot(config::SIZE, 8);
         let address = self.values.b.stack_addr(slot);
-        let mut words = [Word::Known(0); config::STREAM as usize / 4];
-        for (extents, at) in [(grid, config::GRID), (block, config::BLOCK), (shared, config::SHARED)] {
-            let count = if at == config::SHARED { 1 } else { 3 };
-            words[at as usize / 4..][..count].copy_from_slice(&self.words_of(extents)[..count]);
+        for (extents, at) in [(grid, config::GRID), (block, config::BLOCK)] {
+            self.store_extents(extents, address, at);
         }
-        self.store_words(&words, address);
+        let bytes = self.in_32_bits(shared[0]);
+        self.values.b.store(bytes, address, config::SHARED, MemFlags::ALIGNED);
         let form = self.prepared.code.on_device().map(|code| code.form);
         let (attributes, count) = match form {
             Some(LaunchForm::Configuration) => self.attributes(cluster, preferred),
@@ -44,34 +34,6 @@ impl LaunchEmitter<'_, '_> {
     pub(super) fn set_stream(&mut self, config: StackSlot, stream: Value) {
         let address = self.values.b.stack_addr(config);
         self.values.b.store(stream, address, config::STREAM, MemFlags::ALIGNED);
-    }
-
-    /// Three extents. An extent that isn't stated is 1.
-    fn words_of(&mut self, extents: &[Value]) -> [Word; 3] {
-        std::array::from_fn(|i| match extents.get(i).map(|extent| (*extent, self.values.b.as_int_const(*extent))) {
-            None => Word::Known(1),
-            Some((_, Some(number))) => Word::Known(number as u32),
-            Some((extent, None)) => Word::Value(extent),
-        })
-    }
-
-    /// Writes an even number of words to an aligned address, two at once where both are known.
-    fn store_words(&mut self, words: &[Word], address: Value) {
-        let order = self.values.b.module().endianness;
-        for (words, at) in words.chunks_exact(2).zip((0..).step_by(8)) {
-            if let [Word::Known(first), Word::Known(second)] = *words {
-                let both = self.values.b.i64(pair(order, first, second));
-                self.values.b.store(both, address, at, MemFlags::ALIGNED);
-                continue;
-            }
-            for (word, at) in words.iter().zip([at, at + 4]) {
-                let word = match *word {
-                    Word::Known(number) => self.values.b.iconst(Type::I32, i64::from(number)),
-                    Word::Value(extent) => self.in_32_bits(extent),
-                };
-                self.values.b.store(word, address, at, MemFlags::ALIGNED);
-            }
-        }
     }
 
     /// A checked extent as 32 bits; its upper half is 0.

@@ -26,7 +26,7 @@ use super::abi::fields::pair;
 use super::capi;
 use super::device_api::{
     Api, Drivers, Failures, ImageHooks, ImageRule, KernelToLaunch, LaunchPlace, Launchable, MOST_BLOCKS, MOST_THREADS,
-    Start, Texts, config,
+    Place, Start, Texts, config,
 };
 use super::launch_description::NotedLaunches;
 use super::once::Handles;
@@ -305,7 +305,7 @@ impl LaunchEmitter<'_, '_> {
         let shot = self.inputs.shot.map(|shot| shot.address(self.values.b));
         self.values.b.structured(|c| {
             let [stream, device] = [stream, device].map(|value| c.val(value));
-            let start = Start { config: c.stack_addr(config), params: c.stack_addr(params), stream, device };
+            let start = Start { config: Place::Slot(config), params: Place::Slot(params), stream, device };
             let handle = handle.map(|handle| c.val(handle));
             match (shot, handle) {
                 (Some(shot), Some(handle)) => launchable.note(handle, &start, c.val(shot), texts, exits[0]),
