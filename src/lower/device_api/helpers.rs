@@ -111,7 +111,7 @@ impl Defined {
         };
         let driver = Driver::new(module, api, system);
         report::define(module, &driver, constants, pool, called.report);
-        launch::define(module, api, called);
+        launch::define(module, api, [called.first_use, called.report], called.launch);
         Defined { driver, launch_hooks: has_hooks.then(|| LaunchHooks::new(module)), linkage, called, device: None }
     }
 

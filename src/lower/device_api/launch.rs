@@ -1,12 +1,11 @@
 //! Launches a kernel at its first use, and raises the errors of launches: everything of a launch that is rare.
 
 use super::api::Api;
-use super::helpers::Called;
 use super::images::field_of;
 use super::layout::config;
 use super::outcome;
 use super::start::{Place, Start};
-use crate::ir::{FuncSig, Hint, Module, Type};
+use crate::ir::{FuncRef, FuncSig, Hint, Module, Type};
 use crate::lower::protocol::field;
 use crate::lower::protocol::launch_table::LaunchRecord;
 
@@ -19,9 +18,9 @@ pub(super) fn signature() -> FuncSig {
     FuncSig::new([Ptr, I32, Ptr, Ptr, Ptr, Ptr, Ptr, I64], Some(I32))
 }
 
-/// Defines the [helper](Called) of this signature.
-pub(super) fn define(module: &mut Module, api: &Api, called: Called) {
-    module.define(called.launch, |c| {
+/// Defines the helper of this signature, `func`, which calls two other helpers.
+pub(super) fn define(module: &mut Module, api: &Api, [first_use, report_error]: [FuncRef; 2], func: FuncRef) {
+    module.define(func, |c| {
         let [pool, launch, table, state, images, config, params, failed] = c.params();
         let launch = pool + launch.zext();
         let device = config.load(Type::I32, config::DEVICE);
@@ -35,7 +34,7 @@ pub(super) fn define(module: &mut Module, api: &Api, called: Called) {
         c.switch_to(begin);
         let place = c.slot(8);
         let kernel = launch.load(Type::I32, field!(LaunchRecord, kernel).offset);
-        let found = c.result(called.first_use, &[table, kernel, state, images, device, place]);
+        let found = c.result(first_use, &[table, kernel, state, images, device, place]);
         c.branch_with(found.is(0), (ready, &[]), (raise, &[found, c.null()]), Hint::Likely);
         c.switch_to(ready);
         let own = field_of(launch, field!(LaunchRecord, start));
@@ -49,6 +48,6 @@ pub(super) fn define(module: &mut Module, api: &Api, called: Called) {
         let [caller, targets] = [field!(LaunchRecord, caller), field!(LaunchRecord, images)];
         let (caller, targets) = (pool + field_of(launch, caller), pool + field_of(launch, targets));
         let text = outcome::text(outcome, table, targets);
-        c.ret(c.result(called.report, &[caller, text, outcome, launched, device]));
+        c.ret(c.result(report_error, &[caller, text, outcome, launched, device]));
     });
 }
