@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tvm_ffi_codegen::image::Image;
+use tvm_ffi_codegen::image::nvrtc::{CudaSource, Nvrtc};
 
-use crate::error::CliError;
-use crate::io::read_bytes;
+use crate::error::{CliError, failure};
+use crate::io::{read_bytes, read_text};
 
 /// The images with the kernels of launches.
 #[derive(Args)]
@@ -15,16 +16,43 @@ pub struct Images {
     /// that contain its kernel. For host text each has a name, which launches may state: NAME=FILE
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
+    /// CUDA C++ with kernels for launches, which NVIDIA's NVRTC compiles for each architecture. It is the one that
+    /// TVM_FFI_CODEGEN_NVRTC names, or the machine's. Kernels are extern "C". Not for host text
+    #[arg(long, value_name = "FILE", requires = "arch")]
+    source: Vec<PathBuf>,
+    /// An architecture to compile sources for: sm_90a, or compute_80 for PTX
+    #[arg(long, value_name = "NAME", requires = "source")]
+    arch: Vec<String>,
+    /// An option of NVRTC for all sources: -DN=16
+    #[arg(long, value_name = "OPTION", requires = "source", allow_hyphen_values = true)]
+    source_option: Vec<String>,
 }
 
 impl Images {
-    /// Reads them all.
+    /// Reads them all, and compiles the sources.
     pub fn read(&self) -> Result<Vec<Image>, CliError> {
-        self.image.iter().map(|path| read_image(path)).collect()
+        let mut images = self.image.iter().map(|path| read_image(path)).collect::<Result<Vec<_>, _>>()?;
+        if self.source.is_empty() {
+            return Ok(images);
+        }
+        let nvrtc = Nvrtc::find().map_err(failure)?;
+        let archs: Vec<&str> = self.arch.iter().map(String::as_str).collect();
+        for path in &self.source {
+            let source = CudaSource::new(read_text(path)?).file(path.display().to_string());
+            let source = self.source_option.iter().fold(source, |source, option| source.option(option));
+            let compiled = nvrtc.compile(&source, &archs).map_err(failure)?;
+            eprint!("{}", compiled.log());
+            images.extend_from_slice(compiled.images());
+        }
+        Ok(images)
     }
 
     /// Reads the images of a host text, each with its name.
     pub fn read_named(&self) -> Result<Vec<(String, Image)>, CliError> {
+        if let Some(path) = self.source.first() {
+            let problem = format!("--source {}: host text takes images, not sources", path.display());
+            return Err(CliError::Usage(problem));
+        }
         let named = |stated: &PathBuf| {
             let Some((name, path)) = stated.to_str().and_then(|stated| stated.split_once('=')) else {
                 let problem = format!("--image {}: expected NAME=FILE for an image of host text", stated.display());

@@ -49,7 +49,7 @@ pub struct Functions {
     #[command(flatten)]
     images: Images,
     /// Adds a function of that name, `NAME(device: device)`, which does the one-time work of first launches on a device
-    #[arg(long, value_name = "NAME", requires = "image")]
+    #[arg(long, value_name = "NAME", requires = "Images")]
     prepare: Option<String>,
 }
 

@@ -692,6 +692,35 @@ fn packing_shows_its_bytes_on_a_terminal() {
     wait_until(|| !place.files().iter().any(|name| name.starts_with(".tvm-ffi-")));
 }
 
+#[test]
+fn sources_of_kernels_become_images() {
+    let place = Workdir::new();
+    place.write("k.cu", "extern \"C\" __global__ void fill(float* x, long long n) { *x = VALUE; }\n");
+    let signature = "fill(x: Tensor([n], float32, device=\"cuda\")) @ launch fill grid=n";
+    let wrap = ["wrap", "--signature", signature, "--source", "k.cu"];
+    let (code, said) = place.err(&[&wrap[..], &["-o", "k.o"]].concat());
+    assert_eq!(code, 2);
+    assert!(said.contains("--arch <NAME>"), "{said}");
+    place.write("h.tfh", "f() {}\n");
+    let (code, said) = place.err(&["wrap", "--host", "h.tfh", "--source", "k.cu", "--arch", "sm_80", "-o", "h.o"]);
+    assert_eq!((code, &*said), (2, "tvm-ffi-codegen: error: --source k.cu: host text takes images, not sources\n"));
+    if std::env::var_os("TVM_FFI_CODEGEN_NVRTC").is_none() {
+        eprintln!("skipped: TVM_FFI_CODEGEN_NVRTC is not set; `cargo xtask test --only gpu` sets it");
+        return;
+    }
+    let archs = ["--arch", "sm_80", "--arch", "compute_90", "--source-option", "-DVALUE=2.0f"];
+    place.ok(&[&wrap[..], &archs, &["--prepare", "ready", "-o", "k.o"]].concat());
+    let images = place.inspect("k.o")["functions"][0]["metadata"]["launches"][0]["images"].clone();
+    let targets: Vec<_> = images.as_array().unwrap().iter().map(|image| image["targets"][0].clone()).collect();
+    assert_eq!(targets, ["sm_80", "compute_90"]);
+    let (code, said) = place.err(&[&wrap[..], &["--arch", "sm_80", "-o", "k.o"]].concat());
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("can't compile k.cu for sm_80:\nk.cu(1): error: identifier \"VALUE\" is undefined"),
+        "{said}"
+    );
+}
+
 const HOST: &str = "register forward as \"model.forward\";
 matmul(x: Tensor([m, k], float32), w: Tensor([k, n], float32), to: Tensor([m, n], float32)) @ matmul_f32;
 # of the model

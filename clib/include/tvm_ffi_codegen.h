@@ -33,6 +33,7 @@ TFC_FUNCTION(build);
 TFC_FUNCTION(llvm_version);
 TFC_FUNCTION(signature);
 TFC_FUNCTION(signature_json);
+TFC_FUNCTION(cuda_compile);
 TFC_FUNCTION(kernel_check_only);
 TFC_FUNCTION(kernel_symbol);
 TFC_FUNCTION(kernel_object);
@@ -228,6 +229,16 @@ static inline int32_t tfc_image_arrays(const TfcImage* images, int32_t num_image
   }
   int32_t code = tfc_array(names, num_images, &arrays[0]);
   return code == 0 ? tfc_bytes_array(bytes, num_images, &arrays[1]) : code;
+}
+
+/*! Compiles CUDA C++ with NVRTC, whose file is `nvrtc`; NULL for the machine's. `options` is JSON: `archs`
+ * (`["sm_90a"]`), `kernels`, `options`, `headers`, `file`. `compiled` is an array of the images, an array of bytes, and
+ * of JSON: `entries` and `log`. */
+static inline int32_t tfc_cuda_compile(const char* nvrtc, const char* source, const char* options,
+                                       TVMFFIAny* compiled) {
+  TVMFFIAny args[3] = {tfc_text(nvrtc), tfc_text(source), tfc_text(options)};
+  *compiled = tfc_none();
+  return __tvm_ffi_tfc_cuda_compile(NULL, args, 3, compiled);
 }
 
 /*! The kernel that is a body as host text: a block in braces. `objects` are objects and archives with the functions

@@ -315,7 +315,7 @@ fn address_of(address: i64) -> Result<usize> {
     usize::try_from(address as u64).map_err(|_| other(format!("{address:#x} isn't an address")))
 }
 
-fn launch_of(text: &str) -> Result<Launch> {
+pub fn launch_of(text: &str) -> Result<Launch> {
     text.parse::<Launch>().map_err(failure)
 }
 

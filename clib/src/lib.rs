@@ -8,6 +8,7 @@
 //! [`codegen::diagnostic::Diagnostic::to_json`].
 
 mod compile;
+mod cuda;
 mod dispatch;
 mod error;
 mod kernel;

@@ -7,7 +7,7 @@ this process. A :class:`Library` writes functions to objects and shared librarie
 import them only where you use it.
 """
 
-from . import host, triton
+from . import cuda, host, triton
 from .callables import python_callable, stubs
 from .compiled import CompiledFunction
 from .dispatch import Dispatch, specialize
@@ -61,6 +61,7 @@ __all__ = [
     "UnsupportedTargetError",
     "build_info",
     "compile",
+    "cuda",
     "explain",
     "functions",
     "host",

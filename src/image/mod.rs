@@ -11,6 +11,7 @@ mod cubin;
 mod elf;
 mod error;
 mod fatbin;
+pub mod nvrtc;
 mod ptx;
 mod target;
 

@@ -1,61 +1,128 @@
 //! CUDA's run-time compiler (NVRTC), which runs without a device.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::sync::LazyLock;
 
-use libloading::Library;
-use tvm_ffi_codegen::image::Image;
+use tvm_ffi_codegen::image::nvrtc::{CudaSource, Nvrtc, NvrtcError, Severity};
+use tvm_ffi_codegen::image::{Image, ImageKind};
 
 use super::brought;
 
-/// Compiles an image for an architecture: a cubin for `sm_80`, PTX for `compute_80`. `None` if the machine has no
-/// NVRTC.
+/// The compiler; `None` if the test step brings none.
+fn nvrtc() -> Option<&'static Nvrtc> {
+    static NVRTC: LazyLock<Option<Nvrtc>> = LazyLock::new(|| {
+        let path = brought("TVM_FFI_CODEGEN_NVRTC")?;
+        // SAFETY: the step names NVIDIA's library.
+        Some(unsafe { Nvrtc::open(path) }.unwrap())
+    });
+    NVRTC.as_ref()
+}
+
+/// Compiles an image for an architecture: a cubin for `sm_80`, PTX for `compute_80`. `None` without NVRTC.
 pub fn compile(source: &str, architecture: &str, options: &[&str]) -> Option<Image> {
-    let path = brought("TVM_FFI_CODEGEN_NVRTC")?;
-    // SAFETY: the library is NVIDIA's, and the prototypes are those of nvrtc.h.
-    unsafe {
-        let library = Library::new(path).unwrap();
-        type Create = unsafe extern "C" fn(
-            *mut *mut c_void,
-            *const c_char,
-            *const c_char,
-            c_int,
-            *const *const c_char,
-            *const *const c_char,
-        ) -> c_int;
-        type Compile = unsafe extern "C" fn(*mut c_void, c_int, *const *const c_char) -> c_int;
-        type Size = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
-        type Get = unsafe extern "C" fn(*mut c_void, *mut u8) -> c_int;
-        let (source, name) = (CString::new(source).unwrap(), c"kernels.cu");
-        let mut program = null_mut();
-        let create = library.get::<Create>(b"nvrtcCreateProgram").unwrap();
-        assert_eq!(create(&mut program, source.as_ptr(), name.as_ptr(), 0, null(), null()), 0);
-        let architecture_option = format!("--gpu-architecture={architecture}");
-        let options: Vec<CString> = options
-            .iter()
-            .chain([&architecture_option.as_str()])
-            .map(|option| CString::new(*option).unwrap())
-            .collect();
-        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let compile = library.get::<Compile>(b"nvrtcCompileProgram").unwrap();
-        let status = compile(program, pointers.len() as c_int, pointers.as_ptr());
-        let bytes = |size: &[u8], get: &[u8]| {
-            let mut count = 0;
-            assert_eq!(library.get::<Size>(size).unwrap()(program, &mut count), 0);
-            let mut bytes = vec![0; count];
-            assert_eq!(library.get::<Get>(get).unwrap()(program, bytes.as_mut_ptr()), 0);
-            bytes
-        };
-        if status != 0 {
-            let log = bytes(b"nvrtcGetProgramLogSize", b"nvrtcGetProgramLog");
-            panic!("{:?}", CStr::from_bytes_until_nul(&log));
+    let source = options.iter().fold(CudaSource::new(source), |source, option| source.option(*option));
+    let compiled = nvrtc()?.compile(&source, &[architecture]).unwrap();
+    Some(compiled.images()[0].clone())
+}
+
+const TEMPLATE: &str = r#"
+#include "types.h"
+namespace lib {
+template <class T> __global__ void scale(T* x, index n, T by) {
+  index i = blockIdx.x * (index)blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= by;
+}
+}
+extern "C" __global__ void plain(float* x) { *x = FILL; }
+"#;
+
+#[test]
+fn a_template_becomes_images_of_several_architectures() {
+    let Some(nvrtc) = nvrtc() else { return };
+    assert!(nvrtc.version().unwrap() >= (12, 0));
+    assert!(nvrtc.capabilities().unwrap().contains(&90));
+    let source = CudaSource::new(TEMPLATE)
+        .header("types.h", "typedef long index;")
+        .option("-DFILL=3.0f")
+        .kernel("lib::scale<float>")
+        .kernel("lib::scale<int>");
+    let compiled = nvrtc.compile(&source, &["sm_80", "sm_90a", "compute_80"]).unwrap();
+    assert_eq!((compiled.log(), compiled.messages()), ("", Vec::new()));
+    let kinds = compiled.images().iter().map(Image::kind).collect::<Vec<_>>();
+    assert_eq!(kinds, [ImageKind::Cubin, ImageKind::Cubin, ImageKind::Ptx]);
+    let targets: Vec<String> =
+        compiled.images().iter().map(|image| image.targets().iter().map(ToString::to_string).collect()).collect();
+    assert_eq!(targets, ["sm_80", "sm_90a", "compute_80"]);
+    let [of_float, of_int] = compiled.entries() else { panic!("{:?}", compiled.entries()) };
+    assert_ne!(of_float, of_int);
+    for image in compiled.images() {
+        for name in [of_float, of_int] {
+            let entry = image.entry(name).unwrap();
+            let sizes: Vec<u32> = entry.params.iter().flatten().map(|param| param.size).collect();
+            assert_eq!(sizes, [8, 8, 4], "{name} in {image:?}");
         }
-        let image = match architecture.starts_with("sm_") {
-            true => bytes(b"nvrtcGetCUBINSize", b"nvrtcGetCUBIN"),
-            false => bytes(b"nvrtcGetPTXSize", b"nvrtcGetPTX"),
-        };
-        // the compiler's threads outlive the test, so its code must too
-        std::mem::forget(library);
-        Some(Image::from_bytes(image).unwrap())
+        assert!(image.entry("plain").is_some());
     }
+}
+
+#[test]
+fn mistakes_in_source_have_lines() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let source = CudaSource::new("__global__ void f(int* x) {\n  int unused;\n  *x = y;\n}").file("dir/k.cu");
+    let error = nvrtc.compile(&source, &["compute_80"]).unwrap_err();
+    let found: Vec<_> =
+        error.messages().into_iter().map(|found| (found.file, found.line, found.severity, found.text)).collect();
+    let expected = ("dir/k.cu".to_owned(), 3, Severity::Error, "identifier \"y\" is undefined".to_owned());
+    assert!(found.contains(&expected), "{found:?}");
+    let text = error.to_string();
+    assert!(text.starts_with("can't compile dir/k.cu for compute_80:\ndir/k.cu("), "{text}");
+    assert!(!text.ends_with('\n'), "{text:?}");
+
+    // a warning is no failure
+    let source = CudaSource::new("__global__ void f(int* x) {\n  int unused;\n  *x = 1;\n}");
+    let compiled = nvrtc.compile(&source, &["sm_80", "sm_90"]).unwrap();
+    let [message] = &compiled.messages()[..] else { panic!("{}", compiled.log()) };
+    assert_eq!((&*message.file, message.line, message.severity), ("kernels.cu", 2, Severity::Warning));
+}
+
+#[test]
+fn other_mistakes_are_named() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let source = || CudaSource::new("__global__ void f() {}");
+    let problem = |source: CudaSource, architecture| nvrtc.compile(&source, &[architecture]).unwrap_err().to_string();
+    assert_eq!(
+        problem(source(), "gfx90a"),
+        "unknown architecture `gfx90a`, expected one such as `sm_90a` or `compute_80`"
+    );
+    assert!(problem(source(), "sm_11").starts_with("can't compile kernels.cu for sm_11:\n"));
+    let text = problem(source().option("--no-such-option"), "sm_80");
+    assert!(text.contains("no-such-option"), "{text}");
+    let text = problem(source().kernel("g<int>"), "sm_80");
+    assert!(text.contains("g<int>") || text.contains("\"g\""), "{text}");
+    assert_eq!(problem(source().option("a\0b"), "sm_80"), "an option has a NUL byte");
+    assert_eq!(problem(source().header("a.h", "\0"), "sm_80"), "a header has a NUL byte");
+    assert_eq!(problem(CudaSource::new("\0"), "sm_80"), "the source has a NUL byte");
+}
+
+#[test]
+fn threads_compile_at_the_same_time() {
+    let Some(nvrtc) = nvrtc() else { return };
+    std::thread::scope(|scope| {
+        let names: Vec<String> = (0..4).map(|number| format!("f{number}")).collect();
+        let compile = |name: String| {
+            let source = CudaSource::new(format!("extern \"C\" __global__ void {name}() {{}}"));
+            let compiled = nvrtc.compile(&source, &["sm_80"]).unwrap();
+            assert!(compiled.images()[0].entry(&name).is_some());
+        };
+        names.into_iter().for_each(|name| _ = scope.spawn(move || compile(name)));
+    });
+}
+
+#[test]
+fn what_is_no_compiler_is_refused() {
+    // SAFETY: the file doesn't exist, so no code runs.
+    let error = unsafe { Nvrtc::open("there/is/no/libnvrtc.so") }.unwrap_err();
+    let NvrtcError::NotFound { problems } = &error else { panic!("{error:?}") };
+    assert_eq!(problems.len(), 1);
+    assert!(error.to_string().starts_with("NVRTC can't be loaded: "), "{error}");
+    assert!(error.messages().is_empty());
 }

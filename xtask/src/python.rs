@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use crate::command::{Cmd, Tests, all_at_once, cmd, root, without_stacks};
 use crate::run::Failure;
 use crate::tools::{
-    CFFI, JAX, LLVMLITE, MATURIN, NUMPY, PYTEST, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package,
+    CFFI, JAX, LLVMLITE, MATURIN, NUMPY, NVRTC, PYTEST, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM,
+    python_package,
 };
 
 /// The packages that all tests import, in addition to ours.
@@ -20,7 +21,8 @@ const FRAMEWORKS: [&str; 2] = ["test_torch.py", "test_jax.py"];
 pub fn python() -> Result<Tests, Failure> {
     crate::llvm_functions::check()?;
     let ignored = FRAMEWORKS.map(|file| format!("--ignore=python/tests/{file}"));
-    let tests = pytest(&site()?, &[&LLVMLITE, &TRITON], "python/tests").args(&ignored.each_ref().map(String::as_str));
+    let tests =
+        pytest(&site()?, &[&LLVMLITE, &TRITON, &NVRTC], "python/tests").args(&ignored.each_ref().map(String::as_str));
     Ok(tests.run()?.tests)
 }
 

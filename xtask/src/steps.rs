@@ -99,7 +99,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "python",
         about: "the package for Python as a wheel, and its tests",
-        needs: &[LLVM_22, MATURIN, CFFI, PYTEST, LLVMLITE, TRITON, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        needs: &[LLVM_22, MATURIN, CFFI, PYTEST, LLVMLITE, TRITON, NVRTC, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: python::python,
     },
     Step {
@@ -310,7 +310,8 @@ fn launches(tests: Cmd, filters: &[&str]) -> Cmd {
 }
 
 fn gpu() -> Result {
-    all([launches(tests_with_llvm(LIBRARY), &[LAUNCHES])])
+    let sources = tests_with_llvm(&["--test", "cli"]);
+    all([launches(tests_with_llvm(LIBRARY), &[LAUNCHES]), launches(sources, &["sources_of_kernels"])])
 }
 
 /// Tests that need no stand-in.
@@ -403,7 +404,9 @@ fn test() -> Result {
     println!("left out: the library's integration tests: the steps `llvm` and `gpu` run them with both backends");
     // cargo takes patterns of names, and no name to leave out
     let others = cargo(&["test", "--workspace", "--lib", "--bins", "--test", "[!l]*"]);
-    all([everything(others, &[]), cargo(&["test", "--workspace", "--doc"])])
+    // `--doc` would also run the examples of a crate that includes the library's files
+    let docs = cargo(&["test", "--workspace", "--exclude", "dispatch-alone", "--doc"]);
+    all([everything(others, &[]), docs])
 }
 
 fn test_minimal() -> Result {

@@ -245,6 +245,12 @@ impl Launch {
         self
     }
 
+    /// The same launch of another kernel of an image: `entry` is its name there.
+    pub fn with_entry(mut self, entry: impl Into<String>) -> Self {
+        self.entry = entry.into();
+        self
+    }
+
     /// The name of the kernel in its image.
     pub fn entry(&self) -> &str {
         &self.entry

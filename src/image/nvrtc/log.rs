@@ -1,0 +1,73 @@
+//! The compiler's log, as messages with lines.
+
+/// A message of the compiler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CudaMessage {
+    /// The name of the source's or a header's file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// How severe it is.
+    pub severity: Severity,
+    /// The text, one line: `identifier "x" is undefined`.
+    pub text: String,
+}
+
+/// How severe a message is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Severity {
+    /// An error.
+    Error,
+    /// A warning.
+    Warning,
+    /// Any other message.
+    Remark,
+}
+
+/// The messages of a log. A message begins with `FILE(LINE): error: TEXT` or `FILE(LINE): warning #177-D: TEXT`. Lines
+/// that show the source belong to the message before them, and are left out.
+pub(super) fn messages(log: &str) -> Vec<CudaMessage> {
+    log.lines().filter_map(message).collect()
+}
+
+fn message(line: &str) -> Option<CudaMessage> {
+    let (place, rest) = line.split_once("): ")?;
+    let (file, number) = place.rsplit_once('(')?;
+    let (kind, text) = rest.split_once(": ")?;
+    // `catastrophic error`, `warning #177-D`
+    let severity = match kind {
+        kind if kind.contains("error") => Severity::Error,
+        kind if kind.starts_with("warning") => Severity::Warning,
+        kind if kind.starts_with("remark") || kind.starts_with("note") => Severity::Remark,
+        _ => return None,
+    };
+    Some(CudaMessage { file: file.to_owned(), line: number.parse().ok()?, severity, text: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CudaMessage, Severity, messages};
+
+    #[test]
+    fn messages_have_their_lines() {
+        let log = "k.cu(3): warning #177-D: variable \"y\" was declared but never referenced\n      int y;\n          ^\n\n\
+                   Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n\n\
+                   dir (1)/a.h(12): catastrophic error: cannot open source file \"b.h\"\n  #include \"b.h\"\n\n\
+                   k.cu(5): error: expected a \";\"\n\n2 errors detected in the compilation of \"k.cu\".\n";
+        let expected = [
+            ("k.cu", 3, Severity::Warning, "variable \"y\" was declared but never referenced"),
+            ("dir (1)/a.h", 12, Severity::Error, "cannot open source file \"b.h\""),
+            ("k.cu", 5, Severity::Error, "expected a \";\""),
+        ];
+        let expected = expected.map(|(file, line, severity, text)| CudaMessage {
+            file: file.to_owned(),
+            line,
+            severity,
+            text: text.to_owned(),
+        });
+        assert_eq!(messages(log), expected);
+        assert_eq!(messages("nvrtc: error: invalid value for --gpu-architecture (-arch)\n"), []);
+    }
+}
