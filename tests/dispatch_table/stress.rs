@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tvm_ffi_codegen::dispatch::DispatchTable;
 use tvm_ffi_codegen::runtime::{Error, Function};
 
-use super::{packed, table};
+use super::{packed, table, until};
 use crate::support::dice::{Dice, seed};
 
 const THREADS: u64 = 8;
@@ -116,13 +116,13 @@ fn run(most: Option<usize>, is_detaching: bool, time: Duration, seed: u64) {
     let calls = calls.load(Ordering::SeqCst);
     assert_eq!(stats.hits + stats.misses + stats.waits, calls, "{stats:?}");
     assert_eq!(stats.errors, errors.load(Ordering::SeqCst));
-    // what isn't kept any more is gone
-    assert_eq!(live.load(Ordering::SeqCst), stats.entries as i64);
+    // what isn't kept any more goes, perhaps by a call of another test that has taken it over
+    until(|| live.load(Ordering::SeqCst) == stats.entries as i64);
     if most.is_none() && !is_detaching {
         assert_eq!(stats.misses - stats.errors, stats.entries as u64, "each key is made once while it is kept");
     }
     drop(table);
-    assert_eq!(live.load(Ordering::SeqCst), 0);
+    until(|| live.load(Ordering::SeqCst) == 0);
 }
 
 #[test]
