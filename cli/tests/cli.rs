@@ -635,11 +635,15 @@ fn in_terminal(place: &Workdir, args: &[&str]) -> std::process::Child {
     command.env("TERM", "xterm").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
+/// The number of signatures whose wrappers take longer than the bar's delay on a fast machine.
+#[cfg(target_os = "linux")]
+const MANY: usize = 1000;
+
 /// Signatures with wrappers that take longer than the bar's delay.
 #[cfg(target_os = "linux")]
 fn many_signatures(place: &Workdir) {
     let tensors = (0..4).map(|i| format!("x{i}: Tensor([n, m], float32)")).collect::<Vec<_>>().join(", ");
-    let signatures: String = (0..150).map(|i| format!("f{i}({tensors})\n")).collect();
+    let signatures: String = (0..MANY).map(|i| format!("f{i}({tensors})\n")).collect();
     place.write("many.txt", signatures);
 }
 
@@ -655,7 +659,7 @@ fn long_work_shows_a_bar_on_a_terminal_and_takes_it_away() {
     assert!(shown.contains("compiling [") && shown.contains(" parts of functions "), "{shown}");
     // the line is empty at the end: the last output erases it
     assert!(shown.trim_end_matches(['\r', '\n']).ends_with("\u{1b}[2K"), "{shown:?}");
-    assert_eq!(place.inspect("many.o")["functions"].as_array().unwrap().len(), 150);
+    assert_eq!(place.inspect("many.o")["functions"].as_array().unwrap().len(), MANY);
 
     // short work shows no bar, and neither does work with errors for programs
     place.write("few.txt", "f(x: int8)\n");
