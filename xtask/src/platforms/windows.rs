@@ -7,12 +7,9 @@ use crate::run::Failure;
 use crate::wine::Wine;
 use crate::{hosts, quickstart};
 
-/// The tests of each crate.
-const TESTS: [&[&str]; 3] = [
-    &["test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"],
-    &["test", "-p", "tvm-ffi-codegen-cli"],
-    &["test", "-p", "tvm-ffi-codegen", "--lib", "--test", "library"],
-];
+/// The crates with tests. Together they share one build of their dependencies.
+const CRATES: [&str; 6] = ["-p", "tvm-ffi-runtime", "-p", "tvm-ffi-codegen-cli", "-p", "tvm-ffi-codegen"];
+const TESTS: [&str; 8] = ["--lib", "--bins", "--test", "main", "--test", "cli", "--test", "library"];
 
 /// Runs the quickstart, the tests of each crate, and the hosts with each backend's libraries.
 pub fn windows() -> Result<Tests, Failure> {
@@ -20,8 +17,8 @@ pub fn windows() -> Result<Tests, Failure> {
     let compiler = CompilerServer::start(&wine)?;
     let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
     let left_out = without(LeftOut::SAME.iter().chain(&LeftOut::TEXTS));
-    let runs = TESTS.map(|args| compiler.within(wine.cargo(args)).args(&left_out));
-    tests.add(all(runs.map(without_stacks))?);
+    let words = [&["test"], &CRATES[..], &TESTS].concat();
+    tests.add(all([without_stacks(compiler.within(wine.cargo(&words)).args(&left_out))])?);
     match hosts::windows() {
         Ok(hosts) => tests.add(hosts),
         Err(mut failure) => {
