@@ -26,7 +26,10 @@ template <class T> __global__ void scale(T* x, index_t n, T by) {
 HEADERS = {"index.h": "typedef long long index_t;"}
 SIGNATURE = 'saxpy(a: float32, x: Tensor([n], float32, device="cuda"), y: Tensor([n], float32, device="cuda"))'
 LAUNCH = "launch saxpy grid=ceil_div(n, 256) block=256"
-SCALE = 'scale(x: Tensor([n], float32, device="cuda"), by: float32) @ launch "lib::scale<float>" block=256 args=[x, int64(n), by]'
+SCALE = (
+    'scale(x: Tensor([n], float32, device="cuda"), by: float32) '
+    '@ launch "lib::scale<float>" block=256 args=[x, int64(n), by]'
+)
 
 POINTER, LONG, FLOAT = ctypes.c_void_p, ctypes.c_longlong, ctypes.c_float
 

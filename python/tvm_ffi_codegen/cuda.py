@@ -36,7 +36,7 @@ class CompiledSource(NamedTuple):
     images: list[bytes]
     #: The names in the images of the kernels that were stated, by these.
     entries: dict[str, str]
-    #: What the compiler printed: warnings. Empty without any.
+    #: The compiler's log. Empty without warnings.
     log: str
 
 
@@ -107,8 +107,8 @@ def load_inline(
 ) -> SimpleNamespace:
     """Compiles CUDA C++ and returns functions that launch its kernels, as attributes.
 
-    Each of ``functions`` is a signature and a launch: ``saxpy(a: float32, x: Tensor([n], float32, device="cuda"), ...) @
-    launch saxpy grid=ceil_div(n, 256) block=256``. The launch names a kernel as C++ does: ``lib::sum``, or in quotes
+    Each of ``functions`` is a signature and a launch: ``scale(x: Tensor([n], float32, device="cuda"), by: float32) @
+    launch scale grid=ceil_div(n, 256) block=256``. The launch names a kernel as C++ does: ``lib::sum``, or in quotes
     ``"scale<float>"``. ``compile_options`` are those of :func:`tvm_ffi_codegen.compile`, the others those of
     :func:`compile`. Without ``archs`` it compiles PTX for the oldest architecture that NVRTC knows, which the driver
     compiles for each device.

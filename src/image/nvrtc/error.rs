@@ -40,7 +40,7 @@ pub enum NvrtcError {
         file: String,
         /// The architecture.
         target: CudaTarget,
-        /// What the compiler printed.
+        /// The compiler's log.
         log: String,
     },
     /// The compiler doesn't know a kernel of the source.

@@ -193,7 +193,7 @@ impl Program<'_> {
         }
     }
 
-    /// What the compiler has printed.
+    /// The compiler's log.
     pub(super) fn log(&self) -> Result<String, NvrtcError> {
         let Functions { log_size, log, .. } = self.functions;
         let bytes = self.bytes(("nvrtcGetProgramLogSize", *log_size), ("nvrtcGetProgramLog", *log))?;

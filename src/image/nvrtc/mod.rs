@@ -96,7 +96,7 @@ impl CompiledSource {
         &self.entries
     }
 
-    /// What the compiler printed. Empty without warnings.
+    /// The compiler's log. Empty without warnings.
     pub fn log(&self) -> &str {
         &self.log
     }

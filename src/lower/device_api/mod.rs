@@ -537,7 +537,7 @@ impl Launchable {
         c.branch_with(code.is(0), (done, &[]), (failed, &[code]), Hint::None);
     }
 
-    /// What the kernel's cell for a device has: its handle, unless its first-use work isn't done.
+    /// Loads the kernel's cell for a device: its handle, once its first-use work is done.
     fn known<'c>(&self, device: Val<'c>) -> Val<'c> {
         state::row(device.emitter().data(self.places.state, self.cells), device, 8).load_acquire()
     }

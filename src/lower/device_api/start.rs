@@ -11,8 +11,7 @@ use crate::ir::{Block, Emitter, FuncRef, FuncSig, Hint, Module, StackSlot, Type,
 /// The greatest stream value that is not an address: NULL, `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` (cuda.h).
 const LAST_SPECIAL_STREAM: i64 = 2;
 
-/// Where the memory of a launch is. The address of a stack slot is taken where it is used, so that no register holds
-/// it.
+/// Memory of a launch. Code computes the address of a stack slot where it uses it, so no register has to hold it.
 #[derive(Clone, Copy)]
 pub(in crate::lower) enum Place<'c> {
     Slot(StackSlot),
@@ -69,7 +68,7 @@ impl<'c> Start<'c> {
         c.branch_with(result.is(0), (done, &[]), (failed, &[result]), Hint::Likely);
     }
 
-    /// Whether [`launch`](Self::launch) calls the driver itself; `None` if an API's launches never do.
+    /// True if [`launch`](Self::launch) calls the driver itself; `None` if an API's launches never do.
     ///
     /// A kernel runs in the context of its stream, whatever the thread's current context is. Streams that are numbers
     /// instead of addresses belong to the current context.

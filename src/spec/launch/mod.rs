@@ -245,7 +245,7 @@ impl Launch {
         self
     }
 
-    /// The same launch of another kernel of an image: `entry` is its name there.
+    /// Changes the kernel. `entry` is its name in the image.
     pub fn with_entry(mut self, entry: impl Into<String>) -> Self {
         self.entry = entry.into();
         self
