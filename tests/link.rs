@@ -419,16 +419,16 @@ fn link_files_named_like_options() {
 #[cfg(target_os = "linux")]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn names_of_files_are_no_options() {
-    use std::os::unix::fs::PermissionsExt;
-
     if std::env::var_os(FOLDER).is_some() {
         return link_files_named_like_options();
     }
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("evil")).unwrap();
-    fs::write(path("evil/ld"), "#!/bin/sh\n: > evil/ran\nexec ld \"$@\"\n").unwrap();
-    fs::set_permissions(path("evil/ld"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(path("ld"), "#!/bin/sh\n: > evil/ran\nexec ld \"$@\"\n").unwrap();
+    // by another process: a program can't start while a child that another test forks has it open for writing
+    let mut install = std::process::Command::new("install");
+    assert!(install.args(["-m", "755"]).args([path("ld"), path("evil/ld")]).status().unwrap().success());
     fs::write(path("options"), "-Bevil/").unwrap();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "link::names_of_files_are_no_options"])

@@ -23,6 +23,17 @@ impl Workdir {
         self.0.path().join(name)
     }
 
+    /// Writes a script by another process: a program can't start while a child that another test forks has it open for
+    /// writing.
+    #[cfg(target_os = "linux")]
+    fn program(&self, name: &str, script: &str) {
+        self.write("script.tmp", script);
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "script.tmp", name]).current_dir(self.path("."));
+        assert!(install.status().unwrap().success());
+        fs::remove_file(self.path("script.tmp")).unwrap();
+    }
+
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         fs::write(self.path(name), content).unwrap();
     }
@@ -516,8 +527,7 @@ fn full_and_closed_outputs_leave_the_exit_code() {
 #[test]
 fn a_linker_that_writes_nothing_is_named() {
     let place = Workdir::new();
-    place.write("silent", "#!/bin/sh\nexit 0\n");
-    fs::set_permissions(place.path("silent"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    place.program("silent", "#!/bin/sh\nexit 0\n");
     let before = place.files();
     let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
     let output = command.env("CC", place.path("silent")).output().unwrap();
@@ -533,8 +543,7 @@ fn a_linker_that_writes_nothing_is_named() {
 #[test]
 fn the_compilers_driver_runs_once() {
     let place = Workdir::new();
-    place.write("logging", "#!/bin/sh\necho \"$*\" >> calls.txt\nexec cc \"$@\"\n");
-    fs::set_permissions(place.path("logging"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    place.program("logging", "#!/bin/sh\necho \"$*\" >> calls.txt\nexec cc \"$@\"\n");
     let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
     assert!(command.env("CC", place.path("logging")).status().unwrap().success());
     let calls = fs::read_to_string(place.path("calls.txt")).unwrap();
@@ -585,8 +594,7 @@ fn a_signal_that_ends_it_leaves_no_temporary_file() {
     // an output that a linker writes into a directory
     let script =
         "#!/bin/sh\ncase \"$*\" in *-shared*) echo $$ > linker.tmp; mv linker.tmp linker.pid; exec sleep 60;; esac\n";
-    place.write("slow", script);
-    fs::set_permissions(place.path("slow"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    place.program("slow", script);
     let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
     let mut child = command.env("CC", place.path("slow")).spawn().unwrap();
     wait_until(|| place.path("linker.pid").exists());

@@ -87,6 +87,8 @@ def test_mistakes_are_errors():
         tfc.cuda.compile("__global__ void f() { g(); }", ["sm_90"], file="k.cu")
     with pytest.raises(tfc.CodegenError, match="unknown architecture `sm90`"):
         tfc.cuda.compile("", ["sm90"])
+    with pytest.raises(tfc.CodegenError, match="no architectures are stated"):
+        tfc.cuda.load_inline(SAXPY, f"{SIGNATURE} @ {LAUNCH}", [], headers=HEADERS)
     with pytest.raises(TypeError, match="archs"):
         tfc.cuda.compile("", "sm_90")
     with pytest.raises(tfc.CodegenError, match="can't be loaded"):

@@ -43,20 +43,24 @@ pub(super) trait Hook: Send + Sync {
 }
 
 impl Launch<'_> {
-    /// The bytes of each parameter, if the driver tells their sizes.
+    /// The bytes of each parameter, if the driver tells their sizes. It doesn't on a thread without a current context.
     pub(super) fn param_bytes(&self) -> Option<Vec<&[u8]>> {
         /// Kernels have at most 32,764 bytes of parameters (CUDA C++ Programming Guide).
         const MAX_PARAMS: usize = 32_764;
+        /// cuda.h. The driver returns it for an index after the last parameter.
+        const INVALID_VALUE: c_int = 1;
         let (info, mut params) = (self.param_info?, Vec::new());
         for index in 0..MAX_PARAMS {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: the driver's function gets a kernel of the driver, and places for its results (cuda.h).
-            if unsafe { info(self.kernel, index, &mut offset, &mut size) } != 0 {
-                break;
+            match unsafe { info(self.kernel, index, &mut offset, &mut size) } {
+                0 => {}
+                INVALID_VALUE => return Some(params),
+                _ => return None,
             }
             // SAFETY: a launch passes the addresses of as many parameters as the kernel has, each of the kernel's size.
             params.push(unsafe { std::slice::from_raw_parts((*self.params.add(index)).cast(), size) });
         }
-        Some(params)
+        None
     }
 }

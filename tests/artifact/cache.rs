@@ -276,7 +276,9 @@ mod users {
         chown(folder.path().join("foreign"), Some(1), None).unwrap();
         // the other user may not be able to access this program at its path
         let program = folder.path().join("test");
-        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        // by another process: a program can't start while a child that another test forks has it open for writing
+        let mut copy = Command::new("cp");
+        assert!(copy.arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap().success());
         let mut child = Command::new(&program);
         child.args(["--exact", "artifact::cache::users::another_user_can_read_and_not_write"]);
         let child = child.env(FOLDER, folder.path()).env("TMPDIR", "/tmp").current_dir("/").uid(65534).gid(65534);

@@ -220,7 +220,7 @@ fn launches_take_narrowed_tensors() {
         let here = Tensor::from_slice(&values, &[200]).unwrap();
         for (x, message) in [
             (ints, "no elements of int32".to_owned()),
-            (cuda(&[100, 2]), "2 dimensions on cuda:1".to_owned()),
+            (cuda(&[100, 2]), format!("2 dimensions on {}", devices.device(1))),
             (here, "1 dimensions on cpu:0".to_owned()),
         ] {
             assert_eq!(function.call((&x, &y)).unwrap_err().message(), message);

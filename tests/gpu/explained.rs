@@ -179,6 +179,8 @@ impl Sequence<'_> {
                 let names = names.strip_suffix('"').unwrap().split("\", \"");
                 let found = names.map(|name| Call::new(function, [name.to_owned()])).collect();
                 calls.extend(self.around(Some(lines[number + 1]), found));
+            } else if line.contains(", where the driver has it: parameters of ") {
+                calls.extend(self.around(Some(lines[number + 1]), self.first_use(what, line)));
             } else if !line.starts_with("  ") {
                 calls.extend(self.first_use(what, line));
             }

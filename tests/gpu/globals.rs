@@ -14,18 +14,18 @@ use super::refusals::refusal;
 use super::standin::{Driver, bundle, ptx};
 use crate::support::sig;
 
-const SIGNATURE: &str = "affine_globals(x: Tensor([n], float32, device=\"cuda\"), tag: Tensor([6], uint8, device=\"cuda\"), \
+pub const SIGNATURE: &str = "affine_globals(x: Tensor([n], float32, device=\"cuda\"), tag: Tensor([6], uint8, device=\"cuda\"), \
                          b: Optional[Tensor([1], float32, device=\"cuda\")], alpha: float64, k: int32)";
 
 /// A launch of `affine_globals` that writes three global variables: a float, an address, and a struct of six bytes.
-fn launch(globals: &str) -> Launch {
+pub fn launch(globals: &str) -> Launch {
     format!("launch affine_globals grid=n block=6 args=[x, tag, int64(n)] globals=[{globals}]").parse().unwrap()
 }
 
-const ALL: &str = "scale=float32(alpha), bias=b, tag=struct(size=6, align=2, 0: int32(k), 4: int16(n))";
+pub const ALL: &str = "scale=float32(alpha), bias=b, tag=struct(size=6, align=2, 0: int32(k), 4: int16(n))";
 
 /// Calls the function with these arguments; returns the elements of `x` and `tag`.
-fn call(
+pub fn call(
     function: &Function,
     device: DLDevice,
     bias: Option<f32>,
@@ -39,7 +39,7 @@ fn call(
     called.map(|_| (elements(&x), elements(&tag))).map_err(|error| format!("{}: {}", error.kind(), error.message()))
 }
 
-fn expected(bias: f32, alpha: f32, k: i32) -> (Vec<f32>, Vec<u8>) {
+pub fn expected(bias: f32, alpha: f32, k: i32) -> (Vec<f32>, Vec<u8>) {
     let x = [1.0, 2.0, 3.0].map(|x| x * alpha + bias);
     (x.to_vec(), [&k.to_le_bytes()[..], &[3, 0]].concat())
 }

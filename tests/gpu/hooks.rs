@@ -16,7 +16,7 @@ use super::standin::{Driver, bundle};
 
 /// What the hooks were called with, in order.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
+pub struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
     /// A hook that notes its call, and fails with an error of this kind.
@@ -31,11 +31,11 @@ impl Seen {
         })
     }
 
-    fn set(&self) {
+    pub fn set(&self) {
         set_launch_hook(Some(&self.hook("enter", None)), Some(&self.hook("exit", None))).unwrap();
     }
 
-    fn take(&self) -> Vec<String> {
+    pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
@@ -49,7 +49,7 @@ fn shown(args: &[AnyView<'_>]) -> Result<String, Error> {
 }
 
 /// Removes the hook at the end of a test. One test at a time uses the driver, and so the hook.
-struct Unset;
+pub struct Unset;
 
 impl Drop for Unset {
     fn drop(&mut self) {

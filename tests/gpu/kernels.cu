@@ -116,3 +116,18 @@ extern "C" __global__ void dynamic(int* out) {
   __syncthreads();
   if (threadIdx.x == 0) *out = bytes[size - 1] == (unsigned char)(size - 1) ? (int)size : -1;
 }
+
+// x[i] = x[i] * scale + bias[0], with global variables that launches write. Stores the bytes of `tag`.
+struct alignas(2) six_bytes {
+  unsigned char bytes[6];
+};
+extern "C" {
+__constant__ float scale;
+__device__ const float* bias;
+__device__ six_bytes tag;
+__global__ void affine_globals(float* x, unsigned char* stored, long long n) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = x[i] * scale + (bias ? bias[0] : 0);
+  if (i < 6) stored[i] = tag.bytes[i];
+}
+}

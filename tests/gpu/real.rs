@@ -70,6 +70,10 @@ impl RealDriver {
         synchronize = b"cuCtxSynchronize"();
         stream_create = b"cuStreamCreate"(stream: *mut *mut c_void, flags: c_uint);
         stream_destroy = b"cuStreamDestroy_v2"(stream: *mut c_void);
+        event_create = b"cuEventCreate"(event: *mut *mut c_void, flags: c_uint);
+        event_synchronize = b"cuEventSynchronize"(event: *mut c_void);
+        event_destroy = b"cuEventDestroy_v2"(event: *mut c_void);
+        library_module = b"cuLibraryGetModule"(module: *mut *mut c_void, library: *mut c_void);
         begin_capture = b"cuStreamBeginCapture_v2"(stream: *mut c_void, mode: c_uint);
         end_capture = b"cuStreamEndCapture"(stream: *mut c_void, graph: *mut *mut c_void);
         instantiate = b"cuGraphInstantiateWithFlags"(to: *mut *mut c_void, graph: *mut c_void, flags: u64);
@@ -130,11 +134,31 @@ impl RealDriver {
         result
     }
 
+    /// Runs a function with a new event without times of device 0. Then waits for the event.
+    pub fn with_new_event<R>(&self, run: impl FnOnce(*mut c_void) -> R) -> R {
+        let mut event = null_mut();
+        // CU_EVENT_DISABLE_TIMING
+        self.within(0, || self.event_create(&mut event, 2));
+        let result = run(event);
+        self.within(0, || {
+            self.event_synchronize(event);
+            self.event_destroy(event);
+        });
+        result
+    }
+
+    /// The module of a library in the current context.
+    pub fn module_of(&self, library: *mut c_void) -> *mut c_void {
+        let mut module = null_mut();
+        self.library_module(&mut module, library);
+        module
+    }
+
     /// Captures the work on a stream as a graph, then launches the graph `times` times.
     pub fn captured(&self, device: i32, stream: *mut c_void, times: u32, run: impl FnOnce()) {
         let (mut graph, mut instance) = (null_mut(), null_mut());
-        // CU_STREAM_CAPTURE_MODE_GLOBAL, the strictest
-        self.within(device, || self.begin_capture(stream, 0));
+        // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: the other threads' tests allocate memory
+        self.within(device, || self.begin_capture(stream, 1));
         run();
         self.within(device, || {
             self.end_capture(stream, &mut graph);

@@ -41,6 +41,21 @@ pub fn frameworks() -> Result<Tests, Failure> {
     ])
 }
 
+/// Runs the tests on real devices, with the machine's own PyTorch and the packages that it needs.
+pub fn devices() -> Result<Tests, Failure> {
+    if cmd("python3", &["-c", "import torch"]).run().is_err() {
+        println!("left out: this machine's Python has no PyTorch");
+        return Ok(Tests::default());
+    }
+    let packages = [&UPSTREAM, &PYTEST, &NVRTC].map(|tool| text(&python_package(tool)));
+    let path = [&[text(&site()?)], &packages[..]].concat().join(":");
+    let python = |words: &[&str]| cmd("python3", words).env("PYTHONPATH", &path).env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut tests =
+        without_stacks(python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/devices"])).run()?.tests;
+    tests.add(python(&["python/devices/cost.py"]).run()?.tests);
+    Ok(tests)
+}
+
 /// The directory of the package: the wheel of a debug build, unpacked once per run.
 pub fn site() -> Result<PathBuf, Failure> {
     static SITE: OnceLock<PathBuf> = OnceLock::new();

@@ -230,12 +230,20 @@ pub const SOAK: &[Step] = &[
 ];
 
 /// `cargo xtask gpu`.
-pub const GPU: &[Step] = &[Step {
-    name: "devices",
-    about: "launches on the machine's devices, by its own driver",
-    needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
-    run: gpu_devices,
-}];
+pub const GPU: &[Step] = &[
+    Step {
+        name: "devices",
+        about: "launches on the machine's devices, by its own driver",
+        needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: gpu_devices,
+    },
+    Step {
+        name: "python",
+        about: "the package for Python with PyTorch's tensors on the machine's devices",
+        needs: &[MATURIN, CFFI, PYTEST, NVRTC, UPSTREAM],
+        run: python::devices,
+    },
+];
 
 /// `cargo xtask bench`.
 pub const BENCH: &[Step] = &[
@@ -321,7 +329,13 @@ fn gpu_devices() -> Result {
         "gpu::graphs::",
         "gpu::libraries::",
         "gpu::on_devices::",
+        "gpu::bodies::",
         "gpu::python::torch",
+        "launches_are_chosen_by_the_capability",
+        "a_library_without_launches_asks",
+        "a_kernel_of_ptx_asks",
+        "launches_of_one_kernel_ask",
+        "memory_that_differs_from_call_to_call",
         "--nocapture",
     ];
     let tests = without_stacks(cargo(&[&["test", "-p", "tvm-ffi-codegen"], LIBRARY].concat()));

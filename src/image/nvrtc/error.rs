@@ -27,6 +27,9 @@ pub enum NvrtcError {
         /// The name.
         name: String,
     },
+    /// There is no architecture to compile for.
+    #[error("no architectures are stated, expected one or more such as `sm_90a` or `compute_80`")]
+    NoArchitecture,
     /// A text that the compiler can't be given.
     #[error("{what} has a NUL byte")]
     Nul {

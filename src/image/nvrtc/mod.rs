@@ -160,9 +160,12 @@ impl Nvrtc {
     /// compile at the same time.
     ///
     /// # Errors
-    /// The source or an option is wrong ([`NvrtcError::Source`] has the compiler's messages), a name isn't one of an
-    /// architecture, or NVRTC fails.
+    /// The source or an option is wrong ([`NvrtcError::Source`] has the compiler's messages), no architecture is stated,
+    /// a name isn't one of an architecture, or NVRTC fails.
     pub fn compile(&self, source: &CudaSource, architectures: &[&str]) -> Result<CompiledSource, NvrtcError> {
+        if architectures.is_empty() {
+            return Err(NvrtcError::NoArchitecture);
+        }
         let targets = architectures.iter().map(|name| target(name)).collect::<Result<Vec<_>, _>>()?;
         let mut compiled = CompiledSource { images: Vec::new(), entries: Vec::new(), log: String::new() };
         for (number, target) in targets.into_iter().enumerate() {

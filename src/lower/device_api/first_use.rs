@@ -225,7 +225,8 @@ impl<'c> FirstUse<'c, '_> {
                 let list = first + number * ParamSizes::SIZE as i64;
                 let passed = list.load(Type::I32, field!(ParamSizes, count).offset);
                 let sizes = self.table + field_of(list, field!(ParamSizes, first));
-                self.steps.require_outcome(c.result(compare, &[loaded, sizes, passed]));
+                let args = [loaded, sizes, passed, self.state, self.device];
+                self.steps.require_outcome(c.result(compare, &args));
                 number + 1
             },
         );

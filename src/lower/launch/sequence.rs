@@ -113,6 +113,7 @@ impl Sequence<'_> {
         if let (Some(info), Some(sizes)) = (api.function(Call::ParamInfo), self.spec.untold_params(self.signature)) {
             let info = info.name;
             writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes, and no more")?;
+            writeln!(f, "    {}", around_them(api))?;
         }
         let [get, set] = [Call::GetAttribute, Call::SetAttribute].map(|call| api.function_name(call));
         if let (Some(attributes), Some(max)) = (api.kernel_shared, self.spec.shared().asked()) {

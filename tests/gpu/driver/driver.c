@@ -574,6 +574,8 @@ int cuLibraryGetKernel(struct kernel** kernel, struct library* library, const ch
 int cuKernelGetParamInfo(struct kernel* kernel, uint64_t index, uint64_t* offset, uint64_t* size) {
   ENTER("cuKernelGetParamInfo")
   REQUIRE(is_kernel(kernel), INVALID_HANDLE)
+  // driver 580 wants a current context
+  REQUIRE(depth, INVALID_CONTEXT)
   REQUIRE(!capturing, CAPTURED)
   REQUIRE(index < MOST_PARAMS && kernel->facts.sizes[index], INVALID_VALUE)
   *offset = kernel->facts.offsets[index];

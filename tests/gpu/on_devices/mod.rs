@@ -1,5 +1,8 @@
 //! Launches that a stand-in can't test well. These tests need real devices.
 
+mod features;
+mod images;
+
 use tvm_ffi_codegen::runtime::with_stream;
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType};
 use tvm_ffi_codegen::{Kernel, dim};
@@ -52,8 +55,7 @@ fn streams_of_the_environment_are_used() {
     }
 }
 
-/// While a stream is captured in the strictest mode, first-use work isn't possible. A function of the library does it
-/// before.
+/// While a thread captures a stream, it can't do first-use work. A function of the library does it before.
 #[test]
 fn launches_are_captured_as_graphs() {
     let Some(driver) = real_devices() else { return };
