@@ -56,7 +56,9 @@ fn global_variables_are_captured() {
 #[test]
 fn functions_of_an_image_get_its_library() {
     let Some(driver) = real_devices() else { return };
-    let calls: Arc<Mutex<Vec<(&str, usize, DLDevice)>>> = Arc::default();
+    // the function, the library's address, and the device
+    type Call = (&'static str, usize, DLDevice);
+    let calls = Arc::new(Mutex::new(Vec::<Call>::new()));
     let hook = |name: &'static str| {
         let calls = Arc::clone(&calls);
         let called = move |image: Any, device: DLDevice| {

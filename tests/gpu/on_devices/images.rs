@@ -94,12 +94,12 @@ fn the_driver_tells_the_shared_memory_of_compressed_code() {
     let cubin = image(&format!("sm_{}", driver.capability(0)), 1);
     let compressed = fatbin(&[&cubin], &["-64", "-host=linux", "-compress-all"]);
     for engine in engines() {
-        for (images, bytes) in [(&cubin, 48 << 10), (&compressed, 48 << 10), (&compressed, 64 << 10)] {
-            let launch = on_out("staged").block([32]).shared_memory(bytes);
+        for (images, bytes) in [(&cubin, 48_i32 << 10), (&compressed, 48 << 10), (&compressed, 64 << 10)] {
+            let launch = on_out("staged").block([32]).shared_memory(i64::from(bytes));
             let out = on(cuda(0), vec![0_i32], &[1]);
             let function = compile(&engine, &format!("staged{OUT}"), launch, vec![images.clone()]);
             function.call((&out,)).unwrap();
-            assert_eq!(elements::<i32>(&out), [bytes as i32]);
+            assert_eq!(elements::<i32>(&out), [bytes]);
         }
     }
 }
