@@ -207,11 +207,9 @@ const NAMES: [[&str; 2]; 14] = [
 fn names_of_parameters_are_any() {
     let elements = Tensor::from_slice(&[5.0f32, 7.0], &[2]).unwrap();
     // a type of the language, an expression with a parameter `NAME` that evaluates to 7, and the argument for that
-    let types: [(&str, &str, Any); 10] = [
-        ("bool", "if NAME then 7 else 0", true.into()),
+    // numbers have no parts with names of their own, so one type stands for all of them
+    let types: [(&str, &str, Any); 7] = [
         ("int64", "NAME", 7.into()),
-        ("float32", "if NAME == 7.0 then 7 else 0", 7.0.into()),
-        ("float64", "if NAME == 7.0 then 7 else 0", 7.0.into()),
         ("str", "if NAME == \"seven\" then 7 else 0", "seven".into()),
         ("float32[2]", "if NAME[1] == 7.0 then 7 else 0", elements.clone().into()),
         ("float32[2]?", "if given(NAME) then (if NAME[1] == 7.0 then 7 else 0) else 0", elements.into()),
@@ -222,7 +220,7 @@ fn names_of_parameters_are_any() {
     for (i, (first, value, first_arg)) in types.iter().enumerate() {
         for (j, (second, other, second_arg)) in types.iter().enumerate() {
             // the last three have parts with names as others have, so each of them meets texts alone
-            if i.max(j) >= 7 && ![*first, *second].contains(&"str") {
+            if i.max(j) >= 4 && ![*first, *second].contains(&"str") {
                 continue;
             }
             let mut text = "extern host.seven(int64, str) -> int64;\n".to_owned();

@@ -96,6 +96,14 @@ pub fn without_stacks(command: Cmd) -> Cmd {
     command.env("TVM_FFI_BACKTRACE", "0")
 }
 
+/// A command whose tests with random cases run only a few. `cargo xtask soak` runs many, in release.
+pub fn few_random_cases(command: Cmd) -> Cmd {
+    command.env("PROPTEST_CASES", "20").env(GRAPHS, "4")
+}
+
+/// The environment variable with the number of random call graphs.
+pub const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
+
 /// Runs commands until one fails, and adds up their tests.
 pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
     let mut tests = Tests::default();

@@ -3,7 +3,7 @@
 use std::thread;
 
 use crate::byte_order;
-use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
+use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_random_cases, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X,
@@ -317,9 +317,19 @@ fn launches(tests: Cmd, filters: &[&str]) -> Cmd {
         .env("TVM_FFI_CODEGEN_PYTHON_PATH", &python_path)
 }
 
+/// About half of the tests of launches, by time.
+const HALF_OF_LAUNCHES: &[&str] = &["gpu::calls::", "gpu::graph_calls::", "gpu::globals::", "gpu::hook"];
+
+/// A process has one stand-in driver, which one test at a time uses. So two processes share the tests.
 fn gpu() -> Result {
-    let sources = tests_with_llvm(&["--test", "cli"]);
-    all([launches(tests_with_llvm(LIBRARY), &[LAUNCHES]), launches(sources, &["sources_of_kernels"])])
+    let targets = ["--test", "library", "--test", "cli"];
+    all([launches(tests_with_llvm(&[&targets[..], &["--no-run"]].concat()), &[])])?;
+    let others: Vec<&str> = HALF_OF_LAUNCHES.iter().flat_map(|half| ["--skip", half]).collect();
+    all_at_once([
+        launches(tests_with_llvm(LIBRARY), HALF_OF_LAUNCHES),
+        launches(tests_with_llvm(LIBRARY), &[&[LAUNCHES], &others[..]].concat()),
+        launches(tests_with_llvm(&["--test", "cli"]), &["sources_of_kernels"]),
+    ])
 }
 
 /// Tests that need no stand-in.
@@ -403,12 +413,11 @@ const LIBRARY: &[&str] = &["--test", "library"];
 /// The integration tests of the step `gpu`.
 const LAUNCHES: &str = "gpu::";
 
-/// The tests of a step that tests everything. Tests with random cases run only a few here; `cargo xtask soak` runs
-/// many, in release. The test of the step `objects` runs only in that step.
+/// The tests of a step that tests everything. The test of the step `objects` runs only in that step.
 fn everything(tests: Cmd, left_out: &[&str]) -> Cmd {
     let skip = left_out.iter().flat_map(|test| ["--skip", test]);
     let words: Vec<&str> = ["--", "--skip", with_llvm::OBJECTS].into_iter().chain(skip).collect();
-    tests.args(&words).env("PROPTEST_CASES", "20").env(GRAPHS, "4")
+    few_random_cases(tests.args(&words))
 }
 
 fn test() -> Result {
@@ -460,9 +469,6 @@ fn soak_property() -> Result {
         released("host_text::generated::").env("PROPTEST_CASES", "10000"),
     ])
 }
-
-/// The environment variable with the number of random call graphs.
-const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
 /// The tests of every fixture's object, and of the listings.
 fn tabled() -> Cmd {

@@ -37,7 +37,7 @@ impl LeftOut {
         Self::new("calls::every_call_may_fail", "what calls release is independent of the system"),
         Self::new(with_llvm::OBJECTS, "the step `objects` compares them, for each machine"),
     ];
-    /// Tests of texts and of the lowering, which depend on no system. Wine runs them several times slower.
+    /// Tests of texts and of the lowering, which depend on no system.
     const TEXTS: [Self; 8] = [
         Self::new("growth::", TEXT),
         Self::new("ir_text::", TEXT),

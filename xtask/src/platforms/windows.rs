@@ -1,7 +1,7 @@
 //! The tests, built for Windows and run under Wine.
 
 use super::{LeftOut, without};
-use crate::command::{Tests, all, without_stacks};
+use crate::command::{Tests, all, few_random_cases, without_stacks};
 use crate::compiler::CompilerServer;
 use crate::run::Failure;
 use crate::wine::Wine;
@@ -18,7 +18,8 @@ pub fn windows() -> Result<Tests, Failure> {
     let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
     let left_out = without(LeftOut::SAME.iter().chain(&LeftOut::TEXTS));
     let words = [&["test"], &CRATES[..], &TESTS].concat();
-    tests.add(all([without_stacks(compiler.within(wine.cargo(&words)).args(&left_out))])?);
+    let program = compiler.within(wine.cargo(&words)).args(&left_out);
+    tests.add(all([few_random_cases(without_stacks(program))])?);
     match hosts::windows() {
         Ok(hosts) => tests.add(hosts),
         Err(mut failure) => {
