@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tvm_ffi_codegen::image::Image;
-use tvm_ffi_codegen::image::nvrtc::{CudaSource, Nvrtc};
+use tvm_ffi_codegen::image::rtc::{Hiprtc, KernelSource, Nvrtc};
 
 use crate::error::{CliError, failure};
 use crate::io::{read_bytes, read_text};
@@ -16,14 +16,15 @@ pub struct Images {
     /// that contain its kernel. For host text each has a name, which launches may state: NAME=FILE
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// CUDA C++ with kernels for launches, which NVIDIA's NVRTC compiles for each architecture. It is the one that
-    /// TVM_FFI_CODEGEN_NVRTC names, or the machine's. Kernels are extern "C". Not for host text
+    /// CUDA C++ or HIP C++ with kernels for launches. NVIDIA's NVRTC or AMD's hiprtc compiles it for each architecture:
+    /// the one that TVM_FFI_CODEGEN_NVRTC or TVM_FFI_CODEGEN_HIPRTC names, or the machine's. Kernels are extern "C". Not
+    /// for host text
     #[arg(long, value_name = "FILE", requires = "arch")]
     source: Vec<PathBuf>,
-    /// An architecture to compile sources for: sm_90a, or compute_80 for PTX
+    /// An architecture to compile sources for: sm_90a, compute_80 for PTX, or gfx942
     #[arg(long, value_name = "NAME", requires = "source")]
     arch: Vec<String>,
-    /// An option of NVRTC for all sources: -DN=16
+    /// An option of the compiler for all sources: -DN=16
     #[arg(long, value_name = "OPTION", requires = "source", allow_hyphen_values = true)]
     source_option: Vec<String>,
 }
@@ -35,14 +36,22 @@ impl Images {
         if self.source.is_empty() {
             return Ok(images);
         }
-        let nvrtc = Nvrtc::find().map_err(failure)?;
-        let archs: Vec<&str> = self.arch.iter().map(String::as_str).collect();
+        let (amd, nvidia): (Vec<&str>, Vec<&str>) =
+            self.arch.iter().map(String::as_str).partition(|arch| arch.starts_with("gfx"));
         for path in &self.source {
-            let source = CudaSource::new(read_text(path)?).file(path.display().to_string());
+            let source = KernelSource::new(read_text(path)?).file(path.display().to_string());
             let source = self.source_option.iter().fold(source, |source, option| source.option(option));
-            let compiled = nvrtc.compile(&source, &archs).map_err(failure)?;
-            eprint!("{}", compiled.log());
-            images.extend_from_slice(compiled.images());
+            let mut compiled = Vec::new();
+            if !nvidia.is_empty() {
+                compiled.push(Nvrtc::find().map_err(failure)?.compile(&source, &nvidia).map_err(failure)?);
+            }
+            if !amd.is_empty() {
+                compiled.push(Hiprtc::find().map_err(failure)?.compile(&source, &amd).map_err(failure)?);
+            }
+            for compiled in compiled {
+                eprint!("{}", compiled.log());
+                images.extend_from_slice(compiled.images());
+            }
         }
         Ok(images)
     }

@@ -34,6 +34,7 @@ TFC_FUNCTION(llvm_version);
 TFC_FUNCTION(signature);
 TFC_FUNCTION(signature_json);
 TFC_FUNCTION(cuda_compile);
+TFC_FUNCTION(hip_compile);
 TFC_FUNCTION(kernel_check_only);
 TFC_FUNCTION(kernel_symbol);
 TFC_FUNCTION(kernel_object);
@@ -239,6 +240,15 @@ static inline int32_t tfc_cuda_compile(const char* nvrtc, const char* source, co
   TVMFFIAny args[3] = {tfc_text(nvrtc), tfc_text(source), tfc_text(options)};
   *compiled = tfc_none();
   return __tvm_ffi_tfc_cuda_compile(NULL, args, 3, compiled);
+}
+
+/*! Compiles HIP C++ with hiprtc, whose file is `hiprtc`; NULL for the machine's. `archs` are `["gfx942"]`. All else is
+ * as in `tfc_cuda_compile`. */
+static inline int32_t tfc_hip_compile(const char* hiprtc, const char* source, const char* options,
+                                      TVMFFIAny* compiled) {
+  TVMFFIAny args[3] = {tfc_text(hiprtc), tfc_text(source), tfc_text(options)};
+  *compiled = tfc_none();
+  return __tvm_ffi_tfc_hip_compile(NULL, args, 3, compiled);
 }
 
 /*! The kernel that is a body as host text: a block in braces. `objects` are objects and archives with the functions

@@ -8,7 +8,6 @@
 //! [`codegen::diagnostic::Diagnostic::to_json`].
 
 mod compile;
-mod cuda;
 mod dispatch;
 mod error;
 mod kernel;
@@ -17,4 +16,5 @@ mod look;
 mod program;
 mod rearranged;
 mod signature;
+mod source;
 mod structure;

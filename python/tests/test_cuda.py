@@ -72,6 +72,36 @@ def test_without_architectures_it_is_ptx_for_the_oldest_one():
     assert image.startswith(b"//") and b".entry saxpy" in image
 
 
+def test_a_cache_keeps_what_was_compiled(driver, tmp_path, monkeypatch):
+    cache = tfc.Cache(tmp_path / "cache")
+    functions = [f"{SIGNATURE} @ {LAUNCH}", SCALE]
+    first = tfc.cuda.load_inline(SAXPY, functions, ["sm_80", "sm_90"], headers=HEADERS, cache=cache)
+
+    def compiled(*args, **kwargs):
+        raise AssertionError("NVRTC was called")
+
+    monkeypatch.setattr(tfc.cuda, "compile", compiled)
+    again = tfc.cuda.load_inline(SAXPY, functions, ["sm_80", "sm_90"], headers=HEADERS, cache=cache)
+    assert repr(again.saxpy) == repr(first.saxpy) and again.scale.__name__ == "scale"
+    x = np.ones(600, "float32")
+    again.saxpy(2.0, on_device(x), on_device(x))
+    assert driver.log("cuLaunchKernelEx") == ["cuLaunchKernelEx(grid 3 1 1, block 256 1 1, shared 0, device 1)"]
+    # each argument is part of the key
+    for changed in [
+        {"options": ["-DN=1"]},
+        {"headers": {"index.h": "typedef long index_t;"}},
+        {"archs": ["sm_90"]},
+        {"functions": functions[:1]},
+        {"source": SAXPY + " "},
+        {"opt_level": "none"},
+    ]:
+        arguments = {"source": SAXPY, "functions": functions, "archs": ["sm_80", "sm_90"], "headers": HEADERS, **changed}
+        with pytest.raises(AssertionError, match="NVRTC was called"):
+            tfc.cuda.load_inline(**arguments, cache=cache)
+    with pytest.raises(TypeError, match="cache"):
+        tfc.cuda.load_inline(SAXPY, functions, cache="folder")
+
+
 def test_images_are_for_kernels_and_libraries(tmp_path):
     compiled = tfc.cuda.compile(SAXPY, ["sm_90a"], ["-lineinfo"], headers=HEADERS, file="dir/saxpy.cu")
     assert compiled.entries == {} and compiled.log == ""

@@ -115,8 +115,6 @@ def test_a_grid_is_one_extent_or_up_to_three():
     signature = f"add({VECTORS})"
     for grid, text in [("ceil_div(n, 1024)", "grid=ceil_div(n, 1024) "), (7, "grid=7 "), (("n", 2), "grid=(n, 2) ")]:
         assert text in launch(signature, tfc.triton.from_compiled(compiled, signature, grid=grid))
-    with pytest.raises(TypeError, match="grid: expected numbers or expressions such as `ceil_div"):
-        tfc.triton.from_compiled(compiled, signature, grid=lambda meta: (1,))
     for grid, error, message in [
         ([], ValueError, "grid: expected one to three extents, got 0"),
         ([1, 2, 3, 4], ValueError, "got 4"),
@@ -186,12 +184,12 @@ def test_metadata_that_is_not_known_is_an_error():
         def __init__(self, **more):
             self.metadata = Metadata(**more)
 
-    class Hip:
-        backend = "hip"
+    class Xpu:
+        backend = "xpu"
 
     for more, message in [
         ({"launch_twice": True}, "not known: launch_twice"),
-        ({"target": Hip()}, "for CUDA, got one for hip"),
+        ({"target": Xpu()}, "expected a kernel for cuda or hip, got one for xpu"),
         ({"cluster_dims": (1, 2, 1)}, "clusters"),
         ({"instrumentation_mode": "gsan"}, "instrumentation"),
     ]:

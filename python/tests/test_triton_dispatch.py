@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 import tvm_ffi
@@ -188,7 +190,8 @@ def test_wrong_kernels_and_names():
         ({"bind": {"z": "x"}}, tfc.KernelError, "the kernel has no parameter `z`"),
         ({"signature": ADD.replace(", BLOCK: int32 = 1024", "")}, tfc.KernelError, "`BLOCK` is neither bound nor"),
         ({"bind": {"n": lambda key: 3}}, tfc.KernelError, "only a constant of the kernel can be"),
-        ({"grid": lambda meta: (1,)}, TypeError, "grid: expected numbers or expressions"),
+        ({"grid": None}, TypeError, "grid: expected an int"),
+        ({"arch": "sm_90"}, ValueError, r"arch\[0\]: expected a compute capability such as 90"),
     ]:
         given = {"kernel": kernels.add, "signature": ADD, "grid": 1, **change}
         with pytest.raises(error, match=message):
@@ -196,3 +199,79 @@ def test_wrong_kernels_and_names():
     without = tfc.triton.jit(kernels.add, ADD, grid=1, keys=["x.dtype", "y.dtype", "out.dtype", "BLOCK"])
     with pytest.raises(tfc.KernelError, match="no key tells the device's compute capability"):
         without.prewarm([("float32", "float32", "float32", 64)])
+
+
+def test_the_grid_is_a_function(driver, tmp_path):
+    def grid(meta):
+        return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+    add = tfc.triton.jit(kernels.add, ADD, grid=grid)
+    name_add(driver)
+    assert added(add, 2500) and added(add, 2500, block=1024)
+    launches = [line.partition(",")[0] for line in driver.log("cuLaunchKernelEx")]
+    assert launches == ["cuLaunchKernelEx(grid 3 1 1"] * 2
+    with pytest.raises(ValueError, match="version: expected a str with a cache"):
+        tfc.triton.jit(kernels.add, ADD, grid=grid, cache=tfc.Cache(tmp_path / "cache"))
+
+
+def test_a_stated_multiple_of_32_is_one_of_16(driver, compilations):
+    signature = ADD.replace("float32", "any") + " where n % 32 == 0"
+    add = tfc.triton.jit(kernels.add, signature, grid="ceil_div(n, BLOCK)")
+    assert "n % 16 == 0" not in add.keys and "n == 1" not in add.keys
+    name_add(driver)
+    assert added(add, 2048)
+    ((variant, _, _),) = add._variants._known.values()
+    assert variant.where == ["n % 32 == 0"]
+
+
+@triton.jit
+def biased(x, b, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    if b is not None:
+        value += tl.load(b + at, mask=at < n)
+    tl.store(x + at, value, mask=at < n)
+
+
+def test_an_optional_tensor_has_a_variant_for_none(driver, compilations, tmp_path):
+    vector = 'Tensor([n], any, device="cuda")'
+    signature = f"biased(x: {vector}, scale: float64 = 1.0, b: Optional[{vector}] = None)"
+    with pytest.raises(tfc.KernelError, match="`b` may be None, which has no dtype: expected a dtype of its own"):
+        tfc.triton.jit(biased, signature, grid=1, bind={"BLOCK": 128}, arch=90)
+    head, _, rest = signature.partition(" b:")
+    signature = f"{head} b:{rest.replace('any', 'float32')}"
+    function = tfc.triton.jit(biased, signature, grid="ceil_div(n, BLOCK)", bind={"BLOCK": 128}, arch=90)
+    assert function.keys[:4] == ("b.given", "x.dtype", "is_aligned(x, 16)", "b.given and is_aligned(b, 16)")
+    x, b, _ = arrays(300)
+    function(on_device(x))
+    assert compilations[-1][1] == {"x": "*fp32", "b": "constexpr", "n": "i32", "BLOCK": "constexpr"}
+    assert driver.parameters() == struct.pack("<Qi4xQQ", x.ctypes.data, 300, 0, 0)
+    function(on_device(x), 1.0, on_device(b))
+    assert compilations[-1][1]["b"] == "*fp32"
+    assert driver.parameters() == struct.pack("<QQi4xQQ", x.ctypes.data, b.ctypes.data, 300, 0, 0)
+    function(on_device(x), 2.0)
+    assert len(compilations) == 2
+    function.export(tmp_path / "biased.so")
+    module = tvm_ffi.load_module(str(tmp_path / "biased.so"))
+    module.biased(on_device(x), 1.0, on_device(b))
+    module.biased(on_device(x))
+    assert driver.parameters() == struct.pack("<Qi4xQQ", x.ctypes.data, 300, 0, 0)
+    # the variants state what they are for
+    texts = sorted(of.signature.text for of in function._variants._known.values())
+    typed = vector.replace("any", "float32").replace('"cuda"', '"cuda", align=16')
+    assert texts == [f"biased(x: {typed}, scale: float64, b: {of})" for of in ("None", typed)]
+
+
+def test_variants_for_hip():
+    signature = ADD.replace('"cuda"', '"rocm"')
+    keys = ["x.dtype", "y.dtype", "out.dtype", "BLOCK"]
+    add = tfc.triton.jit(kernels.add, signature, grid="ceil_div(n, BLOCK)", keys=keys, arch=["gfx942", "gfx90a"])
+    try:
+        add.prewarm([("float32", "float32", "float32", 256)])
+    except RuntimeError as error:
+        if "ROCm linker" not in str(error):
+            raise
+        pytest.skip("this Triton needs ROCm's linker")
+    functions = tfc.functions(add.library().object())
+    (launch,) = [of.metadata["launches"][0] for of in functions if "launches" in of.metadata]
+    assert launch["api"] == "HIP" and [of["targets"] for of in launch["images"]] == [["gfx942", "gfx90a"]]

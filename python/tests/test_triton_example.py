@@ -23,7 +23,8 @@ def test_the_library_runs_on_both_architectures(driver, tmp_path):
     # the fixture's `PATH` is empty, so there is no C compiler
     done = subprocess.run([sys.executable, EXAMPLE / "build.py", path], capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["add for sm_80 sm_90", "softmax for sm_80 sm_90"]
+    # versions of Triton before 3.9 compile for sm_90a
+    assert done.stdout.replace("90a", "90").splitlines() == ["add for sm_80 sm_90", "softmax for sm_80 sm_90"]
     module = tvm_ffi.load_module(str(path))
     name_add(driver)
     name_softmax(driver)

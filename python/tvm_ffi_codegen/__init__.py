@@ -7,7 +7,7 @@ this process. A :class:`Library` writes functions to objects and shared librarie
 import them only where you use it.
 """
 
-from . import cuda, host, triton
+from . import cc, cuda, hip, host, triton
 from .callables import python_callable, stubs
 from .compiled import CompiledFunction
 from .dispatch import Dispatch, specialize
@@ -61,9 +61,11 @@ __all__ = [
     "UnsupportedTargetError",
     "build_info",
     "compile",
+    "cc",
     "cuda",
     "explain",
     "functions",
+    "hip",
     "host",
     "inspect",
     "install_cpu_allocator",

@@ -134,17 +134,12 @@ class Variants:
         return ["dispatch", self._signature.text, *stated, version, encode(self._options), *values]
 
     def _cached(self, cache: Cache, key: Key) -> tvm_ffi.Function | None:
-        path = cache._find(self._parts(key))
-        if path is None:
+        found = cache._load(self._parts(key))
+        if found is None:
             return None
-        try:
-            (info,) = functions(path)
-            return tvm_ffi.load_module(path, keep_module_alive=False).get_function(info.name)
-        except Exception:
-            # another process may have evicted the library in between
-            if os.path.exists(path):
-                raise
-            return None
+        path, module = found
+        (info,) = functions(path)
+        return module.get_function(info.name)
 
     def _store(self, cache: Cache, key: Key, variant: Variant) -> tvm_ffi.Function:
         signature, kernel, objects = variant.for_library()

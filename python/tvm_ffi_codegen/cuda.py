@@ -10,34 +10,19 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
 
-from . import _check
-from ._native import decode, encode, function
-from .kernel import Kernel
-from .library import compile as compile_function
-from .signature import Signature
+from . import _check, _source
+from ._native import function
+from ._source import CompiledSource
+from .library import Cache
 
 __all__ = ["CompiledSource", "capabilities", "compile", "load_inline"]
 
 _cuda_compile = function("cuda_compile")
 _cuda_capabilities = function("cuda_capabilities")
-_launched_signature = function("launched_signature")
-_launch_with_entry = function("launch_with_entry")
 
 #: Where NVIDIA's packages have the library, from the newest version on.
 _PACKAGES = [("nvidia.cu13", "13"), ("nvidia.cuda_nvrtc", "12")]
-
-
-class CompiledSource(NamedTuple):
-    """The result of :func:`compile`."""
-
-    #: The images, one for each architecture.
-    images: list[bytes]
-    #: The names in the images of the kernels that were stated, by these.
-    entries: dict[str, str]
-    #: The compiler's log. Empty without warnings.
-    log: str
 
 
 def _nvrtc(stated: object) -> str | None:
@@ -80,18 +65,7 @@ def compile(
 
     Mistakes in the source are one :class:`CodegenError` with the compiler's log.
     """
-    kernels = _check.texts("kernels", kernels)
-    headers = {} if headers is None else dict(_check.mapping("headers", headers, "of texts by names"))
-    stated = {
-        "archs": _check.texts("archs", archs),
-        "options": _check.texts("options", options),
-        "kernels": kernels,
-        "headers": {_check.text("headers", name): _check.text("headers", text) for name, text in headers.items()},
-        "file": _check.text("file", file),
-    }
-    images, result = _cuda_compile(_nvrtc(nvrtc), _check.text("source", source), encode(stated))
-    result = decode(result)
-    return CompiledSource(list(map(bytes, images)), dict(zip(kernels, result["entries"])), result["log"])
+    return _source.compile(_cuda_compile, _nvrtc(nvrtc), source, archs, options, kernels, headers, file)
 
 
 def load_inline(
@@ -103,26 +77,29 @@ def load_inline(
     headers: Mapping[str, str] | None = None,
     file: str = "kernels.cu",
     nvrtc: str | None = None,
-    **compile_options: Any,
+    cache: Cache | None = None,
+    backend: str | None = None,
+    opt_level: str | None = None,
 ) -> SimpleNamespace:
     """Compiles CUDA C++ and returns functions that launch its kernels, as attributes.
 
     Each of ``functions`` is a signature and a launch: ``scale(x: Tensor([n], float32, device="cuda"), by: float32) @
     launch scale grid=ceil_div(n, 256) block=256``. The launch names a kernel as C++ does: ``lib::sum``, or in quotes
-    ``"scale<float>"``. ``compile_options`` are those of :func:`tvm_ffi_codegen.compile`, the others those of
-    :func:`compile`. Without ``archs`` it compiles PTX for the oldest architecture that NVRTC knows, which the driver
-    compiles for each device.
+    ``"scale<float>"``. Without ``archs`` it compiles PTX for the oldest architecture that NVRTC knows, which the driver
+    compiles for each device. ``backend`` and ``opt_level`` are those of :func:`tvm_ffi_codegen.compile`, the others
+    those of :func:`compile`.
+
+    With a ``cache`` a later process compiles nothing. The cache knows the arguments and the file of NVRTC. It doesn't
+    know the files that the source includes from directories of ``-I``, nor the version of the machine's NVRTC.
     """
-    if archs is None:
-        archs = [f"compute_{min(capabilities(nvrtc=nvrtc))}"]
-    listed = [functions] if isinstance(functions, str) else _check.texts("functions", functions)
-    parts = [_launched_signature(text) for text in listed]
-    kernels = list(dict.fromkeys(str(entry) for _, _, entry in parts))
-    compiled = compile(source, archs, options, kernels=kernels, headers=headers, file=file, nvrtc=nvrtc)
-    loaded = {}
-    for signature, launch, entry in parts:
-        launch = _launch_with_entry(launch, compiled.entries[str(entry)])
-        signature = Signature(str(signature))
-        kernel = Kernel.launch(str(launch), compiled.images)
-        loaded[signature.name] = compile_function(signature, kernel, **compile_options)
-    return SimpleNamespace(**loaded)
+    options, nvrtc = _check.texts("options", options), _nvrtc(nvrtc)
+    stated = None if archs is None else _check.texts("archs", archs)
+
+    def compiled(kernels: list[str]) -> CompiledSource:
+        known = [f"compute_{min(capabilities(nvrtc=nvrtc))}"] if stated is None else stated
+        return compile(source, known, options, kernels=kernels, headers=headers, file=file, nvrtc=nvrtc)
+
+    def key() -> list[object]:
+        return ["cuda", *_source.version(nvrtc), source, stated, options, headers, file]
+
+    return _source.load(functions, compiled, key, cache, backend, opt_level)

@@ -55,6 +55,19 @@ class Cache:
         path = _cache_find(self._native, key)
         return None if path is None else str(path)
 
+    def _load(self, key: list[str]) -> tuple[str, tvm_ffi.Module] | None:
+        """The path and the module of the library that was stored under a key of its own, or None."""
+        path = self._find(key)
+        if path is None:
+            return None
+        try:
+            return path, tvm_ffi.load_module(path, keep_module_alive=False)
+        except Exception:
+            # another process may have evicted the library in between
+            if os.path.exists(path):
+                raise
+            return None
+
     def _warn(self, problem: str) -> None:
         if not self._has_warned:
             self._has_warned = True

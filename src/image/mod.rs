@@ -11,8 +11,8 @@ mod cubin;
 mod elf;
 mod error;
 mod fatbin;
-pub mod nvrtc;
 mod ptx;
+pub mod rtc;
 mod target;
 
 use std::fmt;

@@ -7,7 +7,7 @@ use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
 use tvm_ffi_codegen::{Backend, Kernel, LowerError, OptLevel, Signature};
 
-use super::{engines, nvrtc};
+use super::{engines, rtc};
 use crate::support::sig;
 
 const ADD: &str = "add(x: Tensor([n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\")) \
@@ -92,7 +92,7 @@ fn modules_of_the_caller_tell_launches() {
 fn cubins_tell_registers() {
     let source =
         "extern \"C\" __global__ void add(float* x, float* y, unsigned n) { if (threadIdx.x < n) y[0] += x[0]; }";
-    let Some(cubin) = nvrtc::compile(source, "sm_90a", &[]) else { return };
+    let Some(cubin) = rtc::compile(source, "sm_90a", &[]) else { return };
     let (signature, launch) = parse(ADD);
     let library = LibraryBuilder::new().function(&signature, &Kernel::launch(launch, [cubin.clone(), ptx()]));
     let folder = tempfile::tempdir().unwrap();

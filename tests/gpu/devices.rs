@@ -8,7 +8,7 @@ use tvm_ffi_codegen::runtime::{DLDevice, Element, Tensor};
 use tvm_ffi_codegen::{DLDeviceType, runtime};
 
 use super::standin::{self, Driver};
-use super::{nvrtc, real};
+use super::{real, rtc};
 use crate::support::{allocator, c_api};
 
 /// The CUDA devices, used by one test at a time.
@@ -74,7 +74,7 @@ pub fn image(target: &str, which: u32) -> Image {
         None => standin::ptx(target, which),
         Some(_) => {
             let (target, which) = (target.replace("sm_", "compute_"), format!("-DWHICH={which}"));
-            let image = nvrtc::compile(include_str!("kernels.cu"), &target, &[&which]);
+            let image = rtc::compile(include_str!("kernels.cu"), &target, &[&which]);
             image.expect("TVM_FFI_CODEGEN_NVRTC has to name NVRTC's library")
         }
     }

