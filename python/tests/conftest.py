@@ -69,8 +69,9 @@ def loaded_driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
     """The stand-in for CUDA's driver, compiled and loaded into this process. Generated code finds it by its name."""
     path = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
     source = str(DRIVER / "driver/driver.c")
-    options = ["-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", source, "-o", str(path), "-ldl", "-pthread"]
-    subprocess.run(["cc", *options], check=True)
+    # its functions call each other, also where a compiler's library has global functions of the same names
+    options = ["-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1,-Bsymbolic", "-o", str(path), "-ldl", "-pthread"]
+    subprocess.run(["cc", source, *options], check=True)
     return Driver(str(path))
 
 

@@ -7,12 +7,42 @@ use std::sync::OnceLock;
 use crate::command::{Cmd, Tests, all_at_once, cmd, root, without_stacks};
 use crate::run::Failure;
 use crate::tools::{
-    CFFI, JAX, LLVMLITE, MATURIN, NUMPY, NVRTC, PYTEST, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM,
-    python_package,
+    CFFI, CUDA_13, CUTE, CUTILE, HELION, JAX, LLVMLITE, MATURIN, NUMBA, NUMBA_CUDA, NUMPY, NVRTC, PYTEST, TILELANG,
+    TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, UPSTREAM_OF_TILELANG, WARP, python_package,
 };
 
 /// The packages that all tests import, in addition to ours.
 const PACKAGES: [&Tool; 4] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &PYTEST];
+
+/// The tests of an adapter.
+struct Adapter {
+    /// The name of the test's file.
+    test: &'static str,
+    /// The package `apache-tvm-ffi`.
+    upstream: &'static Tool,
+    /// The compiler and what it needs.
+    packages: &'static [&'static Tool],
+}
+
+/// Neighbours run at the same time.
+const ADAPTERS: [Adapter; 8] = [
+    Adapter {
+        test: "tilelang",
+        upstream: &UPSTREAM_OF_TILELANG,
+        // another package named `nvidia` has stand-ins for CUDA's libraries
+        packages: &[&CUDA_13, &TILELANG, &TORCH],
+    },
+    Adapter { test: "numba", upstream: &UPSTREAM, packages: &[&NUMBA_CUDA, &NUMBA, &CUTILE, &NVRTC] },
+    Adapter { test: "warp", upstream: &UPSTREAM, packages: &[&WARP] },
+    Adapter { test: "helion", upstream: &UPSTREAM, packages: &[&TORCH, &TRITON, &HELION] },
+    Adapter { test: "cutile", upstream: &UPSTREAM, packages: &[&CUTILE] },
+    Adapter { test: "cute", upstream: &UPSTREAM, packages: &[&CUTE] },
+    Adapter { test: "triton_versions", upstream: &UPSTREAM, packages: &[&TRITON] },
+    Adapter { test: "c", upstream: &UPSTREAM, packages: &[] },
+];
+
+/// The directory of CuTe DSL's packages in that of [`CUTE`].
+const CUTE_PACKAGES: &str = "nvidia_cutlass_dsl/dsl_packages";
 
 /// The tests of functions in frameworks. Each has its own process.
 const FRAMEWORKS: [&str; 2] = ["test_torch.py", "test_jax.py"];
@@ -20,7 +50,7 @@ const FRAMEWORKS: [&str; 2] = ["test_torch.py", "test_jax.py"];
 /// Runs the package's tests without frameworks: `import tvm_ffi` imports PyTorch if it is installed.
 pub fn python() -> Result<Tests, Failure> {
     crate::llvm_functions::check()?;
-    let ignored = FRAMEWORKS.map(|file| format!("--ignore=python/tests/{file}"));
+    let ignored = [FRAMEWORKS[0], FRAMEWORKS[1], "compilers"].map(|file| format!("--ignore=python/tests/{file}"));
     let tests =
         pytest(&site()?, &[&LLVMLITE, &TRITON, &NVRTC], "python/tests").args(&ignored.each_ref().map(String::as_str));
     Ok(tests.run()?.tests)
@@ -28,10 +58,7 @@ pub fn python() -> Result<Tests, Failure> {
 
 /// Runs the tests of functions in frameworks.
 pub fn frameworks() -> Result<Tests, Failure> {
-    let torch = python_package(&TORCH);
-    if cfg!(target_os = "linux") {
-        cmd("python3", &["python/tests/stand_ins.py", &text(&torch)]).run()?;
-    }
+    stand_ins()?;
     let site = site()?;
     let [with_torch, with_jax] = FRAMEWORKS.map(|file| format!("python/tests/{file}"));
     let cache = text(&root().join("target/python/inductor"));
@@ -39,6 +66,32 @@ pub fn frameworks() -> Result<Tests, Failure> {
         pytest(&site, &[&TORCH], &with_torch).env("TORCHINDUCTOR_CACHE_DIR", &cache),
         pytest(&site, &[&JAX], &with_jax).env("JAX_PLATFORMS", "cpu"),
     ])
+}
+
+/// Runs the tests of adapters with the compilers themselves, two at a time.
+pub fn compilers() -> Result<Tests, Failure> {
+    stand_ins()?;
+    let site = site()?;
+    let mut tests = Tests::default();
+    for pair in ADAPTERS.chunks(2) {
+        let runs = pair.iter().map(|Adapter { test, upstream, packages }| {
+            let mut path = vec![text(&site), text(&python_package(upstream))];
+            let common: [&Tool; 3] = [&TYPING_EXTENSIONS, &NUMPY, &PYTEST];
+            path.extend(common.iter().chain(*packages).map(|tool| text(&python_package(tool))));
+            path.push(text(&python_package(&CUTE).join(CUTE_PACKAGES)));
+            pytest_in(&path, &format!("python/tests/compilers/test_{test}.py"))
+        });
+        tests.add(all_at_once(runs)?);
+    }
+    Ok(tests)
+}
+
+/// PyTorch's package without CUDA's libraries, which it needs for nothing here.
+fn stand_ins() -> Result<(), Failure> {
+    if cfg!(target_os = "linux") {
+        cmd("python3", &["python/tests/stand_ins.py", &text(&python_package(&TORCH))]).run()?;
+    }
+    Ok(())
 }
 
 /// Runs the tests on real devices, with the machine's own PyTorch and the packages that it needs.
@@ -85,7 +138,11 @@ pub fn site() -> Result<PathBuf, Failure> {
 /// The tests of a file or directory, with the package in `site` and the packages in `more`.
 fn pytest(site: &Path, more: &[&Tool], tests: &str) -> Cmd {
     let packages = PACKAGES.iter().chain(more).map(|tool| text(&python_package(tool)));
-    let path: Vec<String> = std::iter::once(text(site)).chain(packages).collect();
+    pytest_in(&std::iter::once(text(site)).chain(packages).collect::<Vec<_>>(), tests)
+}
+
+/// The tests of a file or directory, with these directories of packages.
+fn pytest_in(path: &[String], tests: &str) -> Cmd {
     without_stacks(cmd("python3", &["-m", "pytest", "-q", "-p", "no:cacheprovider", tests]))
         .env("PYTHONPATH", &path.join(":"))
         .env("PYTHONDONTWRITEBYTECODE", "1")

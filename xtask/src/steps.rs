@@ -6,10 +6,11 @@ use crate::byte_order;
 use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_random_cases, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X,
-    GDB, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMPY,
-    NVFATBIN, NVRTC, NVTX, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC,
-    RUST_WINDOWS, RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
+    ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64,
+    GCC_RISCV64, GCC_S390X, GDB, HELION, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI,
+    ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID,
+    RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH, TRITON, TYPING_EXTENSIONS,
+    UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
 };
 use crate::{
     calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python,
@@ -107,6 +108,32 @@ pub const TEST: &[Step] = &[
         about: "functions in PyTorch and in JAX, on the CPU",
         needs: &[MATURIN, CFFI, PYTEST, TORCH, JAX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: python::frameworks,
+    },
+    Step {
+        name: "compilers",
+        about: "the adapters of the package for Python, with the compilers themselves",
+        needs: &[
+            CXX,
+            MATURIN,
+            CFFI,
+            PYTEST,
+            NUMBA,
+            NUMBA_CUDA,
+            WARP,
+            CUTILE,
+            CUTE,
+            HELION,
+            TORCH,
+            TRITON,
+            TILELANG,
+            UPSTREAM_OF_TILELANG,
+            CUDA_13,
+            NVRTC,
+            UPSTREAM,
+            NUMPY,
+            TYPING_EXTENSIONS,
+        ],
+        run: python::compilers,
     },
     Step {
         name: "gpu",

@@ -116,6 +116,50 @@ pub const JAX: Tool = Tool {
     probe: &[],
     source: Source::PyPi,
 };
+/// Compilers that adapters of the Python package are for, with what they import. All of them compile for a GPU without
+/// one.
+pub const NUMBA: Tool = Tool { name: "numba==0.68.1 llvmlite==0.50.0", probe: &[], source: Source::PyPi };
+/// Its libraries are those of [`CUTILE`].
+pub const NUMBA_CUDA: Tool = Tool {
+    name: "numba-cuda==0.30.4 cuda-bindings==13.5.0 cuda-core==1.2.2 cuda-pathfinder==1.9.1 packaging \
+        nvidia-cuda-runtime==13.5.37",
+    probe: &[],
+    source: Source::PyPi,
+};
+pub const WARP: Tool = Tool { name: "warp-lang==1.19.0", probe: &[], source: Source::PyPi };
+pub const CUTILE: Tool = Tool {
+    name: "cuda-tile==1.7.0 nvidia-cuda-tileiras==13.4.92 nvidia-cuda-nvcc==13.4.92 nvidia-nvvm==13.4.92 \
+        nvidia-cuda-crt==13.4.92 nvidia-nvjitlink==13.5.37",
+    probe: &[],
+    source: Source::PyPi,
+};
+/// Compiles to Triton's kernels, from functions of PyTorch.
+pub const HELION: Tool = Tool {
+    name: "helion==1.5.1 filecheck psutil rich scikit-learn pygments markdown-it-py mdurl scipy joblib threadpoolctl \
+        packaging",
+    probe: &[],
+    source: Source::PyPi,
+};
+/// It refuses the [`UPSTREAM`] of the other tests.
+pub const TILELANG: Tool = Tool {
+    name: "tilelang==0.1.15 cloudpickle ml-dtypes psutil tqdm z3-solver==4.15.4.0 torch-c-dlpack-ext",
+    probe: &[],
+    source: Source::PyPi,
+};
+pub const UPSTREAM_OF_TILELANG: Tool = Tool { name: "apache-tvm-ffi==0.1.12", probe: &[], source: Source::PyPi };
+/// NVRTC with the headers that TileLang's source includes.
+pub const CUDA_13: Tool = Tool {
+    name: "nvidia-cuda-nvrtc==13.2.86 nvidia-cuda-cccl==13.2.86 nvidia-cuda-crt==13.2.86 nvidia-cuda-runtime==13.2.86",
+    probe: &[],
+    source: Source::PyPi,
+};
+/// CuTe DSL. Its packages for Python are in `nvidia_cutlass_dsl/dsl_packages`.
+pub const CUTE: Tool = Tool {
+    name: "nvidia-cutlass-dsl-libs-base==4.8.1 nvidia-cutlass-dsl-libs-core==4.8.1 \
+        nvidia-cutlass-dsl-libs-cu12==4.8.1 cuda-bindings==13.5.0 cuda-pathfinder==1.9.1 protobuf==7.36.2",
+    probe: &[],
+    source: Source::PyPi,
+};
 /// The runner of Python tests, with its dependencies.
 pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
