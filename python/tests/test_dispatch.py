@@ -115,6 +115,32 @@ def test_all_kinds_of_values_are_keys():
     assert dispatch(*args) == 3
 
 
+@pytest.mark.parametrize(
+    "key, values",
+    [
+        ("b.dtype == float32", [True, False]),
+        ("b.ndim", [2, 0]),
+        ("is_aligned(b, 16)", [True]),
+        ("is_contiguous(b)", [False, True]),
+        ("b.given", [True, False]),
+    ],
+)
+def test_keys_of_an_absent_tensor_are_zeros(key, values):
+    signature = "f(b: Optional[Tensor([...], any, strides=any)])"
+    missed = []
+
+    @tfc.specialize(signature, keys=[key])
+    def dispatch(found):
+        missed.append(found[key])
+        return signature, tfc.Kernel.check_only()
+
+    memory = np.zeros(64, "float32")
+    start = -memory.ctypes.data % 64 // 4
+    dispatch(memory[start : start + 16].reshape(4, 4).T)
+    dispatch(None)
+    assert missed == values
+
+
 def test_keys_that_are_wrong():
     for keys, error, message in [
         ([], ValueError, "keys: expected at least one expression"),

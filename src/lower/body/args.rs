@@ -26,6 +26,8 @@ pub(super) struct TensorVars {
     pub strides: Option<Vec<Value>>,
     /// The address of the tensor's `DLTensor`. A tensor whose type is open has one.
     pub descriptor: Option<Value>,
+    /// The tensor is optional, so the address may be NULL.
+    pub may_be_absent: bool,
     pub origin: Origin,
     /// How long the values are usable.
     pub life: Life,
@@ -140,6 +142,14 @@ impl Args {
             if node.path == path { Some(&node.ty) } else { find(&node.items, path) }
         }
         find(&self.params, path)
+    }
+
+    /// Whether a parameter may be absent: it is optional, or part of an optional tuple or record.
+    pub(super) fn may_be_absent(&self, path: &str) -> bool {
+        let contains = |whole: &String| {
+            path.strip_prefix(whole.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+        };
+        self.given.keys().any(contains)
     }
 
     /// All tensors with their paths.

@@ -8,21 +8,36 @@ use crate::lower::abi::fields::pair;
 use crate::lower::abi::tensor::{DATA, DEVICE, NDIM, SHAPE, STRIDES};
 use crate::lower::abi::{HEADER, PAYLOAD};
 use crate::spec::{Device, DeviceId, Layout};
-use tvm_ffi_runtime::abi::DLDeviceType;
+use tvm_ffi_runtime::abi::{DLDeviceType, DLTensor};
 
 impl BodyLowerer<'_> {
     /// Loads a field of a tensor's descriptor. A tensor with a closed type has no descriptor, and all of its fields are
-    /// known otherwise.
+    /// known otherwise. The fields of an absent tensor are 0.
     pub(super) fn field_of(&mut self, vars: &TensorVars, ty: Type, offset: i32) -> Value {
         let Some(descriptor) = vars.descriptor else {
             return if ty == Type::Ptr { self.b.ptr_const(0) } else { self.b.iconst(ty, 0) };
         };
+        let descriptor = self.or_zeros(vars, descriptor);
         self.b.load(ty, descriptor, offset, descriptor_flags(vars))
+    }
+
+    /// An address, or that of zeros in place of NULL if the tensor may be absent.
+    fn or_zeros(&mut self, vars: &TensorVars, address: Value) -> Value {
+        if !vars.may_be_absent {
+            return address;
+        }
+        // as many as a descriptor has, and as many as the tensor has sizes
+        let count = size_of::<DLTensor>().max(vars.shape.len() * size_of::<i64>());
+        let zeros = self.pool.constants.descriptor(&vec![0; count]);
+        let zeros = self.b.data_addr(self.pool.data, zeros);
+        let is_null = self.b.icmp_imm(IntCC::Eq, address, 0);
+        self.b.select(is_null, zeros, address)
     }
 
     /// Loads integers that a descriptor has a pointer to.
     pub(super) fn entries_of(&mut self, vars: &TensorVars, offset: i32, count: usize) -> Vec<Value> {
         let array = self.field_of(vars, Type::Ptr, offset);
+        let array = self.or_zeros(vars, array);
         let flags = descriptor_flags(vars);
         (0..count as i32).map(|d| self.b.load(Type::I64, array, 8 * d, flags)).collect()
     }
@@ -76,6 +91,8 @@ impl BodyLowerer<'_> {
 /// in memory that the next turn of a loop writes.
 fn descriptor_flags(vars: &TensorVars) -> MemFlags {
     match vars.origin {
+        // the pool aligns zeros to 4 bytes
+        _ if vars.may_be_absent => MemFlags::UNALIGNED,
         Origin::Argument | Origin::Result => MemFlags::READONLY,
         Origin::Object(_) | Origin::Value(_) | Origin::View(_) => MemFlags::ALIGNED,
     }

@@ -322,7 +322,8 @@ impl BodyLowerer<'_> {
                 args.add(path.to_owned(), Arg::Scalar(value_type(*ty), value));
             }
             ParamType::Tensor(tensor) => {
-                let tensor = self.tensor(tensor, params, (Origin::Argument, args.life));
+                let mut tensor = self.tensor(tensor, params, (Origin::Argument, args.life));
+                tensor.may_be_absent = args.may_be_absent(path);
                 args.add(path.to_owned(), Arg::Tensor(Box::new(tensor)));
             }
             ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Array(_) => {
@@ -374,7 +375,7 @@ impl BodyLowerer<'_> {
             TensorForm::Descriptor | TensorForm::MemRef => (None, Some(params.next())),
         };
         let (shape, strides) = (Vec::new(), None);
-        TensorVars { ty: ty.clone(), data, shape, strides, descriptor, origin, life }
+        TensorVars { ty: ty.clone(), data, shape, strides, descriptor, may_be_absent: false, origin, life }
     }
 
     /// An integer as the value of a dimension variable, an `I64`.

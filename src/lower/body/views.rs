@@ -127,7 +127,8 @@ impl Body<'_> {
         let Some((data, descriptor)) = address else { return TensorRef::missing(self) };
         let (life, origin) = (ops.life_of_part(owned.any), Origin::Object(owned.any));
         let (data, descriptor) = (Some(data), Some(descriptor));
-        let vars = self.arena.tensor(TensorVars { ty, data, shape, strides, descriptor, origin, life });
+        let vars =
+            self.arena.tensor(TensorVars { ty, data, shape, strides, descriptor, may_be_absent: false, origin, life });
         TensorRef::new(self, "an allocated tensor", vars)
     }
 }
@@ -535,7 +536,7 @@ impl<'b> TensorRef<'b> {
         TensorRef::new(
             body,
             name,
-            arena.tensor(TensorVars { ty, data, shape, strides, descriptor: None, origin, life }),
+            arena.tensor(TensorVars { ty, data, shape, strides, descriptor: None, may_be_absent: false, origin, life }),
         )
     }
 }
