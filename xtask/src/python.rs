@@ -86,6 +86,11 @@ pub fn compilers() -> Result<Tests, Failure> {
     Ok(tests)
 }
 
+/// The tests of HIP C++.
+pub fn hip() -> Result<Cmd, Failure> {
+    Ok(pytest(&site()?, &[], "python/tests/compilers/test_hip.py"))
+}
+
 /// PyTorch's package without CUDA's libraries, which it needs for nothing here.
 fn stand_ins() -> Result<(), Failure> {
     if cfg!(target_os = "linux") {

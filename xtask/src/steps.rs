@@ -7,10 +7,10 @@ use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_rando
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64,
-    GCC_RISCV64, GCC_S390X, GDB, HELION, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI,
-    ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID,
-    RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH, TRITON, TYPING_EXTENSIONS,
-    UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
+    GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN,
+    MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, PYTEST, QEMU, RUST_AARCH64,
+    RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH, TRITON,
+    TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
 };
 use crate::{
     calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python,
@@ -140,6 +140,12 @@ pub const TEST: &[Step] = &[
         about: "launches on a stand-in driver, from Python too; cubins of CUDA's compiler; layouts of cuda.h",
         needs: &[LLVM_22, CXX, CUDA_RUNTIME, NVFATBIN, NVRTC, NVTX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: gpu,
+    },
+    Step {
+        name: "hip",
+        about: "HIP C++ to code objects with AMD's compiler, from Rust and Python",
+        needs: &[HIPRTC, LLVM_22, CXX, MATURIN, CFFI, PYTEST, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: hip,
     },
     Step {
         name: "foreign",
@@ -357,6 +363,12 @@ fn gpu() -> Result {
         launches(tests_with_llvm(LIBRARY), &[&[LAUNCHES], &others[..]].concat()),
         launches(tests_with_llvm(&["--test", "cli"]), &["sources_of_kernels"]),
     ])
+}
+
+fn hip() -> Result {
+    let library = ("TVM_FFI_CODEGEN_HIPRTC", "libamdhip64.so.5");
+    let sources = tests_with_llvm(&["--test", "library", "--", "gpu::rtc::hip"]);
+    all([sources, python::hip()?].map(|tests| tests.env(library.0, library.1)))
 }
 
 /// Tests that need no stand-in.

@@ -93,6 +93,12 @@ pub const CUDA_RUNTIME: Tool = Tool { name: "nvidia-cuda-runtime-cu12==12.9.79",
 pub const NVRTC: Tool = Tool { name: "nvidia-cuda-nvrtc-cu12==12.9.86", probe: &[], source: Source::PyPi };
 /// The headers of NVTX.
 pub const NVTX: Tool = Tool { name: "nvidia-nvtx-cu12==12.9.79", probe: &[], source: Source::PyPi };
+/// AMD's hiprtc, which Debian's library of HIP contains. It runs without a device.
+pub const HIPRTC: Tool = Tool {
+    name: "hiprtc",
+    probe: &["sh", "-c", "/sbin/ldconfig -p | grep -q libamdhip64.so.5"],
+    source: Source::Apt("libamdhip64-5 libhiprtc-builtins5"),
+};
 /// Creates fatbins, without a device too.
 pub const NVFATBIN: Tool = Tool { name: "nvidia-nvfatbin-cu12==12.9.82", probe: &[], source: Source::PyPi };
 /// Builds the Python package: a wheel with a plain library, as for cffi.
