@@ -83,13 +83,14 @@ mod tests {
             text: text.to_owned(),
         });
         assert_eq!(messages(log), expected);
-        let [found] =
-            &messages("dir:a/k.hip:3:8: error: use of undeclared identifier 'y'\n  *x = y;\n       ^\n1 error.\n")[..]
-        else {
-            panic!()
+        let log = "dir:a/k.hip:3:8: error: use of undeclared identifier 'y'\n  *x = y;\n       ^\n1 error.\n";
+        let found = SourceMessage {
+            file: "dir:a/k.hip".to_owned(),
+            line: 3,
+            severity: Severity::Error,
+            text: "use of undeclared identifier 'y'".to_owned(),
         };
-        assert_eq!((&*found.file, found.line, found.severity), ("dir:a/k.hip", 3, Severity::Error));
-        assert_eq!(found.text, "use of undeclared identifier 'y'");
+        assert_eq!(messages(log), [found]);
         assert_eq!(messages("nvrtc: error: invalid value for --gpu-architecture (-arch)\n"), []);
     }
 }
