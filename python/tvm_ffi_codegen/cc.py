@@ -24,7 +24,7 @@ from .signature import Signature, as_signature
 
 __all__ = ["compile", "load_inline"]
 
-#: A function of the source: a signature, whose name is the function's, or a signature and a kernel. The kernel names
+#: A function of the source: a signature, which names the function, or a signature and a kernel. The kernel names
 #: the symbol and states the call, as in ``Kernel.symbol("add_kernel", returns="status")``.
 Function = Union[Signature, str, "tuple[Signature | str, Kernel]"]
 

@@ -24,7 +24,7 @@ from .dispatch import Dispatch, specialize
 from .errors import KernelError
 from .kernel import Kernel
 from .key import Key
-from .library import Cache, Library
+from .library import Cache
 from .signature import Signature, as_signature
 
 __all__ = ["Binding", "CompiledKernel", "jit", "kernel"]
@@ -175,10 +175,9 @@ def jit(
                 text = re.sub(rf"(?<![\w.$]){name}: {re.escape(tensors[name])}", f"{name}: {own}", text)
             own_signature = Signature(text, locations=signature._locations)
             own_archs = [f"sm_{key[capability]}"] if is_on_device else targets
-            made = _kernel(
+            return _kernel(
                 function, own_signature, dim=dim, device=device, archs=own_archs, block_dim=block_dim, bind=bind
             )
-            return _linked(made) if cache is None else made
 
         variant.__doc__ = function.func.__doc__
         # a dispatch has at least one key
@@ -190,15 +189,6 @@ def jit(
 
 #: The function, which the parameters of the same name hide.
 _kernel = kernel
-
-
-def _linked(made: CompiledKernel) -> Any:
-    """A function of this process, if the kernel's object has to be linked for that; else the kernel itself."""
-    # the loader of objects knows no global offset table, which Warp's code model uses for constants and calls
-    if not any(b"_GLOBAL_OFFSET_TABLE_" in of for of in made.objects):
-        return made
-    library = Library().add(made.signature, made.kernel)
-    return library.load(objects=made.objects).get_function(made.signature.name)
 
 
 def _extents(dim: object) -> list[str]:

@@ -77,6 +77,25 @@ fn check_kernel(engine: &Engine, kernel: &Kernel, what: &str) {
 /// Position-independent code with a small offset table, where that can be linked: on aarch64 only LLVM can.
 const SMALL_TABLE: &str = if cfg!(target_arch = "aarch64") { "-fPIC" } else { "-fpic" };
 
+/// Code that computes with the address of the global offset table. The linker of LLVM's JIT doesn't know all of its
+/// relocations.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn objects_of_the_large_model() {
+    for flags in [["-O0", "-fPIC", "-mcmodel=large"], ["-O2", "-fPIC", "-mcmodel=large"]] {
+        let kernel = Kernel::object(object_by(SOURCE, &flags), "kernel");
+        for engine in engines() {
+            match engine.jit().backend() {
+                Backend::Cranelift => check_kernel(&engine, &kernel, &format!("{flags:?}")),
+                _ => {
+                    let error = compile(&engine, SIGNATURE, &kernel).unwrap_err().to_string();
+                    assert!(error.contains("R_X86_64_PLTOFF64"), "{error}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn objects_of_a_c_compiler_by_any_model_of_code() {
     let models: [&[&str]; 8] = [

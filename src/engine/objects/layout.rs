@@ -8,7 +8,7 @@ use object::{
 };
 use region::page;
 
-use super::read::{ObjectFile, Strength, is_loaded, refused};
+use super::read::{GOT, ObjectFile, Strength, is_loaded, refused};
 use super::relocation::{Field, Relocation, STUB, Via, find};
 use super::unit::Unit;
 use crate::engine::EngineError;
@@ -288,6 +288,8 @@ impl Resolver<'_, '_> {
             return Ok(Resolution::Common(common));
         }
         match self.unit.globals.get(name) {
+            // distances from it are addresses
+            None if name == GOT => Ok(Resolution::Absolute(0)),
             Some(global) => {
                 let symbol = self.unit.objects[global.object].file.symbol_by_index(global.symbol).map_err(broken)?;
                 self.own_place(global.object, &symbol)

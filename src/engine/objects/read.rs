@@ -175,8 +175,8 @@ impl<'a> ObjectFile<'a> {
 }
 
 /// The global offset table, which linkers create. Assemblers add this symbol whenever code uses the table, even if it
-/// isn't referred to.
-const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
+/// isn't referred to. Code of the large code model does refer to it, and adds the distance of what it needs.
+pub(super) const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 /// Whether an ELF section is loaded.
 #[cfg_attr(not(any(all(feature = "cranelift", unix), feature = "_llvm")), expect(dead_code, reason = "linkers ask"))]

@@ -96,6 +96,11 @@ relocations! {
         R_X86_64_GOTPCREL: Got, Relative32;
         R_X86_64_GOTPCRELX: Got, Relative32;
         R_X86_64_REX_GOTPCRELX: Got, Relative32;
+        // the large code model computes with the table's address, which is 0 here
+        R_X86_64_GOTPC64: Symbol, Relative64;
+        R_X86_64_GOTOFF64: Symbol, Absolute64;
+        R_X86_64_PLTOFF64: Symbol, Absolute64;
+        R_X86_64_GOT64: Got, Absolute64;
     }
     aarch64 {
         R_AARCH64_NONE: Symbol, Nothing;
