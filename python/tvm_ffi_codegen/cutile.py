@@ -15,6 +15,7 @@ from cuda.tile import compilation
 
 from . import _check
 from ._check import Extents
+from ._text import dim_text
 from .dispatch import Dispatch, specialize
 from .errors import KernelError
 from .kernel import Kernel
@@ -264,7 +265,8 @@ class _Arguments:
         for stride in () if is_contiguous else strides:
             if not self.is_natural(stride) and not self.is_stated_natural(stride):
                 raise KernelError(
-                    f"`{name}`: cuTile has no negative strides: state `where {_text(stride)} >= 0` in the signature"
+                    f"`{name}`: cuTile has no negative strides: state `where {dim_text(stride)} >= 0` in the "
+                    "signature"
                 )
         text = self.texts.get(tensor, "")
         is_alone = "noalias=True" in text
@@ -273,7 +275,7 @@ class _Arguments:
         self.overlapping += not is_alone
         annotated = getattr(annotation, "array", None)
         index = ct.int32 if annotated is None else annotated.index_dtype
-        self.args += [tensor, *(f"{index.name}({_text(of)})" for of in (*shape, *strides))]
+        self.args += [tensor, *(f"{index.name}({dim_text(of)})" for of in (*shape, *strides))]
         return compilation.ArrayConstraint(
             dtype,
             len(shape),
@@ -308,7 +310,7 @@ class _Arguments:
     def is_natural(self, dim: Any) -> bool:
         """True if a stride can't be negative, since it is computed from sizes."""
         if isinstance(dim, list):
-            return _text(dim) in self.sizes or (dim[0] != "-" and all(map(self.is_natural, dim[1:])))
+            return dim_text(dim) in self.sizes or (dim[0] != "-" and all(map(self.is_natural, dim[1:])))
         return dim >= 0 if isinstance(dim, int) else dim in self.sizes
 
     def is_stated_natural(self, dim: Any) -> bool:
@@ -336,7 +338,7 @@ def _sizes(types: Iterable[Any]) -> set[str]:
     """The sizes of tensors, as text."""
     sizes: set[str] = set()
     for type in types:
-        sizes |= set(map(_text, type.get("shape") or ()))
+        sizes |= set(map(dim_text, type.get("shape") or ()))
         sizes |= _sizes(type["of"] if isinstance(type.get("of"), list) else ())
     return sizes
 
@@ -348,11 +350,3 @@ def _product(sizes: list[Any]) -> Any:
         is_number = isinstance(product, int) and isinstance(size, int)
         product = product * size if is_number else size if product == 1 else ["*", product, size]
     return product
-
-
-def _text(dim: Any) -> str:
-    """A size or stride of a signature's structure, as text."""
-    if not isinstance(dim, list):
-        return str(dim)
-    operator, left, right = dim[0], _text(dim[1]), _text(dim[2])
-    return f"{operator}({left}, {right})" if operator.isidentifier() else f"({left} {operator} {right})"

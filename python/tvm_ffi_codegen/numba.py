@@ -27,7 +27,7 @@ from numba.core.registry import cpu_target
 
 from . import _check
 from ._check import Extents
-from ._text import unused
+from ._text import dim_text, unused
 from .compiled import CompiledFunction
 from .dispatch import specialize
 from .errors import KernelError
@@ -227,7 +227,7 @@ class _Names:
             is_one = of is result
             if of["kind"] == "tensor":
                 name, path = ("result", "result") if is_one else (f"result_{number}", f"result[{number}]")
-                self.tensors[name] = path, of, [_dim(size) for size in of["shape"]]
+                self.tensors[name] = path, of, [dim_text(size) for size in of["shape"]]
         for name, of in self.types.items():
             if of["kind"] == "tensor":
                 self.tensors[name] = name, of, [f"{name}.shape[{axis}]" for axis in range(len(of["shape"] or ()))]
@@ -317,14 +317,6 @@ def _is_number(type: Any) -> bool:
 def _item_size(item: Any) -> int:
     """The bytes of an element."""
     return item.bitwidth // 8 if hasattr(item, "bitwidth") else 1 if item == types.boolean else 2
-
-
-def _dim(dim: Any) -> str:
-    """A dimension in the text form, from a signature's structure."""
-    if not isinstance(dim, list):
-        return str(dim) if not isinstance(dim, int) or dim >= 0 else f"(0 - {-dim})"
-    operation, first, second = dim[0], _dim(dim[1]), _dim(dim[2])
-    return f"({first} {operation} {second})" if operation[0] in "+-*/%" else f"{operation}({first}, {second})"
 
 
 def _narrowed(signature: Signature, key: Mapping[str, Any]) -> Signature:

@@ -19,7 +19,7 @@ import warp as wp
 from warp._src import types as wp_types
 
 from . import _check
-from ._text import unused
+from ._text import dim_text, unused
 from .dispatch import Dispatch, specialize
 from .errors import KernelError
 from .kernel import Kernel
@@ -401,14 +401,14 @@ class _Arguments:
         if tensor["strides"] == "any":
             raise KernelError(f"`{name}`: expected strides with names such as `strides=[s, 1]`, got `strides=any`")
         if tensor["strides"] is None:
-            strides = [" * ".join([str(item), *map(_text, shape[at + 1 :])]) for at in range(rank)]
+            strides = [" * ".join([str(item), *map(dim_text, shape[at + 1 :])]) for at in range(rank)]
         else:
             contiguous = [_product(inner[at + 1 :]) for at in range(len(inner))]
             if tensor["strides"][rank:] != contiguous:
                 raise KernelError(f"`{name}`: expected last strides {contiguous}, got {_list(tensor['strides'])}")
-            strides = [f"{item} * {_text(of)}" for of in tensor["strides"][:rank]]
+            strides = [f"{item} * {dim_text(of)}" for of in tensor["strides"][:rank]]
         fields = [f"0: {value}", f"{_GRAD}: null"]
-        fields += [f"{_SHAPE + 4 * at}: int32({_text(of)})" for at, of in enumerate(shape[:rank])]
+        fields += [f"{_SHAPE + 4 * at}: int32({dim_text(of)})" for at, of in enumerate(shape[:rank])]
         fields += [f"{_STRIDES + 4 * at}: int32({of})" for at, of in enumerate(strides)]
         fields.append(f"{_RANK}: int32({rank})")
         return _Value(_ARRAY_SIZE, 8, f"struct(size={_ARRAY_SIZE}, align=8, {', '.join(fields)})")
@@ -453,16 +453,8 @@ def _product(sizes: Iterable[int]) -> int:
     return product
 
 
-def _text(dim: Any) -> str:
-    """A size or stride of a signature's structure, as text."""
-    if not isinstance(dim, list):
-        return str(dim)
-    operator, left, right = dim[0], _text(dim[1]), _text(dim[2])
-    return f"{operator}({left}, {right})" if operator.isidentifier() else f"({left} {operator} {right})"
-
-
 def _list(dims: list[Any]) -> str:
-    return f"[{', '.join(map(_text, dims))}]"
+    return f"[{', '.join(map(dim_text, dims))}]"
 
 
 def _signature_of(kernel: wp.Kernel, device: str) -> Signature:

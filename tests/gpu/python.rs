@@ -87,14 +87,3 @@ fn torch_launches_kernels_of_a_library() {
         );
     }
 }
-
-/// A benchmark. The test only checks that it runs to the end.
-#[test]
-fn torch_tells_the_cost_of_a_launch() {
-    for backend in Backend::ALL {
-        let folder = tempfile::tempdir().unwrap();
-        let path = library(folder.path(), *backend);
-        let Some(printed) = with_torch("tests/gpu/launch_cost.py", &path) else { return };
-        eprintln!("{backend:?}\n{printed}");
-    }
-}
