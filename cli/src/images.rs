@@ -17,8 +17,8 @@ pub struct Images {
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
     /// CUDA C++ or HIP C++ with kernels for launches. NVIDIA's NVRTC or AMD's hiprtc compiles it for each architecture:
-    /// the one that TVM_FFI_CODEGEN_NVRTC or TVM_FFI_CODEGEN_HIPRTC names, or the machine's. Kernels are extern "C". Not
-    /// for host text
+    /// the one that TVM_FFI_CODEGEN_NVRTC or TVM_FFI_CODEGEN_HIPRTC names, or the machine's. Kernels are extern "C".
+    /// Not for host text
     #[arg(long, value_name = "FILE", requires = "arch")]
     source: Vec<PathBuf>,
     /// An architecture to compile sources for: sm_90a, compute_80 for PTX, or gfx942
@@ -38,17 +38,15 @@ impl Images {
         }
         let (amd, nvidia): (Vec<&str>, Vec<&str>) =
             self.arch.iter().map(String::as_str).partition(|arch| arch.starts_with("gfx"));
+        let nvrtc = (!nvidia.is_empty()).then(Nvrtc::find).transpose().map_err(failure)?;
+        let hiprtc = (!amd.is_empty()).then(Hiprtc::find).transpose().map_err(failure)?;
         for path in &self.source {
             let source = KernelSource::new(read_text(path)?).file(path.display().to_string());
             let source = self.source_option.iter().fold(source, |source, option| source.option(option));
-            let mut compiled = Vec::new();
-            if !nvidia.is_empty() {
-                compiled.push(Nvrtc::find().map_err(failure)?.compile(&source, &nvidia).map_err(failure)?);
-            }
-            if !amd.is_empty() {
-                compiled.push(Hiprtc::find().map_err(failure)?.compile(&source, &amd).map_err(failure)?);
-            }
-            for compiled in compiled {
+            let of_nvidia = nvrtc.iter().map(|compiler| compiler.compile(&source, &nvidia));
+            let of_amd = hiprtc.iter().map(|compiler| compiler.compile(&source, &amd));
+            for compiled in of_nvidia.chain(of_amd) {
+                let compiled = compiled.map_err(failure)?;
                 eprint!("{}", compiled.log());
                 images.extend_from_slice(compiled.images());
             }

@@ -8,7 +8,6 @@ Medians of rounds in one run, in microseconds for a call. Each round begins with
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path

@@ -95,9 +95,9 @@ def test_a_cache_keeps_what_was_compiled(driver, tmp_path, monkeypatch):
         {"source": SAXPY + " "},
         {"opt_level": "none"},
     ]:
-        arguments = {"source": SAXPY, "functions": functions, "archs": ["sm_80", "sm_90"], "headers": HEADERS, **changed}
+        stated = {"source": SAXPY, "functions": functions, "archs": ["sm_80", "sm_90"], "headers": HEADERS}
         with pytest.raises(AssertionError, match="NVRTC was called"):
-            tfc.cuda.load_inline(**arguments, cache=cache)
+            tfc.cuda.load_inline(**{**stated, **changed}, cache=cache)
     with pytest.raises(TypeError, match="cache"):
         tfc.cuda.load_inline(SAXPY, functions, cache="folder")
 

@@ -106,19 +106,10 @@ def test_a_constant_that_a_caller_passes_too_is_stated():
     assert text(ADD + " where n == 1", tfc.triton.from_compiled(one, ADD + " where n == 1", grid=1))
 
 
-@triton.jit
-def biased(x, b, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + at, mask=at < n)
-    if b is not None:
-        value += tl.load(b + at, mask=at < n)
-    tl.store(x + at, value, mask=at < n)
-
-
 def test_none_is_a_constant_and_never_a_pointer():
     vector = 'Tensor([n], float32, device="cuda")'
-    without = kernels.compiled(biased, {"x": "*fp32", "n": "i32"}, {"b": None, "BLOCK": 128})
-    given = kernels.compiled(biased, {"x": "*fp32", "b": "*fp32", "n": "i32"}, {"BLOCK": 128})
+    without = kernels.compiled(kernels.biased, {"x": "*fp32", "n": "i32"}, {"b": None, "BLOCK": 128})
+    given = kernels.compiled(kernels.biased, {"x": "*fp32", "b": "*fp32", "n": "i32"}, {"BLOCK": 128})
     for rest in ("", ", b: None"):
         signature = f"biased(x: {vector}{rest})"
         assert "args=[x, int32(n), null, null]" in text(

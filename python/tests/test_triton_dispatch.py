@@ -224,23 +224,14 @@ def test_a_stated_multiple_of_32_is_one_of_16(driver, compilations):
     assert variant.where == ["n % 32 == 0"]
 
 
-@triton.jit
-def biased(x, b, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + at, mask=at < n)
-    if b is not None:
-        value += tl.load(b + at, mask=at < n)
-    tl.store(x + at, value, mask=at < n)
-
-
 def test_an_optional_tensor_has_a_variant_for_none(driver, compilations, tmp_path):
     vector = 'Tensor([n], any, device="cuda")'
     signature = f"biased(x: {vector}, scale: float64 = 1.0, b: Optional[{vector}] = None)"
     with pytest.raises(tfc.KernelError, match="`b` may be None, which has no dtype: expected a dtype of its own"):
-        tfc.triton.jit(biased, signature, grid=1, bind={"BLOCK": 128}, arch=90)
+        tfc.triton.jit(kernels.biased, signature, grid=1, bind={"BLOCK": 128}, arch=90)
     head, _, rest = signature.partition(" b:")
     signature = f"{head} b:{rest.replace('any', 'float32')}"
-    function = tfc.triton.jit(biased, signature, grid="ceil_div(n, BLOCK)", bind={"BLOCK": 128}, arch=90)
+    function = tfc.triton.jit(kernels.biased, signature, grid="ceil_div(n, BLOCK)", bind={"BLOCK": 128}, arch=90)
     assert function.keys[:4] == ("b.given", "x.dtype", "is_aligned(x, 16)", "b.given and is_aligned(b, 16)")
     x, b, _ = arrays(300)
     function(on_device(x))

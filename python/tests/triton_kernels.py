@@ -25,6 +25,15 @@ def scale(x, by, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def biased(x, b, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    if b is not None:
+        value += tl.load(b + at, mask=at < n)
+    tl.store(x + at, value, mask=at < n)
+
+
+@triton.jit
 def matmul(a, b, c, m, n, k, stride_a, stride_b, stride_c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns = tl.program_id(1) * N + tl.arange(0, N)

@@ -10,6 +10,7 @@ import tvm_ffi
 
 from . import _check
 from ._dim_vars import Numbers, DimVars, names
+from ._structure import contiguous_strides
 from .compiled import CompiledFunction
 from .functions import of_module
 from .signature import Signature, as_signature
@@ -235,7 +236,7 @@ def _match(
         for number, (dim, size) in enumerate(zip(type["shape"], sizes)):
             dim_vars.match(dim, size, f"{entry}[{number}]", may_defer=may_defer)
         if kind == "tensor" and isinstance(type["strides"], list):
-            strides = _compact(sizes) if strides_of is None else strides_of(value)
+            strides = contiguous_strides(sizes) if strides_of is None else strides_of(value)
             for number, (dim, stride) in enumerate(zip(type["strides"], strides)):
                 _match_stride(dim_vars, dim, sizes, stride, f"{path}.strides[{number}]", number, may_defer)
 
@@ -248,12 +249,3 @@ def _match_stride(
     is_first = isinstance(dim, str) and dim not in dim_vars.values
     if is_first or not is_excused:
         dim_vars.match(dim, stride, path, is_stride=True, may_defer=may_defer)
-
-
-def _compact(sizes: Sequence[Any]) -> list[Any]:
-    """The strides of a contiguous tensor."""
-    strides, stride = [], 1
-    for size in reversed(sizes):
-        strides.append(stride)
-        stride *= size
-    return strides[::-1]

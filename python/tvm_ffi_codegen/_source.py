@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import tvm_ffi
+
 from . import _check
 from ._native import decode, encode, function
 from .compiled import CompiledFunction
@@ -77,14 +79,13 @@ def load(
         ]
         return SimpleNamespace(**{of.signature.name: function for of, function in zip(launched, loaded)})
     parts = ["source", encode([*key(), listed, backend, opt_level])]
-    found = _check.instance("cache", cache, Cache, "a Cache")._load(parts)
-    if found is None:
+    cache = _check.instance("cache", cache, Cache, "a Cache")
+    module = cache._read(parts, lambda path: tvm_ffi.load_module(path, keep_module_alive=False))
+    if module is None:
         made, library = compiled(kernels), Library(backend=backend, opt_level=opt_level)
         for of in launched:
             library.add(of.signature, of.kernel(made))
         module = library._load_cached(cache, [], False, {}, parts)
-    else:
-        _, module = found
     signatures = [of.signature for of in launched]
     return SimpleNamespace(
         **{of.name: CompiledFunction._of(module.get_function(of.name), of, None) for of in signatures}

@@ -1,8 +1,6 @@
-"""Strings and dimensions in the text form."""
+"""Strings in the text form."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from . import _check
 
@@ -26,12 +24,3 @@ def unused(name: str, used: set[str]) -> str:
     while name in used:
         name += "_"
     return name
-
-
-def dim_text(dim: Any) -> str:
-    """A size or stride of a signature's structure, as text."""
-    if not isinstance(dim, list):
-        # a text has no negative numbers
-        return str(dim) if not isinstance(dim, int) or dim >= 0 else f"(0 - {-dim})"
-    operator, left, right = dim[0], dim_text(dim[1]), dim_text(dim[2])
-    return f"{operator}({left}, {right})" if operator.isidentifier() else f"({left} {operator} {right})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Union
 
@@ -134,12 +133,11 @@ class Variants:
         return ["dispatch", self._signature.text, *stated, version, encode(self._options), *values]
 
     def _cached(self, cache: Cache, key: Key) -> tvm_ffi.Function | None:
-        found = cache._load(self._parts(key))
-        if found is None:
-            return None
-        path, module = found
-        (info,) = functions(path)
-        return module.get_function(info.name)
+        def read(path: str) -> tvm_ffi.Function:
+            (info,) = functions(path)
+            return tvm_ffi.load_module(path, keep_module_alive=False).get_function(info.name)
+
+        return cache._read(self._parts(key), read)
 
     def _store(self, cache: Cache, key: Key, variant: Variant) -> tvm_ffi.Function:
         signature, kernel, objects = variant.for_library()

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Union
 
 from . import _check
+from ._text import quoted
 from .errors import CodegenError
 from .kernel import Kernel, as_kernel
 from .library import compile as compile_function
@@ -28,9 +29,8 @@ __all__ = ["compile", "load_inline"]
 #: the symbol and states the call, as in ``Kernel.symbol("add_kernel", returns="status")``.
 Function = Union[Signature, str, "tuple[Signature | str, Kernel]"]
 
-#: The diagnostics that refuse a call with arguments of other types. They apply to the calls alone, and not to your code.
-_REFUSED = ("-Wconversion",)
-#: Those that are errors in C++ anyway, which doesn't know the options.
+#: Diagnostics that refuse a call with arguments of other types, beside ``-Wconversion``. They apply to the calls alone,
+#: and not to your code. In C++ they are errors anyway, and it doesn't know the options.
 _REFUSED_IN_C = ("-Wincompatible-pointer-types", "-Wint-conversion", "-Wimplicit-function-declaration")
 
 
@@ -127,20 +127,16 @@ def _with_calls(source: str, functions: list[tuple[Signature, Kernel]], file: st
     parts += [f'#ifdef __cplusplus\nextern "C"\n#endif\n{of.text}' for of, _, _ in prototypes[1:]]
     names = [of.text.partition("(")[0].split()[-1].lstrip("*") for of, _, _ in prototypes]
     parts += [f"#define {name} {name}_of_the_source" for name in names]
-    parts.append(f'#line 1 "{_escaped(file)}"\n{source}')
+    parts.append(f"#line 1 {quoted(file)}\n{source}")
     parts += [f"#undef {name}" for name in names]
-    refused, in_c = ([f'#pragma GCC diagnostic error "{option}"' for option in of] for of in (_REFUSED, _REFUSED_IN_C))
-    parts += [*refused, "#ifndef __cplusplus", *in_c, "#endif"]
+    in_c = [f'#pragma GCC diagnostic error "{option}"' for option in _REFUSED_IN_C]
+    parts += ['#pragma GCC diagnostic error "-Wconversion"', "#ifndef __cplusplus", *in_c, "#endif"]
     for (prototype, _, signature), name in zip(prototypes, names):
         returned = "" if prototype.returns is None else "return "
         values = ", ".join(of.name for of in prototype.parameters)
-        place = f'#line 1 "the signature of {_escaped(signature.name)}"'
+        place = f"#line 1 {quoted(f'the signature of {signature.name}')}"
         parts.append(f"{place}\n{prototype.text.rstrip(';')} {{ {returned}{name}_of_the_source({values}); }}")
     return "\n".join(parts) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _command(command: object, options: list[str], file: str) -> list[str]:

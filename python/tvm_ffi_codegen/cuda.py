@@ -30,15 +30,20 @@ def _nvrtc(stated: object) -> str | None:
     if stated is not None:
         return _check.path("nvrtc", stated)
     for package, version in _PACKAGES:
-        try:
-            found = importlib.util.find_spec(package)
-        except ModuleNotFoundError:
-            continue
         file = f"bin/nvrtc64_{version}0_0.dll" if sys.platform == "win32" else f"lib/libnvrtc.so.{version}"
-        for folder in found.submodule_search_locations or () if found else ():
-            if (path := Path(folder) / file).exists():
+        for folder in package_folders(package):
+            if (path := folder / file).exists():
                 return str(path)
     return None
+
+
+def package_folders(name: str) -> list[Path]:
+    """The directories of an installed package; none if it isn't installed."""
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return []
+    return [Path(folder) for folder in found.submodule_search_locations or ()] if found else []
 
 
 def capabilities(*, nvrtc: str | None = None) -> list[int]:
@@ -92,7 +97,7 @@ def load_inline(
     With a ``cache`` a later process compiles nothing. The cache knows the arguments and the file of NVRTC. It doesn't
     know the files that the source includes from directories of ``-I``, nor the version of the machine's NVRTC.
     """
-    options, nvrtc = _check.texts("options", options), _nvrtc(nvrtc)
+    source, options, nvrtc = _check.text("source", source), _check.texts("options", options), _nvrtc(nvrtc)
     stated = None if archs is None else _check.texts("archs", archs)
 
     def compiled(kernels: list[str]) -> CompiledSource:

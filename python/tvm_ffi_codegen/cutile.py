@@ -15,7 +15,7 @@ from cuda.tile import compilation
 
 from . import _check
 from ._check import Extents
-from ._text import dim_text
+from ._structure import align_of, dim_text, type_at, with_numbers, with_parameter
 from .dispatch import Dispatch, specialize
 from .errors import KernelError
 from .kernel import Kernel
@@ -94,7 +94,8 @@ def kernel(
             break
     convention = compilation.CallingConvention.cutile_python_v2()
     stated = compilation.KernelSignature(parameters, convention).with_mangled_symbol(kernel._pyfunc.__name__)
-    extents = _with_constants(_check.extents("grid", grid), given, signature)
+    own = {of.name for of in signature.parameters} | set(signature.dim_vars)
+    extents = with_numbers(_check.extents("grid", grid), given, own)
     images = [_cubin(kernel, stated, arch) for arch in listed]
     # the driver knows the threads and the shared memory of a tile kernel
     return Kernel.cuda(images, stated.symbol, grid=extents, args=arguments.args)
@@ -128,7 +129,7 @@ def jit(
     given = dict(_check.mapping("constants", constants, "values, expressions or functions by names"))
     tensors = {of.name: of.type for of in signature.parameters if of.type.startswith("Tensor(")}
     open_dtypes = [name for name, type in tensors.items() if re.search(r"\], any\b", type)]
-    unaligned = [name for name, type in tensors.items() if _align_of(type) % _ALIGN != 0]
+    unaligned = [name for name, type in tensors.items() if align_of(type) % _ALIGN != 0]
     conditions = _check.texts("keys", keys)
     listed = None if archs is None else _check.texts("archs", archs)
     if listed is None and not tensors:
@@ -152,7 +153,7 @@ def jit(
                 own = re.sub(r"\], any\b", f"], {key[f'{name}.dtype']}", own)
             if name in unaligned and key[f"is_aligned({name}, {_ALIGN})"]:
                 own = re.sub(r", align=\d+", "", own)[:-1] + f", align={_ALIGN})"
-            text = re.sub(rf"(?<![\w.$]){name}: {re.escape(type)}", f"{name}: {own}", text)
+            text = with_parameter(text, f"{name}: {type}", f"{name}: {own}")
         facts = [of for of in conditions if key[of] is True]
         if facts:
             text += (", " if signature.where else " where ") + ", ".join(facts)
@@ -173,12 +174,6 @@ def jit(
 _kernel = kernel
 
 
-def _align_of(type: str) -> int:
-    """The alignment in a tensor's type, or 1."""
-    found = re.search(r"\balign=(\d+)", type)
-    return int(found[1]) if found else 1
-
-
 def _cubin(kernel: ct.kernel, signature: compilation.KernelSignature, arch: str) -> bytes:
     """The kernel's cubin for an architecture."""
     if not re.fullmatch(r"sm_\d+", arch):
@@ -186,13 +181,6 @@ def _cubin(kernel: ct.kernel, signature: compilation.KernelSignature, arch: str)
     written = io.BytesIO()
     compilation.export_kernel(kernel, [signature], written, gpu_code=arch, output_format="cubin")
     return written.getvalue()
-
-
-def _with_constants(extents: list[str], constants: Mapping[str, Any], signature: Signature) -> list[str]:
-    """Extents with the values of constants that are integers. A name of the signature keeps its meaning."""
-    own = {of.name for of in signature.parameters} | set(signature.dim_vars)
-    numbers = {name: str(of) for name, of in constants.items() if type(of) is int and name not in own}
-    return [re.sub(r"\b[A-Za-z_]\w*\b", lambda name: numbers.get(name[0], name[0]), of) for of in extents]
 
 
 class _Arguments:
@@ -221,7 +209,7 @@ class _Arguments:
             raise KernelError(f"`{name}` is a list of arrays, which no launch passes")
         if isinstance(value, (tuple, list)):
             return self.tuple(name, value, annotation)
-        type = self.type(value) if isinstance(value, str) else None
+        type = type_at(self.types, value) if isinstance(value, str) else None
         if type is not None and type["kind"] == "tuple":
             return self.tuple(name, [f"{value}[{number}]" for number in range(len(type["of"]))], annotation)
         if type is not None and type["kind"] == "tensor":
@@ -235,18 +223,6 @@ class _Arguments:
             raise KernelError(f"`{name}`: expected a tuple of {len(annotations)} items, got {len(values)}")
         items = [self.parameter(f"{name}[{at}]", of, kind) for at, (of, kind) in enumerate(zip(values, annotations))]
         return compilation.TupleConstraint(items)
-
-    def type(self, path: str) -> Any:
-        """The type of a parameter, of an item of a tuple or of a field of a record; None for an expression."""
-        if not re.fullmatch(r"\w+(\.\w+|\[\d+\])*", path):
-            return None
-        name, *steps = re.findall(r"\w+", path)
-        type = self.types.get(name)
-        for step in steps:
-            if type is None or type["kind"] not in ("tuple", "record"):
-                return None
-            type = type["of"][int(step) if type["kind"] == "tuple" else type["fields"].index(step)]
-        return type
 
     def array(self, name: str, tensor: str, type: Any, annotation: Any) -> Any:
         shape, strides, dtype = type["shape"], type["strides"], _DTYPES.get(type["dtype"])
@@ -288,7 +264,7 @@ class _Arguments:
             stride_constant=[of if isinstance(of, int) else None for of in strides],
             shape_divisible_by=[self.divisor(of) for of in shape],
             stride_divisible_by=[self.divisor(of) for of in strides],
-            base_addr_divisible_by=max(_align_of(text), dtype.bitwidth // 8),
+            base_addr_divisible_by=max(align_of(text), dtype.bitwidth // 8),
         )
 
     def scalar(self, name: str, value: Binding, type: Any, annotation: Any) -> Any:

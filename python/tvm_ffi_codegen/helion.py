@@ -1,8 +1,8 @@
 """Helion kernels: launches of the Triton code that Helion generates, with its host code's sizes as expressions.
 
 Helion generates a Triton kernel and a host function. The host function allocates the outputs and launches the kernel.
-This module runs it once, with tensors that have sizes but no memory. The sizes are symbols, so that the grid and the
-arguments are expressions of the signature's sizes. Host code that needs the value of a size is an error.
+This module runs it once, with tensors without memory. Their sizes are symbols, so the grid and the arguments become
+expressions of the signature's sizes. Host code that needs the value of a size is an error.
 
 Importing this module imports Helion and PyTorch.
 """
@@ -23,10 +23,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from . import _check
+from ._structure import align_of, contiguous_strides, dim_text
 from .errors import KernelError
 from .kernel import Kernel
 from .signature import Signature, as_signature
-from .triton.compiled import ELEMENTS, align_of, constraint, is_multiple, launch_of
+from .triton.compiled import ELEMENTS, constraint, is_multiple, launch_of
 from .triton.jit import as_arch, target_of
 from .triton.multiples import Dim, factor
 
@@ -235,11 +236,7 @@ class _Host:
         shape = [_computed(of, size) for of in type["shape"]]
         if type["strides"] is not None:
             return shape, [_computed(of, size) for of in type["strides"]]
-        strides: list[Any] = []
-        for of in reversed(shape):
-            strides.insert(0, strides[0] * following if strides else 1)
-            following = of
-        return shape, strides
+        return shape, contiguous_strides(shape)
 
     def _symbol(self, name: str) -> Any:
         if name not in self.values:
@@ -339,7 +336,7 @@ class _Host:
         for of in self.types[name]["shape"]:
             most = of if isinstance(of, int) else self._most(of, passed)
             bound = None if bound is None or most is None else bound * most
-            product.append(_written(of))
+            product.append(dim_text(of))
         total = " * ".join(product)
         if bound is not None and bound <= _MOST:
             return
@@ -482,16 +479,6 @@ def _computed(of: Dim, size: Callable[[str], Any]) -> Any:
         "%": lambda: left % right,
     }  # fmt: skip
     return operations[operator]()
-
-
-def _written(of: Dim) -> str:
-    """A size of the signature as an operand."""
-    if not isinstance(of, list):
-        return str(of)
-    operator, left, right = of
-    if operator in ("min", "max", "ceil_div"):
-        return f"{operator}({_written(left)}, {_written(right)})"
-    return f"({_written(left)} {operator} {_written(right)})"
 
 
 def _without_max(of: Any) -> Any:

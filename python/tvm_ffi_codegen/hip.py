@@ -54,7 +54,8 @@ def load_inline(
 
     ``functions`` are as in :func:`tvm_ffi_codegen.cuda.load_inline`, with tensors on ``device="rocm"``.
     """
-    options, stated = _check.texts("options", options), _check.texts("archs", archs)
+    source, options = _check.text("source", source), _check.texts("options", options)
+    stated = _check.texts("archs", archs)
     hiprtc = None if hiprtc is None else _check.path("hiprtc", hiprtc)
 
     def compiled(kernels: list[str]) -> CompiledSource:

@@ -6,9 +6,9 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tvm_ffi
 
@@ -27,6 +27,9 @@ _archive = function("archive")
 _cache = function("cache")
 _cache_find = function("cache_find")
 _cached_library = function("cached_library")
+
+
+T = TypeVar("T")
 
 
 class Cache:
@@ -55,13 +58,13 @@ class Cache:
         path = _cache_find(self._native, key)
         return None if path is None else str(path)
 
-    def _load(self, key: list[str]) -> tuple[str, tvm_ffi.Module] | None:
-        """The path and the module of the library that was stored under a key of its own, or None."""
+    def _read(self, key: list[str], read: Callable[[str], T]) -> T | None:
+        """What ``read`` makes of the path of the library that was stored under a key of its own, or None."""
         path = self._find(key)
         if path is None:
             return None
         try:
-            return path, tvm_ffi.load_module(path, keep_module_alive=False)
+            return read(path)
         except Exception:
             # another process may have evicted the library in between
             if os.path.exists(path):

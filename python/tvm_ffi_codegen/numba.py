@@ -27,7 +27,8 @@ from numba.core.registry import cpu_target
 
 from . import _check
 from ._check import Extents
-from ._text import dim_text, unused
+from ._structure import dim_text, with_parameter
+from ._text import unused
 from .compiled import CompiledFunction
 from .dispatch import specialize
 from .errors import KernelError
@@ -340,7 +341,7 @@ def _narrowed(signature: Signature, key: Mapping[str, Any]) -> Signature:
             type = type.replace("], any", f"], {key[f'{name}.dtype']}", 1)
         if of["strides"] == "any":
             type = type.replace("strides=any", f"strides={named(f'{name}_stride', rank)}", 1)
-        text = re.sub(rf"(?<![\w.$]){name}: {re.escape(parameter.type)}", lambda _: f"{name}: {type}", text, count=1)
+        text = with_parameter(text, f"{name}: {parameter.type}", f"{name}: {type}")
     return Signature(text, locations=signature._locations)
 
 

@@ -6,18 +6,16 @@ package works with that version too. A library that you link there loads with an
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
 import shlex
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
-from . import _check, cuda
+from . import _check, cc, cuda
 from ._launch import launch_text
+from ._structure import align_of, contiguous_strides
 from ._text import quoted
 from .dispatch import Dispatch, specialize
 from .errors import CodegenError, KernelError
@@ -239,7 +237,7 @@ class _Function:
             return dtype
         text = _Expression({of: of for of in self.symbols}, f"`{name}`")
         parts = [f"[{', '.join(map(text, part.shape))}]", dtype]
-        if len(part.strides) and not _are_equal(part.strides, _compact(part.shape)):
+        if len(part.strides) and not _are_equal(part.strides, contiguous_strides(part.shape)):
             parts.append(f"strides=[{', '.join(map(text, part.strides))}]")
         if device == "cuda":
             parts.append('device="cuda"')
@@ -260,8 +258,7 @@ class _Function:
             if type["kind"] != "tensor":
                 continue
             _same_tensor(f"`{name}`", types[name], texts[name], type, expected)
-            aligned = re.search(r"\balign=(\d+)", texts[name])
-            if int(aligned.group(1) if aligned else 1) % align:
+            if align_of(texts[name]) % align:
                 raise KernelError(f"`{name}`: expected align={align} for TileLang's vectors, got {texts[name]}")
         _same_tensor("the result", stated.structure["result"], stated.returns, own.structure["result"], own.returns)
         missing = sorted(set(self.symbols) - set(stated.dim_vars) - set(types))
@@ -280,8 +277,8 @@ def _facts(type: Any) -> Any:
     if isinstance(type, Mapping) and type.get("kind") == "tensor":
         device = type["device"]
         return type["dtype"], type["shape"], type["strides"], device["kind"] if isinstance(device, Mapping) else device
-    if isinstance(type, Mapping) and "items" in type:
-        return [_facts(of) for of in type["items"]]
+    if isinstance(type, Mapping) and type.get("kind") == "tuple":
+        return [_facts(of) for of in type["of"]]
     return type
 
 
@@ -413,7 +410,7 @@ class _Host:
         items["cooperative"] = bool(attrs.get("use_cooperative_groups"))
         items["programmatic_dependent_launch"] = bool(attrs.get("has_cuda_pdl_sync"))
         # not every device supports clusters of more than 8 blocks
-        items["non_portable_cluster"] = _product(items.get("cluster", ["1"])) > 8
+        items["non_portable_cluster"] = prod(map(int, items.get("cluster", ["1"]))) > 8
         self.statements.append(_Call(entry, self.arguments(entry, args[:count]), items))
 
     def arguments(self, entry: str, args: list[Any]) -> list[str]:
@@ -448,7 +445,7 @@ class _Host:
             raise self.unknown(f"a tensor map of `{address}`")
         elements = _ELEMENTS.get(str(buffer.dtype), 0 if "float8" in str(buffer.dtype) else None)
         size = (buffer.dtype.bits + 7) // 8
-        compact = list(buffer.strides) or _compact(buffer.shape)
+        compact = list(buffer.strides) or contiguous_strides(buffer.shape)
         if (
             int(dtype) != elements
             or not _are_equal(sizes, buffer.shape)
@@ -582,15 +579,6 @@ def _scope(body: Any, name: str) -> Any:
     return found[0]
 
 
-def _compact(shape: Any) -> list[Any]:
-    """The strides of a contiguous tensor."""
-    strides: list[Any] = []
-    for size in reversed(list(shape)):
-        strides.insert(0, strides[0] * previous if strides else 1)
-        previous = size
-    return strides
-
-
 def _are_equal(some: Any, others: Any) -> bool:
     """Whether dimensions are the same, for all values of their symbols."""
     from tvm import arith
@@ -600,13 +588,6 @@ def _are_equal(some: Any, others: Any) -> bool:
         int(a) == int(b) if isinstance(a, int) and isinstance(b, int) else analyzer.can_prove_equal(a, b)
         for a, b in zip(some, others)
     )
-
-
-def _product(extents: Iterable[str]) -> int:
-    product = 1
-    for of in extents:
-        product *= int(of)
-    return product
 
 
 def _launched(lowered: list[_Lowered], codes: list[bytes]) -> Kernel:
@@ -663,16 +644,13 @@ def _headers() -> list[str]:
 def _cpp(options: list[str]) -> Compiler:
     """The machine's C++ compiler, or the one that ``CXX`` names."""
 
+    flags = ["-O3", "-w", *_headers(), *options]
+
     def compiled(source: str, arch: str) -> bytes:
-        command = shlex.split(os.environ.get("CXX", "c++"))
-        with tempfile.TemporaryDirectory() as folder:
-            path, output = Path(folder, "kernel.cpp"), Path(folder, "kernel.o")
-            path.write_text(source)
-            line = [*command, "-O3", "-fPIC", "-w", *_headers(), *options, "-c", str(path), "-o", str(output)]
-            done = subprocess.run(line, capture_output=True, text=True)
-            if done.returncode:
-                raise CodegenError(f"{command[0]} can't compile TileLang's source:\n{done.stderr}")
-            return output.read_bytes()
+        try:
+            return cc.compile(source, options=flags, file="tilelang.cpp")
+        except CodegenError as error:
+            raise CodegenError(f"the C++ compiler can't compile TileLang's source:\n{error}") from None
 
     return compiled
 
@@ -712,24 +690,15 @@ def _toolkit() -> tuple[list[Path], str | None]:
 def _toolkits() -> Iterator[tuple[list[Path], str | None]]:
     from tilelang.env import CUDA_HOME
 
-    roots = _package("nvidia.cu13")
+    roots = cuda.package_folders("nvidia.cu13")
     yield [root / part for root in roots for part in ("include", "include/cccl")], _library(roots, "lib/libnvrtc.so.13")
-    roots = [*_package("nvidia.cuda_runtime"), *_package("nvidia.cuda_cccl")]
-    library = _library(_package("nvidia.cuda_nvrtc"), "lib/libnvrtc.so.12")
+    roots = [*cuda.package_folders("nvidia.cuda_runtime"), *cuda.package_folders("nvidia.cuda_cccl")]
+    library = _library(cuda.package_folders("nvidia.cuda_nvrtc"), "lib/libnvrtc.so.12")
     yield [root / "include" for root in roots], library
     if CUDA_HOME:
         from tilelang.jit.adapter.nvrtc.include_paths import discover_cuda_include_paths
 
         yield [Path(of) for of in discover_cuda_include_paths(str(CUDA_HOME))], None
-
-
-def _package(name: str) -> list[Path]:
-    """The directories of an installed package."""
-    try:
-        found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        return []
-    return [Path(folder) for folder in (found.submodule_search_locations or ())] if found else []
 
 
 def _library(roots: list[Path], name: str) -> str | None:

@@ -12,6 +12,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
@@ -19,7 +20,8 @@ import warp as wp
 from warp._src import types as wp_types
 
 from . import _check
-from ._text import dim_text, unused
+from ._structure import dim_text, type_at, with_parameter
+from ._text import unused
 from .dispatch import Dispatch, specialize
 from .errors import KernelError
 from .kernel import Kernel
@@ -172,7 +174,7 @@ def jit(
             text = signature.text
             for name in open_dtypes:
                 own = re.sub(r"\], any\b", f"], {key[f'{name}.dtype']}", tensors[name])
-                text = re.sub(rf"(?<![\w.$]){name}: {re.escape(tensors[name])}", f"{name}: {own}", text)
+                text = with_parameter(text, f"{name}: {tensors[name]}", f"{name}: {own}")
             own_signature = Signature(text, locations=signature._locations)
             own_archs = [f"sm_{key[capability]}"] if is_on_device else targets
             return _kernel(
@@ -338,17 +340,9 @@ class _Arguments:
             raise KernelError(f"`{name}` is generic: expected a tensor or a number, got `{value}`")
         return self.element(name, type["name"])
 
-    def type(self, path: object) -> Any:
-        """The type of a parameter, of an item of a tuple or of a field of a record; None for an expression."""
-        if not isinstance(path, str) or not re.fullmatch(r"\w+(\.\w+|\[\d+\])*", path):
-            return None
-        name, *steps = re.findall(r"\w+", path)
-        type = self.types.get(name)
-        for step in steps:
-            if type is None or type["kind"] not in ("tuple", "record"):
-                return None
-            type = type["of"][int(step) if type["kind"] == "tuple" else type["fields"].index(step)]
-        return type
+    def type(self, value: Binding) -> Any:
+        """The type of what a name of the signature has; None for an expression or a number."""
+        return type_at(self.types, value) if isinstance(value, str) else None
 
     def parts(self, name: str, value: Binding, kind: str, labels: list[Any]) -> dict[Any, str]:
         """The paths of a tuple's items or of a record's fields, by their numbers or names."""
@@ -403,7 +397,7 @@ class _Arguments:
         if tensor["strides"] is None:
             strides = [" * ".join([str(item), *map(dim_text, shape[at + 1 :])]) for at in range(rank)]
         else:
-            contiguous = [_product(inner[at + 1 :]) for at in range(len(inner))]
+            contiguous = [prod(inner[at + 1 :]) for at in range(len(inner))]
             if tensor["strides"][rank:] != contiguous:
                 raise KernelError(f"`{name}`: expected last strides {contiguous}, got {_list(tensor['strides'])}")
             strides = [f"{item} * {dim_text(of)}" for of in tensor["strides"][:rank]]
@@ -444,13 +438,6 @@ def _composite(name: str, scalar: Any, sizes: list[Any]) -> Any:
     if not sizes:
         return scalar
     return wp.types.vector(sizes[0], scalar) if len(sizes) == 1 else wp.types.matrix(tuple(sizes), scalar)
-
-
-def _product(sizes: Iterable[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
 
 
 def _list(dims: list[Any]) -> str:

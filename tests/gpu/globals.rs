@@ -14,8 +14,8 @@ use super::refusals::refusal;
 use super::standin::{Driver, bundle, ptx};
 use crate::support::sig;
 
-pub const SIGNATURE: &str = "affine_globals(x: Tensor([n], float32, device=\"cuda\"), tag: Tensor([6], uint8, device=\"cuda\"), \
-                         b: Optional[Tensor([1], float32, device=\"cuda\")], alpha: float64, k: int32)";
+pub const SIGNATURE: &str = "affine_globals(x: Tensor([n], float32, device=\"cuda\"), \
+                         tag: Tensor([6], uint8, device=\"cuda\"), b: Optional[Tensor([1], float32, device=\"cuda\")], alpha: float64, k: int32)";
 
 /// A launch of `affine_globals` that writes three global variables: a float, an address, and a struct of six bytes.
 pub fn launch(globals: &str) -> Launch {

@@ -78,7 +78,9 @@ pub fn compilers() -> Result<Tests, Failure> {
             let mut path = vec![text(&site), text(&python_package(upstream))];
             let common: [&Tool; 3] = [&TYPING_EXTENSIONS, &NUMPY, &PYTEST];
             path.extend(common.iter().chain(*packages).map(|tool| text(&python_package(tool))));
-            path.push(text(&python_package(&CUTE).join(CUTE_PACKAGES)));
+            if packages.iter().any(|tool| tool.name == CUTE.name) {
+                path.push(text(&python_package(&CUTE).join(CUTE_PACKAGES)));
+            }
             pytest_in(&path, &format!("python/tests/compilers/test_{test}.py"))
         });
         tests.add(all_at_once(runs)?);

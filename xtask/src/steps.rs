@@ -355,8 +355,8 @@ const HALF_OF_LAUNCHES: &[&str] = &["gpu::calls::", "gpu::graph_calls::", "gpu::
 
 /// A process has one stand-in driver, which one test at a time uses. So two processes share the tests.
 fn gpu() -> Result {
-    let targets = ["--test", "library", "--test", "cli"];
-    all([launches(tests_with_llvm(&[&targets[..], &["--no-run"]].concat()), &[])])?;
+    // build once, before the parallel runs start
+    all([tests_with_llvm(&["--test", "library", "--test", "cli", "--no-run"])])?;
     let others: Vec<&str> = HALF_OF_LAUNCHES.iter().flat_map(|half| ["--skip", half]).collect();
     all_at_once([
         launches(tests_with_llvm(LIBRARY), HALF_OF_LAUNCHES),

@@ -254,7 +254,7 @@ pub fn ensure_ahead(tools: impl Iterator<Item = &'static Tool> + Send + 'static)
     thread::spawn(move || tools.for_each(|tool| drop(ensure(tool))));
 }
 
-/// The same, by the thread that holds the lock.
+/// [`ensure`] for callers that hold the lock.
 fn ensured(tool: &Tool) -> Result<(), String> {
     if present(tool) {
         return Ok(());

@@ -57,15 +57,9 @@ def twice(x: cute.Tensor):
     scale_kernel(x, x, cutlass.Float32(1), cutlass.Int64(1)).launch(grid=[1, 1, 1], block=[64, 1, 1])
 
 
-@cute.kernel
-def clustered_kernel(x: cute.Tensor):
-    thread, _, _ = cute.arch.thread_idx()
-    x[thread] = x[thread] + x[thread]
-
-
 @cute.jit
 def clustered(x: cute.Tensor):
-    clustered_kernel(x).launch(grid=[4, 1, 1], block=[64, 1, 1], cluster=[2, 1, 1])
+    first_kernel(x).launch(grid=[4, 1, 1], block=[64, 1, 1], cluster=[2, 1, 1])
 
 
 class Tensors(ctypes.Structure):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Tuple, Union
 
 from .. import _check
+from .._structure import align_of
 from ..errors import KernelError, SignatureError
 from ..kernel import Kernel
 from ..signature import Signature, as_signature
@@ -470,12 +471,6 @@ def _tensor_texts(type: str) -> Iterator[str]:
             if depth == 0:
                 yield type[found.start() : end + 1]
                 break
-
-
-def align_of(tensor: str) -> int:
-    """The alignment in a tensor's type, or 1."""
-    found = re.search(r"\balign=(\d+)", tensor)
-    return int(found.group(1)) if found else 1
 
 
 def _sizes(tensor: str) -> list[str] | None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Union
 
 from .. import _check
 from .._check import Extents
+from .._structure import with_numbers
 from ..errors import KernelError
 
 #: A grid: extents as numbers or expressions, or a function that computes them from symbols.
@@ -146,11 +147,7 @@ def extents(grid: Grid, meta: dict[str, Any], names: Mapping[str, Any]) -> list[
     other grids the integers in ``meta`` stand for their names, unless ``names`` has the name too.
     """
     if not callable(grid):
-        numbers = {name: str(of) for name, of in meta.items() if type(of) is int and name not in names}
-        return [
-            re.sub(r"(?<![\w.])[A-Za-z_]\w*\b", lambda name: numbers.get(name[0], name[0]), of)
-            for of in _check.extents("grid", grid)
-        ]
+        return with_numbers(_check.extents("grid", grid), meta, names)
     _, *parameters = inspect.signature(grid).parameters
     for name in parameters:
         if name not in names:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from .. import _check
+from .._structure import align_of, with_parameter
 from ..dispatch import Dispatch, specialize
 from ..errors import KernelError
 from ..kernel import Kernel
 from ..key import Key, Keys, StatedKeys
 from ..library import Cache
 from ..signature import Signature, as_signature
-from .compiled import ELEMENTS, Binding, align_of, constraint, is_multiple, launch_of
+from .compiled import ELEMENTS, Binding, constraint, is_multiple, launch_of
 from .grid import Grid
 
 #: The value for a Triton parameter, or for a constant a function of the key.
@@ -283,11 +284,10 @@ class _Facts:
                 )
         text = self.signature.text
         for parameter in self.signature.parameters:
-            own = f"{parameter.name}: {parameter.type}"
-            # a dispatch passes all arguments, and None is no default of a tensor
+            stated, name = f"{parameter.name}: {parameter.type}", parameter.name
+            # a dispatch passes all arguments, and a tensor can't default to None
             default = f" = {parameter.default}" if self.optional and parameter.default is not None else ""
-            new = f"{parameter.name}: {changed.get(parameter.name, parameter.type)}"
-            text = re.sub(rf"(?<![\w.$]){re.escape(own + default)}", lambda _, new=new: new, text)
+            text = with_parameter(text, stated + default, f"{name}: {changed.get(name, parameter.type)}")
         facts = []
         for of in self.parameters:
             if not isinstance(of.value, str):

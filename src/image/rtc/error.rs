@@ -35,7 +35,7 @@ pub enum RtcError {
         /// Names of architectures that the compiler has code for, in words.
         expected: &'static str,
     },
-    /// There is no architecture to compile for.
+    /// The caller states no architecture.
     #[error("no architectures are stated, expected one or more such as {expected}")]
     NoArchitecture {
         /// Names of architectures, in words.

@@ -36,7 +36,7 @@ type Write = unsafe extern "C" fn(Handle, *mut u8) -> Status;
 pub(super) struct Api {
     /// The compiler's name in messages.
     pub name: &'static str,
-    /// What the names of its functions begin with.
+    /// The prefix of its functions' names.
     prefix: &'static str,
     /// The oldest version that has all functions.
     since: &'static str,

@@ -26,9 +26,8 @@ pub enum Severity {
     Remark,
 }
 
-/// The messages of a log. With NVRTC a message begins with `FILE(LINE): error: TEXT` or `FILE(LINE): warning #177-D: TEXT`,
-/// and with hiprtc, which is Clang, with `FILE:LINE:COLUMN: error: TEXT`. Lines that show the source belong to the message
-/// before them, and are left out.
+/// The messages of a log, without the lines of source that follow them. NVRTC writes `FILE(LINE): error: TEXT` and
+/// `FILE(LINE): warning #177-D: TEXT`. hiprtc, which is Clang, writes `FILE:LINE:COLUMN: error: TEXT`.
 pub(super) fn messages(log: &str) -> Vec<SourceMessage> {
     log.lines().filter_map(|line| of_nvrtc(line).or_else(|| of_clang(line))).collect()
 }

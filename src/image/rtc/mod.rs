@@ -1,5 +1,5 @@
-//! Kernels in CUDA C++ and HIP C++, compiled to images with NVIDIA's NVRTC and AMD's hiprtc. Both are libraries that you
-//! load at run time. They need no nvcc or hipcc, no C++ compiler and no device.
+//! Kernels in CUDA C++ and HIP C++, compiled to images with NVIDIA's NVRTC and AMD's hiprtc. Both are libraries that
+//! you load at run time. They need no nvcc or hipcc, no C++ compiler and no device.
 //!
 //! ```no_run
 //! use tvm_ffi_codegen::image::rtc::{KernelSource, Nvrtc};
@@ -70,7 +70,7 @@ impl KernelSource {
     }
 
     /// A kernel as C++ names it: `scale<float>`, `lib::sum`. The compiler instantiates a template, and
-    /// [`CompiledSource::entries`] has the kernel's name in the images. A kernel that is `extern "C"` needs no such line.
+    /// [`CompiledSource::entries`] has the kernel's name in the images. You needn't state a kernel that is `extern "C"`.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernels.push(name.into());
         self
@@ -112,8 +112,8 @@ impl CompiledSource {
 pub struct Nvrtc(Compiler);
 
 impl Nvrtc {
-    /// Loads the machine's NVRTC: the file that the environment variable `TVM_FFI_CODEGEN_NVRTC` names, or the first one
-    /// found of version 13 and 12, by the system's search for libraries, in `CUDA_HOME` or `CUDA_PATH`, and in
+    /// Loads the machine's NVRTC: the file that the environment variable `TVM_FFI_CODEGEN_NVRTC` names, or the first
+    /// one found of version 13 and 12, by the system's search for libraries, in `CUDA_HOME` or `CUDA_PATH`, and in
     /// `/usr/local/cuda`.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Hiprtc {
     }
 }
 
-/// What NVRTC and hiprtc have in common.
+/// NVRTC or hiprtc.
 #[derive(Clone, Debug)]
 struct Compiler {
     functions: Arc<Functions>,

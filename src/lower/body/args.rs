@@ -133,23 +133,15 @@ impl Args {
     /// The type of a parameter, a tuple's item or a record's field.
     pub(super) fn type_at(&self, path: &str) -> Option<&ParamType> {
         fn find<'n>(nodes: &'n [Node], path: &str) -> Option<&'n ParamType> {
-            let node = nodes.iter().find(|node| {
-                path.starts_with(node.path.as_str()) && {
-                    let rest = &path[node.path.len()..];
-                    rest.is_empty() || rest.starts_with(['[', '.'])
-                }
-            })?;
+            let node = nodes.iter().find(|node| is_in(path, &node.path))?;
             if node.path == path { Some(&node.ty) } else { find(&node.items, path) }
         }
         find(&self.params, path)
     }
 
-    /// Whether a parameter may be absent: it is optional, or part of an optional tuple or record.
+    /// Whether the value at a path may be absent, since the caller may leave it out or a tuple or record around it.
     pub(super) fn may_be_absent(&self, path: &str) -> bool {
-        let contains = |whole: &String| {
-            path.strip_prefix(whole.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
-        };
-        self.given.keys().any(contains)
+        self.given.keys().any(|optional| is_in(path, optional))
     }
 
     /// All tensors with their paths.
@@ -160,4 +152,9 @@ impl Args {
         });
         inputs.chain(self.results.iter_mut().map(|(path, result)| (path.as_str(), result)))
     }
+}
+
+/// Whether a path is that of a value, or of a part of it.
+fn is_in(path: &str, whole: &str) -> bool {
+    path.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
 }

@@ -1,4 +1,4 @@
-//! What launches state beside their kernel: global variables, functions of an image, attributes with values, hooks.
+//! Global variables, functions of an image, attributes with values, and hooks, on real devices.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
