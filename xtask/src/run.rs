@@ -1,5 +1,6 @@
 //! Runs a table of steps, and prints headers, times, the first failure, and the summary.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -79,6 +80,9 @@ pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
             }
         };
         println!("--- {} took {} ---", step.name, seconds(time));
+        if only.is_empty() && in_ci() {
+            discard_unneeded(steps, step);
+        }
         summary.push((step.name, time, result));
         if failed.is_some() {
             break;
@@ -93,6 +97,13 @@ pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
     }
     println!("\n{tests}");
     if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Deletes what the target directory holds for the tools that no later step needs. A whole run fills 20 GB otherwise.
+fn discard_unneeded(steps: &[Step], done: &Step) {
+    let later = steps.iter().skip_while(|step| step.name != done.name).skip(1);
+    let needed: HashSet<&str> = later.flat_map(|step| step.needs).map(|tool| tool.name).collect();
+    done.needs.iter().filter(|tool| !needed.contains(tool.name)).for_each(tools::discard);
 }
 
 fn execute(step: &Step) -> Outcome {

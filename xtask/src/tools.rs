@@ -234,6 +234,18 @@ pub fn npm_folder(tool: &Tool) -> PathBuf {
     root().join("target/npm").join(tool.name)
 }
 
+/// Deletes what a tool has in the target directory: its packages, or what was built for its target.
+pub fn discard(tool: &Tool) {
+    let folder = match tool.source {
+        Source::PyPi => python_package(tool),
+        Source::Npm => npm_folder(tool),
+        Source::RustTarget(triple) => root().join("target").join(triple),
+        Source::Rustup(_) | Source::Nightly(_) | Source::Apt(_) => return,
+    };
+    // a directory that stays only takes space
+    _ = std::fs::remove_dir_all(folder);
+}
+
 /// Makes sure that a tool is present: installs it if necessary and possible.
 ///
 /// `XTASK_INSTALL=0` forbids installing.
