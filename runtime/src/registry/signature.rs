@@ -169,6 +169,11 @@ pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Er
     error
 }
 
+/// The metadata of a function with this signature. The type table keeps it for the life of the process.
+pub(crate) fn metadata_of(signature: &'static str) -> &'static str {
+    Signature::parse(signature).metadata().leak()
+}
+
 /// The metadata of the built-in function of that name. A function without a signature takes any arguments.
 pub(super) fn metadata(name: &str) -> String {
     match of(name) {
