@@ -17,6 +17,7 @@ mod hash;
 mod init;
 mod instance;
 pub(crate) mod json;
+pub(crate) mod native;
 mod repr;
 mod text;
 pub(crate) mod types;

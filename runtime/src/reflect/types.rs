@@ -115,6 +115,7 @@ fn enum_types() -> Vec<Definition> {
             )))
             .method(
                 "__ffi_init__",
+                "",
                 concat!(
                     r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":"#,
                     r#"{\"return\":[{\"type\":\"ffi.Object\"}],\"params\":[]}}"}"#,

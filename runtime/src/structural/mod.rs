@@ -3,8 +3,16 @@
 //! No header section: upstream has these in `extra/structural_*.cc`, `extra/serialization.cc` and
 //! `extra/visit_error_context.cc`.
 
+mod content;
+mod equal;
+mod facts;
 mod globals;
+mod graph;
+mod hash;
+mod key;
 mod paths;
+mod region;
+mod shared;
 
 use crate::type_table::Definition;
 
@@ -14,8 +22,9 @@ pub(crate) use globals::globals;
 pub(crate) fn types() -> Vec<Definition> {
     let mut types = paths::types();
     types.extend(
-        ["ffi.StructuralVisitor", "ffi.VisitErrorContext", "ffi.StructuralMutator", "ffi.StructuralKey"]
+        ["ffi.StructuralVisitor", "ffi.VisitErrorContext", "ffi.StructuralMutator"]
             .map(|key| Definition::new(key, "ffi.Object")),
     );
+    types.extend(key::types());
     types
 }

@@ -100,7 +100,7 @@ fn method<const N: usize>(
 ) -> Definition {
     let name = signature.split('(').next().unwrap_or(signature);
     let flags = if N == 0 { kTVMFFIFieldFlagBitMaskIsStaticMethod } else { 0 };
-    path.method(name, metadata_of(signature), flags, built_in(signature, body).into())
+    path.method(name, "", metadata_of(signature), flags, built_in(signature, body).into())
 }
 
 fn methods(path: Definition) -> Definition {
