@@ -46,8 +46,8 @@ macro_rules! stored {
     )*};
 }
 
-/// Converts the value to a `T`, with upstream's error message on failure.
-fn convert<T: TryFromAny>(value: AnyView<'_>, name: &str) -> Result<T> {
+/// Converts the value to a `T`, which upstream calls `name` in its error message.
+pub(crate) fn convert<T: TryFromAny>(value: AnyView<'_>, name: &str) -> Result<T> {
     value.cast().map_err(|_| type_error(&format!("Cannot convert from type `{}` to `{name}`", value.type_key())))
 }
 

@@ -92,58 +92,70 @@ pub(super) fn types() -> Vec<Definition> {
     ]
 }
 
-/// Adds a method of paths. `signature` begins with the method's name.
+/// Adds a method of paths. `signature` begins with the type's key and the method's name.
 fn method<const N: usize>(
     path: Definition,
     signature: &'static str,
     body: fn(&[AnyView<'_>; N]) -> Result<Any>,
 ) -> Definition {
-    let name = signature.split('(').next().unwrap_or(signature);
+    let name = signature.split('(').next().and_then(|full| full.rsplit('.').next()).unwrap_or(signature);
     let flags = if N == 0 { kTVMFFIFieldFlagBitMaskIsStaticMethod } else { 0 };
     path.method(name, "", metadata_of(signature), flags, built_in(signature, body).into())
 }
 
 fn methods(path: Definition) -> Definition {
-    let path = method(path, "_root() -> ffi.reflection.AccessPath", |[]| root().map(Any::from));
+    let path =
+        method(path, "ffi.reflection.AccessPath._root() -> ffi.reflection.AccessPath", |[]| root().map(Any::from));
     let path = method(
         path,
-        "_extend(ffi.reflection.AccessPath, ffi.reflection.AccessStep) -> ffi.reflection.AccessPath",
+        "ffi.reflection.AccessPath._extend(ffi.reflection.AccessPath, ffi.reflection.AccessStep) -> ffi.reflection.AccessPath",
         |[path, step]| extend(&object_of::<Path>(path)?, object_of::<Step>(step)?).map(Any::from),
     );
-    let path = method(path, "_attr(ffi.reflection.AccessPath, str) -> ffi.reflection.AccessPath", |[path, name]| {
-        with_step(path, StepKind::Attr, name.cast::<Str>()?)
-    });
-    let path =
-        method(path, "_array_item(ffi.reflection.AccessPath, int) -> ffi.reflection.AccessPath", |[path, index]| {
-            with_step(path, StepKind::ArrayItem, index.cast::<i64>()?)
-        });
-    let path = method(path, "_map_item(ffi.reflection.AccessPath, Any) -> ffi.reflection.AccessPath", |[path, key]| {
-        with_step(path, StepKind::MapItem, key.to_owned()?)
-    });
-    let path =
-        method(path, "_attr_missing(ffi.reflection.AccessPath, str) -> ffi.reflection.AccessPath", |[path, name]| {
-            with_step(path, StepKind::AttrMissing, name.cast::<Str>()?)
-        });
     let path = method(
         path,
-        "_array_item_missing(ffi.reflection.AccessPath, int) -> ffi.reflection.AccessPath",
+        "ffi.reflection.AccessPath._attr(ffi.reflection.AccessPath, str) -> ffi.reflection.AccessPath",
+        |[path, name]| with_step(path, StepKind::Attr, name.cast::<Str>()?),
+    );
+    let path = method(
+        path,
+        "ffi.reflection.AccessPath._array_item(ffi.reflection.AccessPath, int) -> ffi.reflection.AccessPath",
+        |[path, index]| with_step(path, StepKind::ArrayItem, index.cast::<i64>()?),
+    );
+    let path = method(
+        path,
+        "ffi.reflection.AccessPath._map_item(ffi.reflection.AccessPath, Any) -> ffi.reflection.AccessPath",
+        |[path, key]| with_step(path, StepKind::MapItem, key.to_owned()?),
+    );
+    let path = method(
+        path,
+        "ffi.reflection.AccessPath._attr_missing(ffi.reflection.AccessPath, str) -> ffi.reflection.AccessPath",
+        |[path, name]| with_step(path, StepKind::AttrMissing, name.cast::<Str>()?),
+    );
+    let path = method(
+        path,
+        "ffi.reflection.AccessPath._array_item_missing(ffi.reflection.AccessPath, int) -> ffi.reflection.AccessPath",
         |[path, index]| with_step(path, StepKind::ArrayItemMissing, index.cast::<i64>()?),
     );
     let path = method(
         path,
-        "_map_item_missing(ffi.reflection.AccessPath, Any) -> ffi.reflection.AccessPath",
+        "ffi.reflection.AccessPath._map_item_missing(ffi.reflection.AccessPath, Any) -> ffi.reflection.AccessPath",
         |[path, key]| with_step(path, StepKind::MapItemMissing, key.to_owned()?),
     );
-    let path =
-        method(path, "_is_prefix_of(ffi.reflection.AccessPath, ffi.reflection.AccessPath) -> bool", |[path, other]| {
-            is_prefix_of(&object_of::<Path>(path)?, object_of::<Path>(other)?).map(Any::from)
-        });
-    let path = method(path, "_to_steps(ffi.reflection.AccessPath) -> Array<ffi.reflection.AccessStep>", |[path]| {
-        Ok(steps(&object_of::<Path>(path)?)?.into_iter().collect::<Array>().into())
-    });
-    method(path, "_path_equal(ffi.reflection.AccessPath, ffi.reflection.AccessPath) -> bool", |[path, other]| {
-        equal(object_of::<Path>(path)?, object_of::<Path>(other)?).map(Any::from)
-    })
+    let path = method(
+        path,
+        "ffi.reflection.AccessPath._is_prefix_of(ffi.reflection.AccessPath, ffi.reflection.AccessPath) -> bool",
+        |[path, other]| is_prefix_of(&object_of::<Path>(path)?, object_of::<Path>(other)?).map(Any::from),
+    );
+    let path = method(
+        path,
+        "ffi.reflection.AccessPath._to_steps(ffi.reflection.AccessPath) -> Array<ffi.reflection.AccessStep>",
+        |[path]| Ok(steps(&object_of::<Path>(path)?)?.into_iter().collect::<Array>().into()),
+    );
+    method(
+        path,
+        "ffi.reflection.AccessPath._path_equal(ffi.reflection.AccessPath, ffi.reflection.AccessPath) -> bool",
+        |[path, other]| equal(object_of::<Path>(path)?, object_of::<Path>(other)?).map(Any::from),
+    )
 }
 
 fn with_step(path: &AnyView<'_>, kind: StepKind, key: impl Into<Any>) -> Result<Any> {

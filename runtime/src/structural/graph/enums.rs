@@ -6,6 +6,7 @@ use crate::any::Any;
 use crate::container::Dict;
 use crate::error::{Result, runtime_error, value_error};
 use crate::heap::ObjectRef;
+use crate::reflect::accessors::convert;
 use crate::reflect::field;
 use crate::string::Str;
 use crate::type_info::key_of;
@@ -44,11 +45,11 @@ impl Index {
     pub(super) fn member(self, index: TypeIndex, value: &Any) -> Result<Any> {
         let (value, text): (Any, String) = match self {
             Self::Int => {
-                let number: i64 = value.cast()?;
+                let number: i64 = convert(value.as_view(), "int")?;
                 (number.into(), number.to_string())
             }
             Self::Str => {
-                let name: Str = value.cast()?;
+                let name: Str = convert(value.as_view(), "str")?;
                 (name.clone().into(), String::from_utf8_lossy(name.as_bytes()).into_owned())
             }
         };

@@ -13,6 +13,7 @@ pub(super) use write::to_json;
 use crate::abi::*;
 use crate::any::Any;
 use crate::error::{Result, value_error};
+use crate::reflect::accessors::convert;
 use crate::reflect::field;
 use crate::string::{Str, raw_str_from_bytes};
 use crate::type_table::fields;
@@ -61,9 +62,9 @@ impl Member {
     /// `TypeError` for a value of another type than the field's.
     fn inline(&self, value: &Any) -> Result<Any> {
         Ok(match TypeIndex(self.info.field_static_type_index) {
-            TypeIndex::BOOL => value.cast::<bool>()?.into(),
-            TypeIndex::INT => value.cast::<i64>()?.into(),
-            TypeIndex::FLOAT => value.cast::<f64>()?.into(),
+            TypeIndex::BOOL => convert::<bool>(value.as_view(), "bool")?.into(),
+            TypeIndex::INT => convert::<i64>(value.as_view(), "int")?.into(),
+            TypeIndex::FLOAT => convert::<f64>(value.as_view(), "float")?.into(),
             _ => Any::none(),
         })
     }
@@ -77,6 +78,6 @@ fn name_of_dtype(value: &Any) -> Result<Any> {
 }
 
 fn dtype_of_name(name: &Any) -> Result<Any> {
-    let dtype = name.cast::<Str>()?.as_str().parse::<DLDataType>();
+    let dtype = convert::<Str>(name.as_view(), "str")?.as_str().parse::<DLDataType>();
     dtype.map(Any::from).map_err(|error| value_error(&error.to_string()))
 }

@@ -14,6 +14,7 @@ use crate::container::{Array, Dict, List, Map};
 use crate::error::{Error, Result, check_failed, kind, type_error, value_error};
 use crate::function::Function;
 use crate::heap::ObjectRef;
+use crate::reflect::accessors::convert;
 use crate::reflect::children::{MAX_DEPTH, too_deep};
 use crate::reflect::create::empty_object;
 use crate::reflect::field;
@@ -100,7 +101,7 @@ impl Making {
     fn next(&mut self) -> Result<Option<i64>> {
         let (object, ty, data, next) = match self {
             Self::Container { numbers, values, .. } => {
-                return numbers.as_slice().get(values.len()).map(|number| number.cast()).transpose();
+                return numbers.as_slice().get(values.len()).map(int).transpose();
             }
             Self::Object { object, ty, data, next } => (object, ty, data, next),
         };
@@ -111,7 +112,7 @@ impl Making {
                 continue;
             };
             let value = match member.place {
-                Place::Node => return value.cast().map(Some),
+                Place::Node => return int(value).map(Some),
                 Place::DataType => dtype_of_name(value)?,
                 Place::Inline => member.inline(value)?,
             };
@@ -205,7 +206,7 @@ impl Reader {
             Node::Open => return Err(malformed(&format!(": node {number} contains itself"))),
             Node::Unread => {}
         }
-        match self.start(&self.nodes.as_slice()[place].cast()?)? {
+        match self.start(&map(&self.nodes.as_slice()[place])?)? {
             Start::Read(value) => {
                 self.read[place] = Node::Read(value.clone());
                 Ok(Some(value))
@@ -226,25 +227,22 @@ impl Reader {
     }
 
     fn start(&mut self, node: &Map) -> Result<Start> {
-        let key: Str = member(node, "type")?.cast()?;
+        let key = text(&member(node, "type")?)?;
         let index = TypeIndex(required_index(key.as_bytes())?);
         let data = || member(node, "data");
         let read = |value: Any| Ok(Start::Read(value));
         match index {
             TypeIndex::NONE => read(Any::none()),
-            TypeIndex::BOOL => read(data()?.cast::<bool>()?.into()),
-            TypeIndex::INT => read(data()?.cast::<i64>()?.into()),
-            TypeIndex::FLOAT => read(data()?.cast::<f64>()?.into()),
+            TypeIndex::BOOL => read(convert::<bool>(data()?.as_view(), "bool")?.into()),
+            TypeIndex::INT => read(int(&data()?)?.into()),
+            TypeIndex::FLOAT => read(convert::<f64>(data()?.as_view(), "float")?.into()),
             TypeIndex::DATA_TYPE => read(dtype_of_name(&data()?)?),
-            TypeIndex::DEVICE => read(device(&data()?.cast()?)?.into()),
-            TypeIndex::STR => read(data()?.cast::<Str>()?.into()),
-            TypeIndex::BYTES => read(bytes(&data()?.cast()?)?.into()),
-            TypeIndex::SHAPE => {
-                let extents: Array<i64> = data()?.cast()?;
-                read(Shape::new(&extents.iter().collect::<Vec<_>>()).into())
-            }
+            TypeIndex::DEVICE => read(device(&ints(&data()?)?)?.into()),
+            TypeIndex::STR => read(text(&data()?)?.into()),
+            TypeIndex::BYTES => read(bytes(&text(&data()?)?)?.into()),
+            TypeIndex::SHAPE => read(Shape::new(&ints(&data()?)?).into()),
             TypeIndex::ARRAY | TypeIndex::LIST | TypeIndex::MAP | TypeIndex::DICT => {
-                let numbers: Array = data()?.cast()?;
+                let numbers = array(&data()?, "Array<Any>")?;
                 let is_map = index == TypeIndex::MAP || index == TypeIndex::DICT;
                 if is_map && !numbers.len().is_multiple_of(2) {
                     return Err(malformed(&format!(
@@ -275,12 +273,40 @@ impl Reader {
             return hook.call((data,)).map(Start::Read);
         }
         let object = empty_object(index)?;
-        Ok(Start::Open(Making::Object { object, ty, data: data.cast()?, next: 0 }))
+        Ok(Start::Open(Making::Object { object, ty, data: map(data)?, next: 0 }))
     }
 }
 
-fn device(data: &Array<i32>) -> Result<DLDevice> {
-    match data.iter().collect::<Vec<_>>()[..] {
+fn int(value: &Any) -> Result<i64> {
+    convert(value.as_view(), "int")
+}
+
+fn text(value: &Any) -> Result<Str> {
+    convert(value.as_view(), "str")
+}
+
+fn map(value: &Any) -> Result<Map> {
+    convert(value.as_view(), "Map<Any, Any>")
+}
+
+fn array(value: &Any, name: &str) -> Result<Array> {
+    convert(value.as_view(), name)
+}
+
+/// The numbers of an array.
+fn ints<T: TryFromAny>(value: &Any) -> Result<Vec<T>> {
+    let values = array(value, "Array<int>")?;
+    let other = |(i, value): (usize, &Any)| {
+        let key = value.type_key();
+        value
+            .cast()
+            .map_err(|_| type_error(&format!("Cannot convert from type `Array[index {i}: {key}]` to `Array<int>`")))
+    };
+    values.iter().enumerate().map(other).collect()
+}
+
+fn device(data: &[i32]) -> Result<DLDevice> {
+    match *data {
         [device_type, device_id] => Ok(DLDevice { device_type: DLDeviceType(device_type), device_id }),
         _ => Err(malformed(&format!(
             ": Device data must be an array of [device_type, device_id], got {} element(s)",
