@@ -18,6 +18,15 @@ pub(super) fn keep(array: *const c_void) {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(Kept(array));
 }
 
+/// An array that [`append`] may extend; NULL if it is empty.
+pub(super) fn leak_array<T: Copy>(mut items: Vec<T>) -> *const T {
+    if items.is_empty() {
+        return std::ptr::null();
+    }
+    items.reserve_exact(items.len().next_power_of_two() - items.len());
+    Vec::leak(items).as_ptr()
+}
+
 /// Appends an item to an array and publishes it. The item is stored first, then the array, then the length, so no
 /// reader reads past the end. The array doubles when its length is a power of two. The old one is kept for threads that
 /// still read it.
