@@ -19,5 +19,5 @@ pub(crate) use guard::{FILE_LOADER, loads_code};
 pub use lookup::{
     get_global, get_global_unchecked, list_global_names, remove_global, set_global, set_global_with_metadata,
 };
-pub(crate) use table::{TAKEN_BY_DEFINITION, find, register};
+pub(crate) use table::{TAKEN_BY_DEFINITION, fill, find, register};
 use table::{names, remove};

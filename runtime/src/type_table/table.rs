@@ -38,6 +38,11 @@ fn table() -> &'static RwLock<Table> {
     TABLE.get_or_init(|| RwLock::new(Table::with_static_types()))
 }
 
+/// Fills the table with the built-in types, unless it is filled.
+pub(crate) fn fill() {
+    table();
+}
+
 pub(super) fn read() -> RwLockReadGuard<'static, Table> {
     table().read().unwrap_or_else(PoisonError::into_inner)
 }
