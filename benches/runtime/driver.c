@@ -1,9 +1,10 @@
 // The cost of a runtime's C functions: `driver LIBRARY FOLDER COPIES BATCHES [OPERATION]`.
 //
 // Opens the runtime's library, and prints a line for each operation: its name, a tab, and the nanoseconds in the
-// fastest of all batches. With OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of
-// `library.c`: `0.so` and so on. Each is loaded for the first time once. The runtime's library is opened globally,
-// since the libraries that it loads look for its symbols.
+// fastest of all batches. Opening the library and the first use of its type table happen once in a process. With
+// OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of `library.c`: `0.so` and so on. Each is
+// loaded for the first time once. The runtime's library is opened globally, since the libraries that it loads look for
+// its symbols.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -658,11 +659,21 @@ static void prepare(const char* folder) {
 
 int main(int argc, char** argv) {
   if (argc != 5 && argc != 6) return fprintf(stderr, "driver LIBRARY FOLDER COPIES BATCHES [OPERATION]\n"), 2;
+  double start = now();
+  start = now();  // The first call of `now` finds the clock.
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
+  double opened = now() - start;
   if (!library) return fprintf(stderr, "driver: %s\n", dlerror()), 1;
 #define FIND(name) \
   if (!(name = (__typeof__(name))dlsym(library, "TVMFFI" #name))) fail("TVMFFI" #name);
   FUNCTIONS(FIND)
+  TVMFFIByteArray key = bytes("ffi.Tensor");
+  int32_t index;
+  start = now();
+  CHECK(TypeKeyToIndex(&key, &index));
+  double first_use = now() - start;
+  printf("open the library in a new process\t%.3f\n", opened);
+  printf("first use of the type table\t%.3f\n", first_use);
   prepare(argv[2]);
   printf("load a module for the first time\t%.3f\n", first_load(argv[2], atoi(argv[3])));
   for (size_t i = 0; i < sizeof kOperations / sizeof *kOperations; i++) {

@@ -7,3 +7,5 @@
 
 // The library exports all `no_mangle` functions of linked crates. This `use` makes the runtime a linked crate.
 pub use runtime::capi;
+
+mod at_load;

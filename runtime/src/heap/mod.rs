@@ -16,4 +16,4 @@ mod spare;
 pub(crate) use alloc::{ObjectLayout, make_object, make_object_with_index, make_own_object, try_make_object};
 pub use live::{live_objects, live_objects_of_thread};
 pub use reference::{AsObject, ObjectRef, WeakRef};
-pub(crate) use release::release;
+pub(crate) use release::{release, release_one};

@@ -30,7 +30,7 @@ unsafe impl ObjectLayout for Key {
 
     unsafe fn drop_fields(object: *mut Self) {
         // SAFETY: the last reference is gone, and the value is dropped once, here.
-        release(unsafe { std::mem::take(&mut (*object).key) }.into_object());
+        release(unsafe { std::mem::take(&mut (*object).key) }.into_object().into_iter());
     }
 }
 
