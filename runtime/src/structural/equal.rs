@@ -470,31 +470,29 @@ impl State {
 #[inline]
 fn at_once(one: &Any, other: &Any) -> Option<bool> {
     let (index, raw, other_raw) = (one.type_index(), one.as_raw(), other.as_raw());
-    match index == other.type_index() && index < TypeIndex::OBJECT {
-        true if index == TypeIndex::FLOAT && f64::from_bits(raw.bits()).is_nan() => {
-            Some(f64::from_bits(other_raw.bits()).is_nan())
+    if index != other.type_index() {
+        return Some(same_text(one, other));
+    }
+    match index {
+        TypeIndex::FLOAT if f64::from_bits(raw.bits()).is_nan() => Some(f64::from_bits(other_raw.bits()).is_nan()),
+        index if index < TypeIndex::OBJECT => {
+            Some(raw.zero_padding == other_raw.zero_padding && raw.bits() == other_raw.bits())
         }
-        true => Some(raw.zero_padding == other_raw.zero_padding && raw.bits() == other_raw.bits()),
-        false => contents(one, other),
+        TypeIndex::STR | TypeIndex::BYTES => Some(text(one) == text(other)),
+        // SAFETY: the values are alive.
+        TypeIndex::BIG_INT => Some(unsafe { big_int::content_of(raw) == big_int::content_of(other_raw) }),
+        _ => None,
     }
 }
 
-/// As [`at_once`], for objects and for values of two types.
-fn contents(one: &Any, other: &Any) -> Option<bool> {
+/// True for a small string and the same string on the heap, and for bytes alike.
+fn same_text(one: &Any, other: &Any) -> bool {
     let kind = |value: &Any| match value.type_index() {
         TypeIndex::SMALL_STR | TypeIndex::STR => Some(TypeIndex::STR),
         TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(TypeIndex::BYTES),
         _ => None,
     };
-    // SAFETY: the values are alive.
-    let words = || unsafe { big_int::content_of(one.as_raw()) == big_int::content_of(other.as_raw()) };
-    match (kind(one), kind(other)) {
-        (Some(kind), Some(other_kind)) => Some(kind == other_kind && text(one) == text(other)),
-        (None, None) if one.type_index() != other.type_index() => Some(false),
-        (None, None) if one.type_index() == TypeIndex::BIG_INT => Some(words()),
-        (None, None) => None,
-        _ => Some(false),
-    }
+    kind(one).is_some_and(|text| kind(other) == Some(text)) && text(one) == text(other)
 }
 
 fn address(object: &ObjectRef) -> usize {
