@@ -23,6 +23,7 @@ mod objects;
 mod reflection;
 mod registry;
 mod sound;
+mod structures;
 mod support;
 mod system_lib;
 mod tensors;

@@ -38,13 +38,13 @@ pub(crate) fn empty_object(index: TypeIndex) -> Result<ObjectRef> {
 
 /// The index of a type. `value` is the index itself or the type's key.
 fn type_of(value: &AnyView<'_>) -> Result<TypeIndex> {
-    if let Ok(index) = value.cast::<i32>() {
-        return Ok(TypeIndex(index));
+    match value.str_bytes() {
+        Some(key) => required_index(key).map(TypeIndex),
+        None => value
+            .cast::<i32>()
+            .map(TypeIndex)
+            .map_err(|_| type_error(&format!("Cannot convert from type `{}` to `str`", value.type_key()))),
     }
-    let Some(key) = value.str_bytes() else {
-        return Err(type_error(&format!("Cannot convert from type `{}` to `str`", value.type_key())));
-    };
-    required_index(key).map(TypeIndex)
 }
 
 /// Makes an object. The first argument is its type, followed by alternating names and values of fields. A field that is
