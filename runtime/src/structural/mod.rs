@@ -5,6 +5,8 @@
 
 mod globals;
 mod paths;
+mod region;
+mod walk;
 
 use crate::type_table::Definition;
 
@@ -13,9 +15,7 @@ pub(crate) use globals::globals;
 /// The built-in types of structures.
 pub(crate) fn types() -> Vec<Definition> {
     let mut types = paths::types();
-    types.extend(
-        ["ffi.StructuralVisitor", "ffi.VisitErrorContext", "ffi.StructuralMutator", "ffi.StructuralKey"]
-            .map(|key| Definition::new(key, "ffi.Object")),
-    );
+    types.extend(walk::types());
+    types.push(Definition::new("ffi.StructuralKey", "ffi.Object"));
     types
 }
