@@ -64,9 +64,3 @@ fn is_for(target: TypeIndex, index: TypeIndex) -> bool {
         _ => index.is_object() && target.is_object() && is_instance(index, target),
     }
 }
-
-/// The error of a callback or hook that returned a value of another type.
-#[cold]
-pub(super) fn unexpected(expected: &str, got: &Any) -> Error {
-    type_error(&format!("CallExpected: result type mismatch, expected {expected}, but got {}", got.type_key()))
-}

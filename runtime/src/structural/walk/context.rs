@@ -46,17 +46,26 @@ pub(super) fn pattern(context: &AnyView<'_>) -> Result<List> {
     unsafe { field::get(info, &context) }?.cast()
 }
 
-/// Adds an object to an error's context on the way out. Other values have no place there.
+/// Adds a value to an error's context on the way out. Only objects have a place there.
+pub(super) fn annotated(error: Error, node: &AnyView<'_>) -> Error {
+    match node.shared_object() {
+        Some(object) => with_objects(error, vec![object]),
+        None => error,
+    }
+}
+
+/// As [`annotated`], for many values, from the innermost one on.
 #[cold]
-pub(super) fn annotated(mut error: Error, node: &AnyView<'_>) -> Error {
-    let Some(object) = node.shared_object() else { return error };
-    let before = error.extra_context();
-    if let Some(Ok(pattern)) = before.clone().map(|context| pattern(&Any::from(context).as_view())) {
-        pattern.push(Any::from(object));
+pub(super) fn with_objects(mut error: Error, objects: Vec<ObjectRef>) -> Error {
+    if objects.is_empty() {
         return error;
     }
-    let objects: List = std::iter::once(object).collect();
-    let mut values = vec![(PATTERN, objects.into())];
+    let before = error.extra_context();
+    if let Some(Ok(pattern)) = before.clone().map(|context| pattern(&Any::from(context).as_view())) {
+        pattern.extend(objects);
+        return error;
+    }
+    let mut values = vec![(PATTERN, objects.into_iter().collect::<List>().into())];
     values.extend(before.map(|before| (BEFORE, before.into())));
     // Without the type there is no context to give.
     if let Ok(context) = create::<Context>(values) {

@@ -154,9 +154,10 @@ impl Finder {
                 None => root()?,
             };
             let step = match &self.steps[place] {
-                // SAFETY: the value is a new one.
                 Step::Field(info) => {
-                    step(StepKind::Attr, unsafe { Any::from_raw(raw_str_from_bytes(field::name(info))) })
+                    // SAFETY: the value is a new one.
+                    let name = unsafe { Any::from_raw(raw_str_from_bytes(field::name(info))) };
+                    step(StepKind::Attr, name)
                 }
                 Step::Element(index) => step(StepKind::ArrayItem, *index as i64),
                 Step::Entry(key) => step(StepKind::MapItem, key.clone()),

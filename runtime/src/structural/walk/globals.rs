@@ -2,10 +2,11 @@
 
 use super::active::{Active, Kind};
 use super::callbacks::Callbacks;
-use super::mutator::{Engine, Mutating, Mutator, or_unchanged};
+use super::mutator::{Engine, Mutating, Mutator};
+use super::outcome::{or_unchanged, result_of};
 use super::policy::{Links, Order, Policy};
 use super::rewrite;
-use super::visitor::{Visiting, Visitor, active, result_of};
+use super::visitor::{Visiting, Visitor, active};
 use super::{context, find};
 use crate::any::{Any, AnyView};
 use crate::error::Result;

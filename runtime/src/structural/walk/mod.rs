@@ -12,6 +12,7 @@ mod globals;
 mod hooks;
 mod mutate;
 mod mutator;
+mod outcome;
 mod policy;
 mod rebuild;
 mod rewrite;

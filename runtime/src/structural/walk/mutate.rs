@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use super::super::region;
 use super::children::Child;
-use super::context::annotated;
-use super::mutator::{Mutator, is_unchanged, or_unchanged, references, unchanged};
+use super::context::{annotated, with_objects};
+use super::mutator::{Mutator, references};
+use super::outcome::{checked, is_unchanged, or_unchanged, unchanged};
 use super::rebuild::Rebuild;
 use super::rewrite::Plan;
-use super::visitor::checked;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, type_error};
@@ -21,7 +21,7 @@ static HOOKS: LazyLock<AttrColumn> = LazyLock::new(|| AttrColumn::named(b"__s_mu
 static IN_PLACE_HOOKS: LazyLock<AttrColumn> = LazyLock::new(|| AttrColumn::named(b"__s_maybe_inplace_mutate__"));
 
 /// The permission to change a value in place: the number of references to it when it was given. A callback that keeps
-/// the value has a further one.
+/// the value has a further one, and then the value doesn't change.
 type Permission = Option<u32>;
 
 /// What follows the descent into a value.
@@ -53,7 +53,7 @@ struct Frame {
 /// A value with its result, or one whose descent has begun.
 enum Entered {
     Done(Any),
-    Open(Box<Frame>),
+    Open(Frame),
 }
 
 /// The outcome of a descent's beginning.
@@ -129,7 +129,7 @@ impl Mutator {
         let Some(engine) = self.engine() else {
             return self.call_vtable(&value, permission.is_some()).map(Entered::Done);
         };
-        match engine.policy.before(self, &value, permission.is_some())? {
+        match engine.policy.before(self.object(), self.region(), &value, permission.is_some())? {
             Plan::Result(result) => Ok(Entered::Done(result)),
             Plan::Descend => self.descend(value, permission, false, After::Callbacks),
             Plan::Replace(new) => {
@@ -146,7 +146,7 @@ impl Mutator {
     fn descend(&self, node: Any, permission: Permission, is_bare: bool, after: After) -> Result<Entered> {
         match self.begin(&node, permission) {
             Ok(Descent::Done(result)) => self.finish(&node, after, result).map(Entered::Done),
-            Ok(Descent::Open { rebuild, after_all, equality }) => Ok(Entered::Open(Box::new(Frame {
+            Ok(Descent::Open { rebuild, after_all, equality }) => Ok(Entered::Open(Frame {
                 node,
                 rebuild,
                 is_bare,
@@ -155,7 +155,7 @@ impl Mutator {
                 after_child: None,
                 after_all,
                 equality,
-            }))),
+            })),
             Err(error) if is_bare => Err(error),
             Err(error) => Err(annotated(error, &node.as_view())),
         }
@@ -164,17 +164,17 @@ impl Mutator {
     /// Calls the hook of a value's type, or opens the value.
     fn begin(&self, node: &Any, permission: Permission) -> Result<Descent> {
         let index = node.type_index();
+        let is_exclusive = permission.is_some() && references(node) == permission;
         match index {
+            // A NULL object, which only C code makes.
+            _ if index.is_object() && node.as_raw().ptr().is_null() => return Ok(Descent::Done(unchanged())),
             TypeIndex::STR | TypeIndex::BYTES | TypeIndex::BIG_INT => return Ok(Descent::Done(unchanged())),
             TypeIndex::LIST | TypeIndex::DICT | TypeIndex::ARRAY | TypeIndex::MAP => {
-                // Lists and dicts are locked for each change. Arrays and maps aren't, and a callback may have kept one.
-                let is_locked = matches!(index, TypeIndex::LIST | TypeIndex::DICT);
-                let is_exclusive = permission.is_some() && references(node) == permission;
-                let in_place = is_exclusive || permission.is_some() && is_locked;
                 let object = object_of(node);
-                // SAFETY: all references to an exclusive container are known: that of the place where it is, which is
-                // exclusive too, and those of this map. So no other code can reach it.
-                let open = |object| unsafe { Rebuild::of_container(&object, in_place, is_exclusive) };
+                // SAFETY: all references to an exclusive value are known: that of the place where it is, which is
+                // exclusive too, and those of this map. So no other code can reach it. C code that permits a change
+                // in place promises the same.
+                let open = |object| unsafe { Rebuild::of_container(&object, is_exclusive) };
                 let rebuild = object.and_then(open);
                 return Ok(match rebuild {
                     Some(rebuild) => {
@@ -185,10 +185,8 @@ impl Mutator {
             }
             _ => {}
         }
-        let in_place = permission.and_then(|_| IN_PLACE_HOOKS.value(index));
-        if let Some(hook) =
-            in_place.filter(|hook| matches!(hook.type_index(), TypeIndex::OPAQUE_PTR | TypeIndex::FUNCTION))
-        {
+        let is_hook = |hook: &AnyView<'_>| matches!(hook.type_index(), TypeIndex::OPAQUE_PTR | TypeIndex::FUNCTION);
+        if let Some(hook) = IN_PLACE_HOOKS.value(index).filter(|hook| is_exclusive && is_hook(hook)) {
             return self.hook(&hook, node).map(Descent::Done);
         }
         match HOOKS.value(index) {
@@ -231,40 +229,39 @@ impl Mutator {
             After::Nothing => Ok(result),
             After::Replaced(new) => Ok(or_unchanged(result, new)),
             After::Callbacks => match self.engine() {
-                Some(engine) => engine.policy.after(self, node, result),
+                Some(engine) => engine.policy.after(self.region(), node, result),
                 None => Ok(result),
             },
         }
     }
 
     /// Maps everything inside a value.
-    fn run(&self, first: Entered) -> Result<Any> {
-        let mut stack: Vec<Box<Frame>> = Vec::new();
-        let mut entered = first;
+    fn run(&self, mut entered: Entered) -> Result<Any> {
+        let mut stack = Vec::new();
         loop {
-            let stepped = match entered {
-                Entered::Open(frame) => {
+            let fed = match (entered, stack.last_mut()) {
+                (Entered::Done(result), None) => return Ok(result),
+                (Entered::Done(result), Some(frame)) => self.feed(frame, result),
+                (Entered::Open(frame), _) => {
                     stack.push(frame);
-                    if stack.len() > MAX_DEPTH {
-                        return Err(self.unwind(stack, too_deep("StructuralMutate")));
-                    }
-                    stack.last_mut().map(|frame| self.step(frame))
+                    if stack.len() > MAX_DEPTH { Err(too_deep("StructuralMutate")) } else { Ok(()) }
                 }
-                Entered::Done(result) => match stack.last_mut() {
-                    None => return Ok(result),
-                    Some(frame) => Some(self.feed(frame, result).and_then(|()| self.step(frame))),
-                },
             };
-            entered = match stepped {
-                Some(Ok(Some(child))) => child,
-                Some(Err(error)) => return Err(self.unwind(stack, error)),
-                Some(Ok(None)) | None => match stack.pop().map(|frame| self.close(*frame)) {
-                    Some(Ok(result)) => Entered::Done(result),
-                    Some(Err(error)) => return Err(self.unwind(stack, error)),
-                    None => Entered::Done(unchanged()),
-                },
+            entered = match fed.and_then(|()| self.advance(&mut stack)) {
+                Ok(entered) => entered,
+                Err(error) => return Err(self.unwind(stack, error)),
             };
         }
+    }
+
+    /// Begins the map of the next child of the last frame, or ends the frame after its last child.
+    fn advance(&self, stack: &mut Vec<Frame>) -> Result<Entered> {
+        if let Some(frame) = stack.last_mut()
+            && let Some(child) = self.step(frame)?
+        {
+            return Ok(child);
+        }
+        stack.pop().map_or_else(|| Ok(unchanged()), |frame| self.close(frame)).map(Entered::Done)
     }
 
     /// Begins the map of a frame's next child; `None` after the last one.
@@ -304,15 +301,16 @@ impl Mutator {
     }
 
     /// Leaves all frames, and adds their values to an error's context.
-    fn unwind(&self, stack: Vec<Box<Frame>>, mut error: Error) -> Error {
+    fn unwind(&self, stack: Vec<Frame>, error: Error) -> Error {
+        let mut nodes = Vec::new();
         for mut frame in stack.into_iter().rev() {
             self.restore(&mut frame.after_child);
             self.restore(&mut frame.after_all);
             if !frame.is_bare {
-                error = annotated(error, &frame.node.as_view());
+                nodes.extend(object_of(&frame.node));
             }
         }
-        error
+        with_objects(error, nodes)
     }
 }
 

@@ -7,8 +7,9 @@ use std::mem::transmute;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::active::{Active, Kind, SIZE};
+use super::outcome::{checked, unchanged};
 use super::rewrite::Policy;
-use super::visitor::{checked, entry};
+use super::visitor::entry;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, runtime_error, type_error};
@@ -53,7 +54,7 @@ pub(super) type Mutator = Active<Mutating>;
 
 pub(super) fn definition() -> Definition {
     // As for visitors.
-    Definition::object(Mutating::KEY, "ffi.Object", SIZE, false)
+    Definition::object(Mutating::KEY, "ffi.Object", SIZE, false).keep_layout()
 }
 
 /// This crate's mutators: what they do at each value, and the replacements of variables.
@@ -71,21 +72,6 @@ impl Engine {
     fn replacements(&self) -> MutexGuard<'_, HashMap<usize, (ObjectRef, Any)>> {
         self.replacements.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The mark that stands for the value itself.
-pub(super) fn unchanged() -> Any {
-    // SAFETY: the mark owns nothing.
-    unsafe { Any::from_raw(TVMFFIAny::from_bits(TypeIndex::UNCHANGED, 0)) }
-}
-
-pub(super) fn is_unchanged(result: &Any) -> bool {
-    result.type_index() == TypeIndex::UNCHANGED
-}
-
-/// A result, with `value` in the place of the mark.
-pub(super) fn or_unchanged(result: Any, value: Any) -> Any {
-    if is_unchanged(&result) { value } else { result }
 }
 
 fn value_of(result: Result<Any>) -> Any {

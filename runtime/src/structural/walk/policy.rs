@@ -1,12 +1,12 @@
 //! What a walk does at each value: which callbacks it calls, and when.
 //! Rules: upstream's `StructuralWalkEngine`, `StructuralVisitEngine`.
 
-use super::callbacks::{Callbacks, unexpected};
-use super::context::annotated;
-use super::visitor::{Outcome, Stop, Visitor};
+use super::callbacks::Callbacks;
+use super::outcome::{Outcome, Stop, checked, unexpected, visit_result};
 use crate::abi::TypeIndex;
 use crate::any::Any;
 use crate::error::Result;
+use crate::heap::ObjectRef;
 
 /// When callbacks are called: before or after the values inside.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -57,39 +57,29 @@ pub(super) enum Next {
 
 impl Policy {
     /// Runs the callbacks that come before the values inside.
-    pub(super) fn before(&self, visitor: &Visitor, value: &Any) -> Outcome<Next> {
+    pub(super) fn before(&self, visitor: &ObjectRef, region: i32, value: &Any) -> Outcome<Next> {
         match self {
-            Self::Walk(Order::Pre, links) => walk_callback(links, visitor, value),
+            Self::Walk(Order::Pre, links) => walk_callback(links, region, value),
             Self::Walk(Order::Post, _) => Ok(Next::Descend),
             Self::Visit(callbacks) => {
                 let Some(callback) = callbacks.find(value.type_index()) else { return Ok(Next::Descend) };
-                let result = callback.function.call((value, visitor.object()));
+                let result = callback.function.call((value, visitor));
                 visit_result(result).map_err(|stop| stop.at(value)).map(|()| Next::Skip)
             }
         }
     }
 
     /// Runs the callbacks that come after the values inside.
-    pub(super) fn after(&self, visitor: &Visitor, value: &Any) -> Outcome {
+    pub(super) fn after(&self, region: i32, value: &Any) -> Outcome {
         match self {
-            Self::Walk(Order::Post, links) => walk_callback(links, visitor, value).map(drop),
+            Self::Walk(Order::Post, links) => walk_callback(links, region, value).map(drop),
             _ => Ok(()),
         }
     }
 }
 
-impl Stop {
-    /// Adds a value to an error's context.
-    pub(super) fn at(self, value: &Any) -> Self {
-        match self {
-            Self::Failed(error) => Self::Failed(annotated(error, &value.as_view())),
-            interrupt => interrupt,
-        }
-    }
-}
-
-fn walk_callback(links: &Links, visitor: &Visitor, value: &Any) -> Outcome<Next> {
-    match links.call(value, visitor.region()) {
+fn walk_callback(links: &Links, region: i32, value: &Any) -> Outcome<Next> {
+    match links.call(value, region) {
         None => Ok(Next::Descend),
         Some(result) => walk_result(result).map_err(|stop| stop.at(value)),
     }
@@ -98,25 +88,13 @@ fn walk_callback(links: &Links, visitor: &Visitor, value: &Any) -> Outcome<Next>
 /// Upstream's `WalkResult`: 1 skips the values inside.
 fn walk_result(result: Result<Any>) -> Outcome<Next> {
     const SKIP: i32 = 1;
-    let value = result?;
+    let value = checked(result?)?;
     match value.type_index() {
         TypeIndex::NONE => Ok(Next::Descend),
         TypeIndex::VISIT_INTERRUPT => Err(Stop::Interrupt(value)),
         TypeIndex::INT | TypeIndex::BOOL => {
             Ok(if super::callbacks::integer(&value)? == SKIP { Next::Skip } else { Next::Descend })
         }
-        TypeIndex::ERROR => Err(Stop::Failed(value.cast()?)),
         _ => Err(Stop::Failed(unexpected("WalkResult", &value))),
-    }
-}
-
-/// The outcome of a callback or hook that returns None or an interrupt.
-pub(super) fn visit_result(result: Result<Any>) -> Outcome {
-    let value = result?;
-    match value.type_index() {
-        TypeIndex::NONE => Ok(()),
-        TypeIndex::VISIT_INTERRUPT => Err(Stop::Interrupt(value)),
-        TypeIndex::ERROR => Err(Stop::Failed(value.cast()?)),
-        _ => Err(Stop::Failed(unexpected("Optional<ffi.VisitInterrupt>", &value))),
     }
 }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use super::super::region;
 use super::children::{Child, structural_fields};
-use super::mutator::{is_unchanged, references, unchanged};
+use super::mutator::references;
+use super::outcome::{checked, is_unchanged, unchanged};
 use crate::abi::*;
 use crate::any::Any;
 use crate::container::Inner;
@@ -26,8 +27,6 @@ pub(super) enum Rebuild {
         copy: Option<Inner>,
         place: Option<u64>,
         in_place: bool,
-        /// True if no other code can reach the container.
-        is_exclusive: bool,
     },
     Fields {
         copy: ObjectRef,
@@ -37,17 +36,16 @@ pub(super) enum Rebuild {
     },
 }
 
-/// The references to a child in an exclusively owned container while it is being mapped: the container's, and the map's.
+/// The references to a child of an exclusive container while it is being mapped: the container's, and the map's.
 const OWN_REFERENCES: u32 = 2;
 
 impl Rebuild {
     /// The elements of a container; `None` for any other object.
     ///
     /// # Safety
-    /// With `is_exclusive`, no other code may use the container until its last change. With `in_place` alone, it must
-    /// be a list or a dict.
-    pub(super) unsafe fn of_container(object: &ObjectRef, in_place: bool, is_exclusive: bool) -> Option<Self> {
-        Inner::of(object).map(|source| Self::Container { source, copy: None, place: None, in_place, is_exclusive })
+    /// With `in_place`, no other code may be able to reach the container until its last change.
+    pub(super) unsafe fn of_container(object: &ObjectRef, in_place: bool) -> Option<Self> {
+        Inner::of(object).map(|source| Self::Container { source, copy: None, place: None, in_place })
     }
 
     /// The fields of an object, in a shallow copy.
@@ -60,7 +58,7 @@ impl Rebuild {
         let Some(Ok(copy)) = copy else {
             return Err(type_error("__ffi_shallow_copy__ must be an ffi.Function"));
         };
-        let copy = super::visitor::checked(copy.call((value,))?)?.into_object();
+        let copy = checked(copy.call((value,))?)?.into_object();
         let copy = copy.filter(|copy| copy.type_index() == index && !copy.ptr_eq(object)).ok_or_else(no_copy)?;
         Ok(Self::Fields { copy, fields: structural_fields(index)?, next: 0, is_changed: false })
     }
@@ -88,7 +86,7 @@ impl Rebuild {
 
     /// True if the last child, of which the caller has one reference, may change in place.
     pub(super) fn owns(&self, child: &Any) -> bool {
-        matches!(self, Self::Container { is_exclusive: true, .. }) && references(child) == Some(OWN_REFERENCES)
+        matches!(self, Self::Container { in_place: true, .. }) && references(child) == Some(OWN_REFERENCES)
     }
 
     /// Takes the result for the last child, whose bits are `old`.
@@ -102,7 +100,7 @@ impl Rebuild {
             return Ok(());
         }
         match self {
-            Self::Container { source, copy, place, in_place, .. } => {
+            Self::Container { source, copy, place, in_place } => {
                 let target = if *in_place { source } else { copy.get_or_insert_with(|| source.copy()) };
                 if let Some(place) = *place {
                     // SAFETY: the copy is new, and no other code has it. `of_container`'s caller answers for a change

@@ -3,11 +3,11 @@
 
 use super::callbacks::Callbacks;
 use super::context::annotated;
-use super::mutator::{Mutator, is_unchanged};
+use super::outcome::{checked, is_same, is_unchanged};
 use super::policy::{Links, Order};
-use super::visitor::checked;
 use crate::any::Any;
 use crate::error::Result;
+use crate::heap::ObjectRef;
 
 /// What a mutator does at each value.
 pub(super) enum Policy {
@@ -32,16 +32,13 @@ impl Policy {
     ///
     /// # Errors
     /// The error of a callback.
-    pub(super) fn before(&self, mutator: &Mutator, value: &Any, in_place: bool) -> Result<Plan> {
+    pub(super) fn before(&self, mutator: &ObjectRef, region: i32, value: &Any, in_place: bool) -> Result<Plan> {
         let result = match self {
-            Self::Map(Order::Pre, links) => links.call(value, mutator.region()),
+            Self::Map(Order::Pre, links) => links.call(value, region),
             Self::Map(Order::Post, _) => None,
-            Self::Mutate(callbacks) => callbacks.find(value.type_index()).map(|callback| {
-                let mutator = mutator.object();
-                match callback.takes_mode {
-                    true => callback.function.call((value, mutator, i64::from(in_place))),
-                    false => callback.function.call((value, mutator)),
-                }
+            Self::Mutate(callbacks) => callbacks.find(value.type_index()).map(|callback| match callback.takes_mode {
+                true => callback.function.call((value, mutator, i64::from(in_place))),
+                false => callback.function.call((value, mutator)),
             }),
         };
         let Some(result) = result else { return Ok(Plan::Descend) };
@@ -57,17 +54,11 @@ impl Policy {
     ///
     /// # Errors
     /// The error of a callback.
-    pub(super) fn after(&self, mutator: &Mutator, value: &Any, descended: Any) -> Result<Any> {
+    pub(super) fn after(&self, region: i32, value: &Any, descended: Any) -> Result<Any> {
         let Self::Map(Order::Post, links) = self else { return Ok(descended) };
         let current = if is_unchanged(&descended) { value } else { &descended };
-        let Some(result) = links.call(current, mutator.region()) else { return Ok(descended) };
+        let Some(result) = links.call(current, region) else { return Ok(descended) };
         let result = result.and_then(checked).map_err(|error| annotated(error, &current.as_view()))?;
         Ok(if is_unchanged(&result) { descended } else { result })
     }
-}
-
-/// True if two values have the same bits.
-pub(super) fn is_same(one: &Any, other: &Any) -> bool {
-    let (one, other) = (one.as_raw(), other.as_raw());
-    (one.type_index, one.zero_padding, one.bits()) == (other.type_index, other.zero_padding, other.bits())
 }

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use super::super::region;
 use super::children::{Child, Children};
-use super::policy::{Next, visit_result};
-use super::visitor::{Outcome, Stop, Visitor};
+use super::context::with_objects;
+use super::outcome::{Outcome, Stop, visit_result};
+use super::policy::Next;
+use super::visitor::Visitor;
 use crate::abi::*;
 use crate::any::Any;
 use crate::error::type_error;
@@ -54,12 +56,12 @@ impl Visitor {
     /// Begins the visit of a value. Another implementation's visitor ends it too.
     fn child(&self, value: Any) -> Outcome<Entered> {
         let Some(policy) = self.engine() else { return self.call_vtable(&value).map(|()| Entered::Done) };
-        if value.is_none() || policy.before(self, &value)? == Next::Skip {
+        if value.is_none() || policy.before(self.object(), self.region(), &value)? == Next::Skip {
             return Ok(Entered::Done);
         }
         let entered = self.descend(value.clone(), false).map_err(|stop| stop.at(&value))?;
         if matches!(entered, Entered::Done) {
-            policy.after(self, &value)?;
+            policy.after(self.region(), &value)?;
         }
         Ok(entered)
     }
@@ -67,7 +69,11 @@ impl Visitor {
     /// Begins the descent into a value: calls its type's hook, or opens a frame.
     fn descend(&self, node: Any, is_bare: bool) -> Outcome<Entered> {
         let Some(object) = object_of(&node) else {
-            return self.hook_or(node.type_index(), &node, || Ok(Entered::Done));
+            return match node.type_index() {
+                // A NULL object, which only C code makes.
+                index if index.is_object() => Ok(Entered::Done),
+                index => self.hook_or(index, &node, || Ok(Entered::Done)),
+            };
         };
         let frame =
             |node, children, after_all| Entered::Open(Frame { node, children, is_bare, after_child: None, after_all });
@@ -133,7 +139,7 @@ impl Visitor {
     fn close(&self, frame: &Frame) -> Outcome {
         self.restore(&mut { frame.after_all });
         match self.engine() {
-            Some(policy) if !frame.is_bare => policy.after(self, &frame.node),
+            Some(policy) if !frame.is_bare => policy.after(self.region(), &frame.node),
             _ => Ok(()),
         }
     }
@@ -145,14 +151,18 @@ impl Visitor {
     }
 
     /// Leaves all frames, and adds their values to an error's context.
-    fn unwind(&self, stack: Vec<Frame>, mut stop: Stop) -> Stop {
+    fn unwind(&self, stack: Vec<Frame>, stop: Stop) -> Stop {
+        let mut nodes = Vec::new();
         for mut frame in stack.into_iter().rev() {
             self.restore(&mut frame.after_child);
             self.restore(&mut frame.after_all);
             if !frame.is_bare {
-                stop = stop.at(&frame.node);
+                nodes.extend(object_of(&frame.node));
             }
         }
-        stop
+        match stop {
+            Stop::Failed(error) => Stop::Failed(with_objects(error, nodes)),
+            interrupt => interrupt,
+        }
     }
 }

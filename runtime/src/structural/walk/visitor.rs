@@ -5,12 +5,13 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::active::{Active, Kind, SIZE};
+use super::outcome::{Outcome, outcome_of, value_of};
 use super::policy::Policy;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::boundary::null_argument;
-use crate::error::{Error, Result, from_panic, runtime_error, type_mismatch};
-use crate::heap::{AsObject, ObjectRef};
+use crate::error::{Result, from_panic, runtime_error, type_mismatch};
+use crate::heap::ObjectRef;
 use crate::type_table::{Definition, is_instance, key_to_index};
 
 /// A function that visits a value. It returns None, an interrupt or an error, which the caller owns.
@@ -40,53 +41,7 @@ pub(super) type Visitor = Active<Visiting>;
 
 pub(super) fn definition() -> Definition {
     // A shallow copy of a visitor would lack its engine, so the type has no attribute for it.
-    Definition::object(Visiting::KEY, "ffi.Object", SIZE, false)
-}
-
-/// Why a visit ends before its end.
-pub(super) enum Stop {
-    /// The interrupt, as a value.
-    Interrupt(Any),
-    Failed(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// The outcome of a visit.
-pub(super) type Outcome<T = ()> = std::result::Result<T, Stop>;
-
-/// The outcome that a value stands for.
-pub(super) fn outcome_of(value: Any) -> Outcome {
-    match value.type_index() {
-        TypeIndex::ERROR => Err(Stop::Failed(value.cast()?)),
-        TypeIndex::VISIT_INTERRUPT => Err(Stop::Interrupt(value)),
-        _ => Ok(()),
-    }
-}
-
-/// The value that stands for an outcome.
-fn value_of(outcome: Outcome) -> Any {
-    match outcome {
-        Ok(()) => Any::none(),
-        Err(Stop::Interrupt(interrupt)) => interrupt,
-        Err(Stop::Failed(error)) => error.into(),
-    }
-}
-
-/// The result of a global function that visits: None, or the interrupt.
-///
-/// # Errors
-/// The error of the visit.
-pub(super) fn result_of(outcome: Outcome) -> Result<Any> {
-    match outcome {
-        Ok(()) => Ok(Any::none()),
-        Err(Stop::Interrupt(interrupt)) => Ok(interrupt),
-        Err(Stop::Failed(error)) => Err(error),
-    }
+    Definition::object(Visiting::KEY, "ffi.Object", SIZE, false).keep_layout()
 }
 
 /// The active object of a kind in a value.
@@ -97,7 +52,7 @@ pub(super) fn active<K: Kind>(view: &AnyView<'_>) -> Result<Active<K>> {
     let kind = key_to_index(K::KEY).map(TypeIndex);
     let object = view.object(|object| kind.is_some_and(|kind| is_instance(object.type_index(), kind)));
     let object = object.ok_or_else(|| type_mismatch(K::KEY, view.inner_type_index()))?;
-    // SAFETY: the object is one of the type, and all of them have the head.
+    // SAFETY: the object is one of the type, and all of them have the head: the type keeps its layout.
     Ok(unsafe { Active::from_object(object) })
 }
 
@@ -167,21 +122,3 @@ impl Visitor {
         outcome_of(unsafe { Any::from_raw(result) })
     }
 }
-
-/// An error in a value, which C code returns in place of a result.
-///
-/// # Errors
-/// That error.
-pub(super) fn checked(value: Any) -> Result<Any> {
-    match value.type_index() {
-        TypeIndex::ERROR => Err(value.into_object().and_then(|error| error.downcast().ok()).unwrap_or_else(no_error)),
-        _ => Ok(value),
-    }
-}
-
-#[cold]
-fn no_error() -> Error {
-    runtime_error("a NULL error")
-}
-
-const _: fn(&Error) -> &ObjectRef = AsObject::as_object;
