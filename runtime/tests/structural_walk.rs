@@ -268,6 +268,7 @@ const MUTATORS: [&str; 6] = [
 
 /// Calls functions of visitors and mutators with one of either, and with any further arguments.
 #[test]
+#[cfg_attr(miri, ignore = "thousands of calls")]
 fn visitors_and_mutators_stand_any_arguments() {
     let [visitor, mutator] = kept();
     let values = hostile::values();
