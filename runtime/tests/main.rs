@@ -23,6 +23,7 @@ mod objects;
 mod reflection;
 mod registry;
 mod sound;
+mod structural_walk;
 mod structures;
 mod support;
 mod system_lib;

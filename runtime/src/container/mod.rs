@@ -19,6 +19,8 @@ mod convert;
 mod dict;
 #[cfg(not(feature = "external"))]
 pub(crate) mod globals;
+#[cfg(not(feature = "external"))]
+mod inner;
 mod item;
 mod list;
 mod lock;
@@ -31,6 +33,8 @@ mod typed_seq;
 
 pub use array::Array;
 pub use dict::{Dict, DictIter};
+#[cfg(not(feature = "external"))]
+pub(crate) use inner::Inner;
 pub use item::ContainerItem;
 pub use list::List;
 pub use map::{Map, MapIter};

@@ -167,6 +167,22 @@ impl Error {
         self.copy_with(self.cause().map(AsObject::into_object), Some(context))
     }
 
+    /// Attaches further context. A shared error is copied first, so its other owners don't see the change.
+    pub(crate) fn attach_context(&mut self, context: ObjectRef) {
+        if !self.0.is_unique() {
+            *self = self.copy_with(self.cause().map(AsObject::into_object), Some(context));
+            return;
+        }
+        let place = self.cell_ptr().as_ptr();
+        // SAFETY: `self` is the only reference to the error, so no other code uses its cell. The cell owns the context.
+        let old = unsafe {
+            let old = (*place).extra_context;
+            (*place).extra_context = context.into_raw().cast();
+            ObjectRef::from_raw(old.cast())
+        };
+        drop(old);
+    }
+
     fn copy_with(&self, cause: Option<ObjectRef>, context: Option<ObjectRef>) -> Self {
         let (kind, message) = (self.kind().as_bytes(), self.message().as_bytes());
         // SAFETY: as for `backtrace`.

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::abi::TypeIndex;
+use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::AnyView;
 use crate::error::{Error, type_error};
 use crate::type_info;
@@ -60,12 +60,32 @@ impl<'a> Type<'a> {
             "int" | "bool" => matches!(index, T::INT | T::BOOL),
             "str" => matches!(index, T::SMALL_STR | T::STR | T::RAW_STR),
             "bytes" => matches!(index, T::SMALL_BYTES | T::BYTES | T::BYTE_ARRAY_PTR),
+            "Tuple" => index == T::ARRAY,
             "void*" => matches!(index, T::OPAQUE_PTR | T::NONE),
             "Optional" => index == T::NONE || self.args.iter().all(|arg| arg.accepts(view)),
             "Array" | "List" => matches!(index, T::ARRAY | T::LIST),
             "Map" | "Dict" => matches!(index, T::MAP | T::DICT),
             "ffi.Object" => index.is_object(),
             key => type_info::key_of(index) == key,
+        }
+    }
+
+    /// The type of a value that upstream doesn't convert to this type, as its messages name it; `None` if it does.
+    fn mismatch(&self, view: &AnyView<'_>) -> Option<String> {
+        let elements = match self.name {
+            "Array" | "Tuple" if !self.args.is_empty() => elements_of(view),
+            _ => None,
+        };
+        match elements {
+            None => (!self.accepts(view)).then(|| view.type_key()),
+            Some(elements) if self.name == "Tuple" && elements.len() != self.args.len() => {
+                Some(format!("Array[size={}]", elements.len()))
+            }
+            Some(elements) => elements
+                .iter()
+                .zip(self.args.iter().cycle())
+                .enumerate()
+                .find_map(|(i, (value, ty))| Some(format!("Array[index {i}: {}]", ty.mismatch(value)?))),
         }
     }
 
@@ -80,6 +100,16 @@ impl<'a> Type<'a> {
             write_schemas(&self.args, out);
         }
         out.push('}');
+    }
+}
+
+/// The elements of an array.
+fn elements_of<'a>(view: &'a AnyView<'_>) -> Option<&'a [AnyView<'a>]> {
+    let array = view.borrowed_object().filter(|object| object.type_index() == TypeIndex::ARRAY)?;
+    // SAFETY: the cell follows an array's header. The elements live as long as the array, and don't change.
+    unsafe {
+        let cell = array.as_ptr().add(1).cast::<TVMFFISeqCell>();
+        Some(AnyView::elements_from_raw((*cell).data.cast(), usize::try_from((*cell).size).unwrap_or(0)))
     }
 }
 
@@ -159,8 +189,7 @@ pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Er
     let signature = Signature::parse(signature);
     // Start with the last argument, since upstream converts them in that order.
     for (i, (param, arg)) in signature.params.iter().zip(args).enumerate().rev() {
-        if !param.accepts(arg) {
-            let got = arg.type_key();
+        if let Some(got) = param.mismatch(arg) {
             return type_error(&format!(
                 "Mismatched type on argument #{i} when calling: `{signature}`. Expected `{param}` but got `{got}`"
             ));
@@ -261,8 +290,24 @@ const SIGNATURES: &[&str] = &[
     "ffi.StructuralHash(Any, bool, bool) -> int",
     "ffi.StructuralKey(Any) -> ffi.StructuralKey",
     "ffi.StructuralKeyEqual(Any, Any) -> bool",
+    "ffi.StructuralMap(Any, Array<Tuple<int, ffi.Function>>, Array<Tuple<int, ffi.Function>>, int) -> Any",
+    "ffi.StructuralMutate(Any, Array<Tuple<int, ffi.Function, bool>>) -> Any",
+    "ffi.StructuralMutatorDefRegionKind(ffi.StructuralMutator) -> int",
+    "ffi.StructuralMutatorDefaultMutate(ffi.StructuralMutator, AnyView) -> Any",
+    "ffi.StructuralMutatorMutate(ffi.StructuralMutator, AnyView) -> Any",
+    "ffi.StructuralMutatorVarRemapGet(ffi.StructuralMutator, AnyView) -> Any",
+    "ffi.StructuralMutatorVarRemapSet(ffi.StructuralMutator, AnyView, AnyView) -> void",
+    "ffi.StructuralMutatorWithDefRegionKind(ffi.StructuralMutator, int, ffi.Function) -> Any",
+    "ffi.StructuralVisit(AnyView, Array<Tuple<int, ffi.Function>>) -> Optional<ffi.VisitInterrupt>",
+    "ffi.StructuralVisitorDefRegionKind(ffi.StructuralVisitor) -> int",
+    "ffi.StructuralVisitorDefaultVisit(ffi.StructuralVisitor, AnyView) -> Optional<ffi.VisitInterrupt>",
+    "ffi.StructuralVisitorVisit(ffi.StructuralVisitor, AnyView) -> Optional<ffi.VisitInterrupt>",
+    "ffi.StructuralVisitorWithDefRegionKind(ffi.StructuralVisitor, int, ffi.Function) -> Any",
+    "ffi.StructuralWalk(AnyView, Array<Tuple<int, ffi.Function>>, Array<Tuple<int, ffi.Function>>, int) -> \
+     Optional<ffi.VisitInterrupt>",
     "ffi.ToJSONGraph(Any, Any) -> Any",
     "ffi.ToJSONGraphString(Any, Any) -> str",
+    "ffi.VisitErrorContext.FindAccessPaths(ffi.Object, ffi.VisitErrorContext, bool) -> Array<ffi.reflection.AccessPath>",
     "ffi.VisitInterrupt(Any) -> ffi.VisitInterrupt",
     "ffi._PyClassRegisterTypeAttrColumns(int, int) -> void",
     "ffi._RegisterFFIInit(int) -> void",

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::content::{Use, elements, text};
 use super::facts::{Kind, Types};
 use super::paths::{self, StepKind};
-use super::region::Region;
+use super::region;
 use super::shared::Shared;
 use crate::abi::*;
 use crate::any::Any;
@@ -66,7 +66,7 @@ struct Comparison(Shared<State>);
 
 #[derive(Default)]
 struct State {
-    region: Region,
+    region: i32,
     skip_tensor_content: bool,
     /// The steps to the difference in each value, from the innermost on, if they are asked for.
     mismatch: Option<[Vec<ObjectRef>; 2]>,
@@ -99,7 +99,7 @@ struct Fields {
     ty: usize,
     next: usize,
     /// The region of the objects.
-    outer: Region,
+    outer: i32,
 }
 
 enum Elements {
@@ -181,10 +181,10 @@ impl Comparison {
         let comparison = Arc::clone(self);
         with_args("(AnyView, AnyView, int, AnyView) -> bool", move |[one, other, region, field]| {
             let (one, other) = (one.to_owned()?, other.to_owned()?);
-            let entered = Region::of_number(region.cast()?)?;
+            let kind: i64 = region.cast()?;
             comparison.0.with(|state| {
                 let outer = state.region;
-                state.region = outer.inside(entered);
+                state.region = region::asked(outer, kind)?;
                 let outcome = state.run(&comparison, &one, &other);
                 state.region = outer;
                 let is_equal = outcome?;
@@ -201,7 +201,7 @@ impl Comparison {
 impl State {
     fn new(options: Options) -> Self {
         let Options { map_free_vars, skip_tensor_content } = options;
-        Self { region: Region::of_root(map_free_vars), skip_tensor_content, ..Self::default() }
+        Self { region: region::of_root(map_free_vars), skip_tensor_content, ..Self::default() }
     }
 
     /// Notes where two values differ, if it is asked for.
@@ -325,7 +325,7 @@ impl State {
     /// Binds two objects to each other if their kind asks for it. False for variables that can't be bound here.
     fn bind(&mut self, kind: Kind, [one, other]: [&ObjectRef; 2]) -> bool {
         match kind {
-            Kind::FreeVar if !one.ptr_eq(other) && self.region == Region::None => return false,
+            Kind::FreeVar if !one.ptr_eq(other) && self.region == kTVMFFIDefRegionKindNone => return false,
             Kind::FreeVar | Kind::Dag => {}
             Kind::Tree | Kind::ConstTree | Kind::Unique => return true,
         }
@@ -435,7 +435,7 @@ impl State {
         &mut self,
         ty: usize,
         objects: [&ObjectRef; 2],
-        outer: Region,
+        outer: i32,
         next: &mut usize,
         ended: Option<bool>,
     ) -> Result<Inside> {
@@ -452,7 +452,7 @@ impl State {
             match at_once(&first, &second) {
                 Some(is_equal) => differs = !is_equal,
                 None => {
-                    self.region = kind.region_of_fields(outer).inside(field.region);
+                    self.region = field.region_in(kind.region_of_fields(outer));
                     return Ok(Inside::Compare([first, second]));
                 }
             }

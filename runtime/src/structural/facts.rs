@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::region::Region;
+use super::region;
 use crate::abi::*;
 use crate::error::{Result, type_error};
 use crate::function::Function;
@@ -24,10 +24,17 @@ pub(super) enum Kind {
     Unique,
 }
 
+impl Field {
+    /// The region of its value in an object whose fields are in `current`.
+    pub(super) fn region_in(&self, current: i32) -> i32 {
+        self.region.map_or(current, |kind| region::enter(current, kind))
+    }
+}
+
 impl Kind {
     /// The region of the fields of an object in a region.
-    pub(super) fn region_of_fields(self, outer: Region) -> Region {
-        if self == Self::FreeVar { outer.of_variable_fields() } else { outer }
+    pub(super) fn region_of_fields(self, outer: i32) -> i32 {
+        if self == Self::FreeVar { region::inside(outer, kTVMFFISEqHashKindFreeVar) } else { outer }
     }
 }
 
@@ -35,7 +42,7 @@ impl Kind {
 pub(super) struct Field {
     pub(super) info: &'static TVMFFIFieldInfo,
     /// The definition region that its value enters.
-    pub(super) region: Option<Region>,
+    pub(super) region: Option<i32>,
 }
 
 // SAFETY: the table never frees or changes a registered field, and all threads read it.
@@ -74,7 +81,7 @@ impl Facts {
         Ok(Self {
             kind,
             key_hash: key_hash(index)?,
-            fields: known.into_iter().map(|info| Field { info, region: Region::of_field(info) }).collect(),
+            fields: known.into_iter().map(|info| Field { info, region: region::of_field(info) }).collect(),
             hook: attr_value(index, hook).map(|hook| hook.cast()).transpose()?,
         })
     }

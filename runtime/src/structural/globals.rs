@@ -3,7 +3,7 @@
 use super::equal::{Options, equal, first_mismatch};
 use super::graph::{from_json, to_json};
 use super::hash::hash;
-use super::key;
+use super::{key, walk};
 use crate::any::{Any, AnyView};
 use crate::container::Array;
 use crate::error::Result;
@@ -32,6 +32,7 @@ pub(crate) fn globals(globals: &mut Globals) {
     });
     globals.fixed("ffi.FromJSONGraph", |[graph]| from_json(&graph.to_owned()?));
     globals.fixed("ffi.FromJSONGraphString", |[text]| from_json(&parse(text)?));
+    walk::globals(globals);
 }
 
 fn options(map_free_vars: &AnyView<'_>, skip_tensor_content: &AnyView<'_>) -> Result<Options> {

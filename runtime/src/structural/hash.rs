@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::content::{Use, elements, text};
 use super::equal::Options;
 use super::facts::{Kind, Types};
-use super::region::Region;
+use super::region;
 use super::shared::Shared;
 use crate::abi::*;
 use crate::any::Any;
@@ -35,7 +35,7 @@ pub(super) fn hash(value: &Any, options: Options) -> Result<u64> {
         return Ok(hash);
     }
     let Options { map_free_vars, skip_tensor_content } = options;
-    let state = State { region: Region::of_root(map_free_vars), skip_tensor_content, ..State::default() };
+    let state = State { region: region::of_root(map_free_vars), skip_tensor_content, ..State::default() };
     let hashing = Arc::new(Hashing(Shared::new(state)));
     hashing.0.with(|state| state.run(&hashing, value))
 }
@@ -44,7 +44,7 @@ struct Hashing(Shared<State>);
 
 #[derive(Default)]
 struct State {
-    region: Region,
+    region: i32,
     skip_tensor_content: bool,
     /// The variables defined so far.
     variables: u64,
@@ -77,7 +77,7 @@ struct Fields {
     ty: usize,
     next: usize,
     /// The region of the object.
-    outer: Region,
+    outer: i32,
 }
 
 /// A value's hash, or a frame for the values inside it, with the first of these if it is at hand.
@@ -99,10 +99,10 @@ impl Hashing {
         let hashing = Arc::clone(self);
         with_args("(AnyView, int, int) -> int", move |[value, start, region]| {
             let (value, start) = (value.to_owned()?, start.cast::<i64>()?.cast_unsigned());
-            let entered = Region::of_number(region.cast()?)?;
+            let kind: i64 = region.cast()?;
             hashing.0.with(|state| {
                 let outer = state.region;
-                state.region = outer.inside(entered);
+                state.region = region::asked(outer, kind)?;
                 let outcome = state.run(&hashing, &value);
                 state.region = outer;
                 Ok(combine(start, outcome?).cast_signed().into())
@@ -238,7 +238,7 @@ impl State {
     fn finish(&mut self, kind: Kind, object: &ObjectRef, fields: u64) -> u64 {
         let address = address(object);
         let hash = match kind {
-            Kind::FreeVar if self.region == Region::None => address as u64,
+            Kind::FreeVar if self.region == kTVMFFIDefRegionKindNone => address as u64,
             Kind::FreeVar => combine(fields, next(&mut self.variables)),
             Kind::Dag => combine(fields, next(&mut self.nodes)),
             Kind::Tree | Kind::ConstTree | Kind::Unique => fields,
@@ -290,7 +290,7 @@ impl State {
         &mut self,
         ty: usize,
         object: &ObjectRef,
-        outer: Region,
+        outer: i32,
         next: &mut usize,
         hash: &mut u64,
     ) -> Result<Inside> {
@@ -303,7 +303,7 @@ impl State {
             match at_once(&value) {
                 Some(known) => *hash = combine(*hash, known),
                 None => {
-                    self.region = kind.region_of_fields(outer).inside(field.region);
+                    self.region = field.region_in(kind.region_of_fields(outer));
                     return Ok(Inside::Hash(value));
                 }
             }

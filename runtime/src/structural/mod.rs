@@ -13,6 +13,7 @@ mod key;
 mod paths;
 mod region;
 mod shared;
+mod walk;
 
 use crate::type_table::Definition;
 
@@ -21,10 +22,7 @@ pub(crate) use globals::globals;
 /// The built-in types of structures.
 pub(crate) fn types() -> Vec<Definition> {
     let mut types = paths::types();
-    types.extend(
-        ["ffi.StructuralVisitor", "ffi.VisitErrorContext", "ffi.StructuralMutator"]
-            .map(|key| Definition::new(key, "ffi.Object")),
-    );
+    types.extend(walk::types());
     types.extend(key::types());
     types
 }

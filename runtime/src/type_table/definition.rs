@@ -47,6 +47,8 @@ pub(crate) struct Definition {
     pub(crate) parent: &'static str,
     /// True if the type refuses child types.
     pub(crate) is_final: bool,
+    /// True if reflection makes no objects of the type or its children.
+    pub(super) keeps_layout: bool,
     pub(crate) metadata: Option<TVMFFITypeMetadata>,
     pub(crate) fields: Vec<TVMFFIFieldInfo>,
     pub(crate) methods: Vec<TVMFFIMethodInfo>,
@@ -60,6 +62,7 @@ impl Definition {
             key,
             parent,
             is_final: false,
+            keeps_layout: false,
             metadata: None,
             fields: Vec::new(),
             methods: Vec::new(),
@@ -87,6 +90,12 @@ impl Definition {
         if let Some(metadata) = &mut self.metadata {
             metadata.structural_eq_hash_kind = kind;
         }
+        self
+    }
+
+    /// Keeps reflection from making objects of the type and its children, which have parts that aren't fields.
+    pub(crate) fn keep_layout(mut self) -> Self {
+        self.keeps_layout = true;
         self
     }
 

@@ -99,6 +99,9 @@ impl Table {
             self.insert(index, key, 0, !definition.is_final, Some(parent));
             Some(index)
         });
+        if let Some(entry) = index.and_then(|index| self.entry_mut(index)) {
+            entry.keeps_layout |= definition.keeps_layout;
+        }
         if let Some(info) = index.and_then(|index| self.info(index)) {
             definition.fill(info, &mut self.attributes);
         }

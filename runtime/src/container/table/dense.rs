@@ -184,6 +184,12 @@ impl Dense {
         unsafe { &raw mut (*self.item(slot)).entry }
     }
 
+    /// True if a slot, which must be one of the table's, has an entry.
+    pub(super) unsafe fn holds(self, slot: u64) -> bool {
+        // SAFETY: promised by the caller.
+        unsafe { *self.meta(slot) != EMPTY }
+    }
+
     /// The first or last slot in the order of insertion; [`NONE`] in a table without entries.
     pub(super) unsafe fn ends(self) -> (u64, u64) {
         // SAFETY: promised by the caller.

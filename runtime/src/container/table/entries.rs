@@ -152,6 +152,23 @@ impl Table {
         }
     }
 
+    /// True if there is an entry at a place. The place may be any number.
+    pub(in crate::container) unsafe fn holds(self, place: Position) -> bool {
+        // SAFETY: promised by the caller; a slot's metadata is read only if the table has the slot.
+        unsafe {
+            match self.is_small() {
+                true => place < (*self.body()).size,
+                false => place < (*self.body()).slots && self.dense().holds(place),
+            }
+        }
+    }
+
+    /// Sets the value of an entry, which keeps its position, and returns the old one.
+    pub(in crate::container) unsafe fn set_value(self, place: Position, value: Any) -> Any {
+        // SAFETY: promised by the caller.
+        unsafe { std::mem::replace(&mut (*self.entry_ptr(place)).value, value) }
+    }
+
     /// Adds an entry whose key is not in the table. `hash` is the key's hash if the table uses hashes. Returns the
     /// entry if the table must grow first.
     pub(in crate::container) unsafe fn insert(self, hash: u64, entry: KeyValue) -> Result<(), KeyValue> {

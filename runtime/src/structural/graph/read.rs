@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustc_hash::FxHashMap;
 
 use super::enums::Index;
-use super::{Member, Place, dtype_of_name};
+use super::member::{Member, Place, dtype_of_name};
 use crate::abi::*;
 use crate::any::{Any, TryFromAny};
 use crate::container::{Array, Dict, List, Map};

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustc_hash::FxHashMap;
 
 use super::enums::Index;
-use super::{Member, Place, name_of_dtype};
+use super::member::{Member, Place, name_of_dtype};
 use crate::abi::*;
 use crate::any::Any;
 use crate::container::{Array, Dict, List, Map};
