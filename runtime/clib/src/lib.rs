@@ -7,3 +7,6 @@
 
 // The library exports all `no_mangle` functions of linked crates. This `use` makes the runtime a linked crate.
 pub use runtime::capi;
+
+#[cfg(feature = "cxx")]
+mod cxx;

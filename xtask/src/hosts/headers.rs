@@ -1,5 +1,5 @@
-//! C++ programs on upstream's headers. Each is built once and run with two libraries of the same name: upstream's
-//! `libtvm_ffi` and ours.
+//! C++ programs on upstream's headers. Each is built once and run with libraries of the same name: upstream's
+//! `libtvm_ffi`, ours, and ours with the C++ part.
 
 use std::thread;
 
@@ -8,42 +8,65 @@ use super::*;
 /// Each program is a file `*.cc` in this directory of [`source`].
 const FOLDER: &str = "headers";
 
-/// Builds every program, and runs it with both libraries. The outputs must be the same.
+/// As [`FOLDER`], for programs that need the C++ part.
+const CXX_FOLDER: &str = "cxx";
+
+/// Builds every program, and runs it with each library that it can use. The outputs must be the same.
 pub fn headers() -> Result<Tests> {
     let folder = folder(FOLDER)?;
     cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
     let (theirs, ours) = (upstream().join("lib"), target_folder().join("debug"));
+    let with_cxx = cxx::library(&folder)?;
     let mut tests = Tests::default();
-    expect_soname(&ours.join("libtvm_ffi.so"))?;
-    expect_symbols(&ours.join("libtvm_ffi.so"))?;
+    for library in [&ours, &with_cxx] {
+        expect_soname(&library.join("libtvm_ffi.so"))?;
+        expect_symbols(&library.join("libtvm_ffi.so"))?;
+        tests.passed += 2;
+    }
     missing::check(&folder, &theirs, &ours)?;
-    tests.passed += 3;
+    cxx::expect_symbols(&theirs, &with_cxx)?;
+    tests.passed += 2;
 
-    let names = files(&root().join(source(FOLDER)), ".cc")?;
-    build_all(&names, &folder)?;
-    for name in &names {
-        let run = |library: &Path| {
-            cmd(&text(&folder.join(name)), &[])
-                .env("LD_LIBRARY_PATH", &text(library))
-                .env("TVM_FFI_BACKTRACE", "0")
-                .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
-                .read()
-                .map_err(|Failure { what, .. }| Failure { what, tests })
-        };
-        let (expected, printed) = (run(&theirs)?, run(&ours)?);
-        let what = match first_difference(&expected, &printed) {
+    let plain = files(&root().join(source(FOLDER)), ".cc")?;
+    let needing_cxx = files(&root().join(source(CXX_FOLDER)), ".cc")?;
+    let name = |folder: &str, names: &[String]| names.iter().map(|name| format!("{folder}/{name}")).collect::<Vec<_>>();
+    build_all(&[name(FOLDER, &plain), name(CXX_FOLDER, &needing_cxx)].concat(), &folder)?;
+    for name in &plain {
+        compare(&mut tests, &folder.join(name), &theirs, &[("ours", &ours), ("ours with the C++ part", &with_cxx)])?;
+    }
+    for name in &needing_cxx {
+        compare(&mut tests, &folder.join(name), &theirs, &[("ours with the C++ part", &with_cxx)])?;
+    }
+    Ok(tests)
+}
+
+/// Runs a program with upstream's library and with ours, and compares the outputs.
+fn compare(tests: &mut Tests, program: &Path, theirs: &Path, ours: &[(&str, &PathBuf)]) -> Result {
+    let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let run = |library: &Path, tests: Tests| {
+        cmd(&text(program), &[])
+            .env("LD_LIBRARY_PATH", &text(library))
+            .env("TVM_FFI_BACKTRACE", "0")
+            .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
+            .env("TEMPORARY_FILE", &format!("{}.tmp", text(program)))
+            .read()
+            .map_err(|Failure { what, .. }| Failure { what, tests })
+    };
+    let expected = run(theirs, *tests)?;
+    for (whose, library) in ours {
+        let what = match first_difference(&expected, &run(library, *tests)?) {
             _ if expected.is_empty() => format!("{name} prints nothing"),
-            Some((line, theirs, ours)) => format!("{name}:{line}: upstream's library `{theirs}`, ours `{ours}`"),
+            Some((line, theirs, is)) => format!("{name}:{line}: upstream's library `{theirs}`, {whose} `{is}`"),
             None => {
-                println!("{name}: {} lines, the same on both libraries", expected.lines().count());
+                println!("{name}: {} lines, the same on upstream's library and {whose}", expected.lines().count());
                 tests.passed += 1;
                 continue;
             }
         };
         tests.failed += 1;
-        return Err(Failure { what, tests });
+        return Err(Failure { what, tests: *tests });
     }
-    Ok(tests)
+    Ok(())
 }
 
 /// Compiles the file `name` in [`source`], without its extension `.cc`, on upstream's headers. Links it with upstream's
@@ -57,7 +80,7 @@ pub(super) fn build(name: &str, to: &Path) -> Result {
 
 /// Compiles and links programs in parallel, one per processor.
 fn build_all(names: &[String], folder: &Path) -> Result {
-    let build_one = |name: &String| build(&format!("{FOLDER}/{name}"), &folder.join(name));
+    let build_one = |name: &String| build(name, &folder.join(name.rsplit('/').next().unwrap_or(name)));
     let at_a_time = thread::available_parallelism().map_or(1, usize::from);
     for names in names.chunks(at_a_time) {
         thread::scope(|scope| {
