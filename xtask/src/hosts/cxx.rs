@@ -1,8 +1,11 @@
-//! Our library with the C++ part, `runtime/clib/cxx`: built as docs/runtime.md says.
+//! Our library with the C++ part, `runtime/clib/cxx`: built as docs/runtime.md says, and Python programs that need it.
 
 use std::collections::BTreeSet;
 
+use super::headers::{CXX_FOLDER, in_parallel};
+use super::on_both::{compare, python_package_on};
 use super::*;
+use crate::tools::{ORCJIT, TYPING_EXTENSIONS};
 
 /// The sources of the C++ part, and the list of symbols that the library exports.
 const SOURCES: &str = "runtime/clib/cxx";
@@ -12,18 +15,36 @@ pub fn library(folder: &Path) -> Result<PathBuf> {
     cargo(&["build", "--package", "tvm-ffi-runtime-c", "--features", "cxx"]).run()?;
     let folder = folder.join("with_cxx");
     fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    let names = files(&root().join(SOURCES), ".cc")?;
+    let object = |name: &String| text(&folder.join(format!("{name}.o")));
+    in_parallel(&names, |name| {
+        let options = ["-std=c++17", "-fvisibility=hidden"];
+        compile("g++", &options, &format!("{SOURCES}/{name}.cc"), &folder.join(format!("{name}.o")))
+    })?;
+    let objects: Vec<String> = names.iter().map(object).collect();
     let runtime = text(&target_folder().join("debug/libtvm_ffi_runtime.a"));
     let exports = format!("-Wl,--version-script={SOURCES}/exports.map");
-    let sources: Vec<String> =
-        files(&root().join(SOURCES), ".cc")?.into_iter().map(|name| format!("{SOURCES}/{name}.cc")).collect();
-    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
-    let include = text(&upstream().join("include"));
-    let compile = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-isystem", &include];
-    let link = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libtvm_ffi.so", &exports, "-Wl,--gc-sections"];
+    let options = ["-shared", "-Wl,-soname,libtvm_ffi.so", &exports, "-Wl,--gc-sections"];
     let runtime = ["-Wl,--whole-archive", &runtime, "-Wl,--no-whole-archive", "-pthread", "-ldl", "-lm"];
-    let output = text(&folder.join("libtvm_ffi.so"));
-    cmd("g++", &[&compile[..], &link, &sources, &runtime, &["-o", &output]].concat()).run()?;
+    link_program("g++", &objects, &[&options[..], &runtime].concat(), &folder.join("libtvm_ffi.so"))?;
     Ok(folder)
+}
+
+/// Runs the Python programs on upstream's package, and on a copy of it with our library.
+pub fn python_programs(tests: &mut Tests, folder: &Path, ours: &Path) -> Result {
+    let copy = python_package_on(ours, folder)?;
+    let code = folder.join("jit_code.o");
+    compile("g++", &["-std=c++17"], &source(&format!("{CXX_FOLDER}/jit/code.cc")), &code)?;
+    let others = [&ORCJIT, &TYPING_EXTENSIONS].map(|tool| text(&python_package(tool))).join(":");
+    for name in files(&root().join(source(CXX_FOLDER)), ".py")? {
+        let python = |package: &Path| {
+            let words = [source(&format!("{CXX_FOLDER}/{name}.py")), text(&code)];
+            let path = format!("{}:{others}", text(package));
+            cmd("python3", &words.each_ref().map(String::as_str)).env("PYTHONPATH", &path)
+        };
+        compare(tests, &format!("{name} in Python"), python(&python_package(&UPSTREAM)), python(&copy))?;
+    }
+    Ok(())
 }
 
 /// Checks that our library exports all symbols of upstream's namespace `tvm::ffi`.

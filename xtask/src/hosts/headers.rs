@@ -9,7 +9,7 @@ use super::*;
 const FOLDER: &str = "headers";
 
 /// As [`FOLDER`], for programs that need the C++ part.
-const CXX_FOLDER: &str = "cxx";
+pub(super) const CXX_FOLDER: &str = "cxx";
 
 /// Builds every program, and runs it with each library that it can use. The outputs must be the same.
 pub fn headers() -> Result<Tests> {
@@ -27,46 +27,28 @@ pub fn headers() -> Result<Tests> {
     cxx::expect_symbols(&theirs, &with_cxx)?;
     tests.passed += 2;
 
-    let plain = files(&root().join(source(FOLDER)), ".cc")?;
-    let needing_cxx = files(&root().join(source(CXX_FOLDER)), ".cc")?;
-    let name = |folder: &str, names: &[String]| names.iter().map(|name| format!("{folder}/{name}")).collect::<Vec<_>>();
-    build_all(&[name(FOLDER, &plain), name(CXX_FOLDER, &needing_cxx)].concat(), &folder)?;
-    for name in &plain {
-        compare(&mut tests, &folder.join(name), &theirs, &[("ours", &ours), ("ours with the C++ part", &with_cxx)])?;
-    }
-    for name in &needing_cxx {
-        compare(&mut tests, &folder.join(name), &theirs, &[("ours with the C++ part", &with_cxx)])?;
-    }
-    Ok(tests)
-}
-
-/// Runs a program with upstream's library and with ours, and compares the outputs.
-fn compare(tests: &mut Tests, program: &Path, theirs: &Path, ours: &[(&str, &PathBuf)]) -> Result {
-    let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let run = |library: &Path, tests: Tests| {
-        cmd(&text(program), &[])
-            .env("LD_LIBRARY_PATH", &text(library))
-            .env("TVM_FFI_BACKTRACE", "0")
-            .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
-            .env("TEMPORARY_FILE", &format!("{}.tmp", text(program)))
-            .read()
-            .map_err(|Failure { what, .. }| Failure { what, tests })
+    let sources = |of: &str| -> Result<Vec<String>> {
+        Ok(files(&root().join(source(of)), ".cc")?.iter().map(|name| format!("{of}/{name}")).collect())
     };
-    let expected = run(theirs, *tests)?;
-    for (whose, library) in ours {
-        let what = match first_difference(&expected, &run(library, *tests)?) {
-            _ if expected.is_empty() => format!("{name} prints nothing"),
-            Some((line, theirs, is)) => format!("{name}:{line}: upstream's library `{theirs}`, {whose} `{is}`"),
-            None => {
-                println!("{name}: {} lines, the same on upstream's library and {whose}", expected.lines().count());
-                tests.passed += 1;
-                continue;
+    let (plain, needing_cxx) = (sources(FOLDER)?, sources(CXX_FOLDER)?);
+    let program = |name: &String| folder.join(name.replace('/', "_"));
+    in_parallel(&[&plain[..], &needing_cxx].concat(), |name| build(name, &program(name)))?;
+    let ours_alone = [("ours", &ours), ("ours with the C++ part", &with_cxx)];
+    for (names, libraries) in [(plain, &ours_alone[..]), (needing_cxx, &ours_alone[1..])] {
+        for name in names {
+            let run = |library: &Path| {
+                cmd(&text(&program(&name)), &[])
+                    .env("LD_LIBRARY_PATH", &text(library))
+                    .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
+                    .env("TEMPORARY_FILE", &format!("{}.tmp", text(&program(&name))))
+            };
+            for (whose, library) in libraries {
+                on_both::compare(&mut tests, &format!("{name} on {whose}"), run(&theirs), run(library))?;
             }
-        };
-        tests.failed += 1;
-        return Err(Failure { what, tests: *tests });
+        }
     }
-    Ok(())
+    cxx::python_programs(&mut tests, &folder, &with_cxx)?;
+    Ok(tests)
 }
 
 /// Compiles the file `name` in [`source`], without its extension `.cc`, on upstream's headers. Links it with upstream's
@@ -78,13 +60,13 @@ pub(super) fn build(name: &str, to: &Path) -> Result {
     cmd("g++", &[&options[..], &[&from, "-o", &text(to), "-L", &library, "-ltvm_ffi"]].concat()).run().map(|_| ())
 }
 
-/// Compiles and links programs in parallel, one per processor.
-fn build_all(names: &[String], folder: &Path) -> Result {
-    let build_one = |name: &String| build(name, &folder.join(name.rsplit('/').next().unwrap_or(name)));
+/// Runs a build for each name, one per processor at a time.
+pub(super) fn in_parallel(names: &[String], build: impl Fn(&String) -> Result + Sync) -> Result {
     let at_a_time = thread::available_parallelism().map_or(1, usize::from);
+    let build = &build;
     for names in names.chunks(at_a_time) {
         thread::scope(|scope| {
-            let builds: Vec<_> = names.iter().map(|name| scope.spawn(|| build_one(name))).collect();
+            let builds: Vec<_> = names.iter().map(|name| scope.spawn(move || build(name))).collect();
             builds.into_iter().try_for_each(|build| build.join().map_err(|_| failure("a build panicked".to_owned()))?)
         })?;
     }
