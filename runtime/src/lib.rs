@@ -92,6 +92,8 @@ mod process;
 mod reflect;
 mod stable_hash;
 mod stream;
+#[cfg(not(feature = "external"))]
+mod structural;
 mod type_info;
 
 #[cfg_attr(feature = "external", path = "type_table/external.rs")]
@@ -158,13 +160,13 @@ mod handed_down {
     pub(crate) use crate::capi::symbols as c_symbols;
     use crate::registry::Globals;
     use crate::type_table::Definition;
-    use crate::{container, module, reflect, registry};
+    use crate::{container, module, reflect, registry, structural};
 
     /// Each registers built-in global functions.
     pub(crate) const BUILTIN_FUNCTIONS: &[fn(&mut Globals)] =
-        &[container::globals::globals, module::globals, reflect::globals, registry::builtins];
+        &[container::globals::globals, module::globals, reflect::globals, structural::globals, registry::builtins];
 
     /// Each returns definitions of built-in types. Types without a static index get theirs in this order.
     pub(crate) const BUILTIN_TYPES: &[fn() -> Vec<Definition>] =
-        &[reflect::types, module::types, reflect::big_int::types];
+        &[reflect::types, structural::types, module::types, reflect::big_int::types];
 }

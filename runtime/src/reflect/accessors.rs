@@ -20,7 +20,7 @@ use crate::string::Str;
 /// # Safety
 /// All bits zero must be a valid value, and `load` and `drop` must be sound for it. A field of a new object has this
 /// value until it is set.
-pub(super) unsafe trait Stored: Clone {
+pub(crate) unsafe trait Stored: Clone {
     /// The type's name in messages.
     const NAME: &'static str;
 
@@ -46,8 +46,8 @@ macro_rules! stored {
     )*};
 }
 
-/// Converts the value to a `T`, with upstream's error message on failure.
-fn convert<T: TryFromAny>(value: AnyView<'_>, name: &str) -> Result<T> {
+/// Converts the value to a `T`, which upstream calls `name` in its error message.
+pub(crate) fn convert<T: TryFromAny>(value: AnyView<'_>, name: &str) -> Result<T> {
     value.cast().map_err(|_| type_error(&format!("Cannot convert from type `{}` to `{name}`", value.type_key())))
 }
 
@@ -64,7 +64,7 @@ stored! {
 /// A string in a field, or None. A [`Str`] can't be stored directly, since all bits zero are not a valid one.
 #[derive(Clone)]
 #[repr(transparent)]
-pub(super) struct Text(Any);
+pub(crate) struct Text(Any);
 
 // SAFETY: zero is None, which owns nothing.
 unsafe impl Stored for Text {
@@ -105,7 +105,7 @@ stored_containers! {
 /// A boolean in a field. Any nonzero byte is true.
 #[derive(Clone)]
 #[repr(transparent)]
-pub(super) struct Flag(u8);
+pub(crate) struct Flag(u8);
 
 // SAFETY: zero is false.
 unsafe impl Stored for Flag {
@@ -123,7 +123,7 @@ unsafe impl Stored for Flag {
 /// An untyped pointer in a field.
 #[derive(Clone)]
 #[repr(transparent)]
-pub(super) struct Pointer(*mut c_void);
+pub(crate) struct Pointer(*mut c_void);
 
 // SAFETY: zero is NULL.
 unsafe impl Stored for Pointer {
@@ -143,7 +143,7 @@ unsafe impl Stored for Pointer {
 ///
 /// # Safety
 /// As [`TVMFFIFieldGetter`]: `field` must point at a `T`.
-pub(super) unsafe extern "C" fn getter<T: Stored>(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
+pub(crate) unsafe extern "C" fn getter<T: Stored>(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let result = required_out(result, "result")?;
         // SAFETY: promised by the caller.
@@ -162,7 +162,7 @@ pub(super) unsafe extern "C" fn getter<T: Stored>(field: *mut c_void, result: *m
 ///
 /// # Safety
 /// As [`TVMFFIFieldSetter`]: `field` must point at a `T`, and no other code may use the field meanwhile.
-pub(super) unsafe extern "C" fn setter<T: Stored>(field: *mut c_void, value: *const TVMFFIAny) -> c_int {
+pub(crate) unsafe extern "C" fn setter<T: Stored>(field: *mut c_void, value: *const TVMFFIAny) -> c_int {
     guard(|| {
         if field.is_null() {
             return Err(null_argument("field"));
@@ -194,7 +194,7 @@ fn of_type(index: TypeIndex) -> Option<(TVMFFIFieldGetter, TVMFFIFieldSetter)> {
 ///
 /// # Errors
 /// `ValueError` for a type that a field can't have.
-pub(super) fn make_getter(index: i32) -> Result<i64> {
+pub(crate) fn make_getter(index: i32) -> Result<i64> {
     let (getter, _) = of_type(TypeIndex(index))
         .ok_or_else(|| value_error(&format!("Unsupported field type index for getter: {index}")))?;
     Ok((getter as *const c_void).expose_provenance() as i64)
@@ -213,7 +213,7 @@ type Convert = unsafe extern "C" fn(converter: *mut c_void, value: *const TVMFFI
 /// `convert` must be the address of a [`Convert`] that may be called on any thread with `converter`, for as long as the
 /// function lives. The code that calls the function is responsible for the address of the field. Passing an address
 /// takes unsafe code.
-pub(super) unsafe fn make_setter(index: i32, converter: i64, convert: i64) -> Result<Function> {
+pub(crate) unsafe fn make_setter(index: i32, converter: i64, convert: i64) -> Result<Function> {
     let address = |number: i64| std::ptr::with_exposed_provenance_mut::<c_void>(number as usize);
     // SAFETY: promised by the caller; NULL is `None`.
     let convert = unsafe { transmute::<*mut c_void, Option<Convert>>(address(convert)) };

@@ -1,8 +1,9 @@
 //! Reflection of the type of big integers.
 //! No header section: upstream registers it in C++.
 
+use super::native::{address, outcome};
 use crate::abi::*;
-use crate::any::{Any, AnyView, TryFromAny};
+use crate::any::{AnyView, TryFromAny};
 use crate::big_int::BigInt;
 use crate::error::{Result, type_error};
 use crate::function::Function;
@@ -11,11 +12,11 @@ use crate::type_table::Definition;
 
 /// The type's built-in reflection.
 pub(crate) fn types() -> Vec<Definition> {
-    // SAFETY: the attributes take addresses of functions of this kind.
-    let address = |function: *const ()| unsafe { Any::from_opaque_ptr(function.cast_mut().cast()) };
+    // SAFETY: the attributes are functions of these types.
+    let (hash, equal) = unsafe { (address(any_hash as *const ()), address(any_equal as *const ())) };
     let definition = Definition::object("ffi.BigInt", "ffi.Object", BigInt::OBJECT_SIZE, true)
-        .attribute("__any_hash__", address(any_hash as *const ()))
-        .attribute("__any_equal__", address(any_equal as *const ()))
+        .attribute("__any_hash__", hash)
+        .attribute("__any_equal__", equal)
         .attribute("__ffi_eq__", Function::built_in(|args| two(args).map(|(one, two)| (one == two).into())))
         .attribute(
             "__ffi_compare__",
@@ -44,19 +45,14 @@ fn two(args: &[AnyView<'_>]) -> Result<(BigInt, BigInt)> {
     }
 }
 
-/// The raw result of an attribute's function. An error is returned as an error object.
-fn outcome(result: Result<Any>) -> TVMFFIAny {
-    result.unwrap_or_else(Any::from).into_raw()
-}
-
 unsafe extern "C" fn any_hash(value: *const TVMFFIAny) -> TVMFFIAny {
     // SAFETY: the attribute's contract: a valid value.
     let value = unsafe { AnyView::from_raw(*value) };
-    outcome(value.cast::<BigInt>().map(|value| value.stable_hash().cast_signed().into()))
+    outcome(|| value.cast::<BigInt>().map(|value| value.stable_hash().cast_signed().into()))
 }
 
 unsafe extern "C" fn any_equal(one: *const TVMFFIAny, two: *const TVMFFIAny) -> TVMFFIAny {
     // SAFETY: as above.
     let (one, two) = unsafe { (AnyView::from_raw(*one), AnyView::from_raw(*two)) };
-    outcome(one.cast::<BigInt>().and_then(|one| Ok((one == two.cast()?).into())))
+    outcome(|| one.cast::<BigInt>().and_then(|one| Ok((one == two.cast()?).into())))
 }

@@ -5,18 +5,18 @@ use std::ffi::c_int;
 use super::accessors::{Stored, getter, setter};
 use super::{field, instance};
 use crate::abi::*;
-use crate::any::Any;
+use crate::any::{Any, AnyView};
 use crate::boundary::{guard, required_out};
-use crate::error::{Result, runtime_error};
+use crate::error::{Result, runtime_error, type_mismatch};
 use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::type_table::{Definition, FieldDef, fields, is_instance, key_to_index};
 
-pub(super) const ANY: &str = r#"{"type_schema":"{\"type\":\"Any\"}"}"#;
-pub(super) const INT: &str = r#"{"type_schema":"{\"type\":\"int\"}"}"#;
+pub(crate) const ANY: &str = r#"{"type_schema":"{\"type\":\"Any\"}"}"#;
+pub(crate) const INT: &str = r#"{"type_schema":"{\"type\":\"int\"}"}"#;
 
 /// A built-in type with objects that are laid out by their fields.
-pub(super) trait Builtin {
+pub(crate) trait Builtin {
     const KEY: &'static str;
     const SIZE: usize;
 
@@ -27,7 +27,7 @@ pub(super) trait Builtin {
 }
 
 /// Makes an object of a built-in type, with `values` in the named fields.
-pub(super) fn create<T: Builtin>(values: Vec<(&'static str, Any)>) -> Result<ObjectRef> {
+pub(crate) fn create<T: Builtin>(values: Vec<(&'static str, Any)>) -> Result<ObjectRef> {
     let index = TypeIndex(key_to_index(T::KEY).ok_or_else(|| runtime_error(&format!("no type `{}`", T::KEY)))?);
     let object = instance::create(index, T::SIZE as i32)?;
     let known = fields(index)?;
@@ -38,6 +38,17 @@ pub(super) fn create<T: Builtin>(values: Vec<(&'static str, Any)>) -> Result<Obj
         }
     }
     Ok(object)
+}
+
+/// The object of a built-in type in a value.
+///
+/// # Errors
+/// `TypeError` for any other value.
+pub(crate) fn object_of<T: Builtin>(value: &AnyView<'_>) -> Result<ObjectRef> {
+    let is_one = |object: &ObjectRef| {
+        key_to_index(T::KEY).is_some_and(|index| is_instance(object.type_index(), TypeIndex(index)))
+    };
+    value.object(is_one).ok_or_else(|| type_mismatch(T::KEY, value.type_index()))
 }
 
 unsafe extern "C" fn creator<T: Builtin>(result: *mut TVMFFIObjectHandle) -> c_int {
@@ -51,7 +62,7 @@ unsafe extern "C" fn creator<T: Builtin>(result: *mut TVMFFIObjectHandle) -> c_i
 }
 
 /// The definition of a type, with a creator and the attributes that make and copy its objects.
-pub(super) fn define<T: Builtin>(parent: &'static str, is_final: bool) -> Definition {
+pub(crate) fn define<T: Builtin>(parent: &'static str, is_final: bool) -> Definition {
     let new = Function::built_in(|_| create::<T>(T::initial()).map(Any::from));
     let copy = Function::built_in(|args| {
         let [source] = args else { return Err(runtime_error("a shallow copy takes one argument")) };
@@ -71,7 +82,7 @@ pub(super) fn define<T: Builtin>(parent: &'static str, is_final: bool) -> Defini
 }
 
 /// A field that stores an `S`.
-pub(super) fn stored<S: Stored>(
+pub(crate) fn stored<S: Stored>(
     name: &'static str,
     doc: &'static str,
     schema: &'static str,

@@ -10,15 +10,15 @@ use crate::type_table;
 use super::field;
 
 /// The max depth of nested values.
-pub(super) const MAX_DEPTH: usize = 1 << 20;
+pub(crate) const MAX_DEPTH: usize = 1 << 20;
 
 #[cold]
-pub(super) fn too_deep(what: &str) -> Error {
+pub(crate) fn too_deep(what: &str) -> Error {
     value_error(&format!("{what}: maximum stack depth ({MAX_DEPTH}) exceeded"))
 }
 
 /// The structure of an object's inner values.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Sequence,
     /// Alternating keys and values.
     Mapping,
@@ -26,18 +26,18 @@ pub(super) enum Kind {
 }
 
 /// The values inside an object.
-pub(super) struct Inside {
-    pub(super) kind: Kind,
-    pub(super) values: Vec<Any>,
+pub(crate) struct Inside {
+    pub(crate) kind: Kind,
+    pub(crate) values: Vec<Any>,
 }
 
 /// The object in a value; `None` if the value isn't an object, or is NULL.
-pub(super) fn object_of(value: &Any) -> Option<ObjectRef> {
+pub(crate) fn object_of(value: &Any) -> Option<ObjectRef> {
     value.as_view().shared_object()
 }
 
 /// The keys and values of a mapping, as pairs.
-pub(super) fn entries(value: &Any) -> Result<Vec<(Any, Any)>> {
+pub(crate) fn entries(value: &Any) -> Result<Vec<(Any, Any)>> {
     if value.type_index() == TypeIndex::DICT {
         return Ok((&value.cast::<Dict>()?).into_iter().collect());
     }
@@ -48,7 +48,7 @@ pub(super) fn entries(value: &Any) -> Result<Vec<(Any, Any)>> {
 ///
 /// # Errors
 /// Any error of a getter; `InternalError` for an object of an unknown type.
-pub(super) fn inside(value: &Any, skip: i64) -> Result<Inside> {
+pub(crate) fn inside(value: &Any, skip: i64) -> Result<Inside> {
     let sequence = |values| Ok(Inside { kind: Kind::Sequence, values });
     match value.type_index() {
         TypeIndex::ARRAY => sequence(value.cast::<Array>()?.to_vec()),

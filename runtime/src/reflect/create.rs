@@ -15,7 +15,7 @@ use crate::type_table::{attr_value, fields, metadata, required_index};
 /// # Errors
 /// `InternalError` for an unknown type, or one that has neither a creator nor the attribute `__ffi_new__`; any error of
 /// the creator.
-pub(super) fn empty_object(index: TypeIndex) -> Result<ObjectRef> {
+pub(crate) fn empty_object(index: TypeIndex) -> Result<ObjectRef> {
     if let Some(creator) = metadata(index)?.and_then(|metadata| metadata.creator) {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the code that registered the creator promised that it makes an object of the type.
@@ -53,7 +53,7 @@ fn type_of(value: &AnyView<'_>) -> Result<TypeIndex> {
 /// # Errors
 /// As [`empty_object`]; `TypeError` for a field that the type doesn't have, or a missing one without a default; any
 /// error of a setter.
-pub(super) fn from_fields(args: &[AnyView<'_>]) -> Result<Any> {
+pub(crate) fn from_fields(args: &[AnyView<'_>]) -> Result<Any> {
     let Some((first, rest)) = args.split_first() else {
         return Err(type_error("ffi.MakeObjectFromPackedArgs: expected a type"));
     };

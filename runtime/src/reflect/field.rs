@@ -11,12 +11,12 @@ use crate::function::Function;
 use crate::heap::ObjectRef;
 
 /// The name of a field.
-pub(super) fn name(field: &TVMFFIFieldInfo) -> &'static [u8] {
+pub(crate) fn name(field: &TVMFFIFieldInfo) -> &'static [u8] {
     // SAFETY: the table's strings are never freed and never change.
     unsafe { field.name.as_slice() }
 }
 
-pub(super) fn has(field: &TVMFFIFieldInfo, flag: i64) -> bool {
+pub(crate) fn has(field: &TVMFFIFieldInfo, flag: i64) -> bool {
     field.flags & flag != 0
 }
 
@@ -32,7 +32,7 @@ fn address(field: &TVMFFIFieldInfo, object: &ObjectRef) -> *mut c_void {
 ///
 /// # Safety
 /// The field must be registered for the object's type or an ancestor of it.
-pub(super) unsafe fn get(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<Any> {
+pub(crate) unsafe fn get(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<Any> {
     let getter = field.getter.ok_or_else(|| unreadable(field))?;
     let mut value = TVMFFIAny::none();
     // SAFETY: the field is one of the object's type. The code that registered it promised that its getter reads a field
@@ -55,7 +55,7 @@ fn unreadable(field: &TVMFFIFieldInfo) -> crate::error::Error {
 ///
 /// # Safety
 /// As for [`get`]. Also, no other code may use the field meanwhile; upstream requires the same of its callers.
-pub(super) unsafe fn set(field: &TVMFFIFieldInfo, object: &ObjectRef, value: AnyView<'_>) -> Result<()> {
+pub(crate) unsafe fn set(field: &TVMFFIFieldInfo, object: &ObjectRef, value: AnyView<'_>) -> Result<()> {
     let (setter, address) = (field.setter, address(field, object));
     if setter.is_null() {
         return Err(runtime_error(&format!("the field `{}` has no setter", String::from_utf8_lossy(name(field)))));
@@ -85,7 +85,7 @@ pub(super) unsafe fn set(field: &TVMFFIFieldInfo, object: &ObjectRef, value: Any
 ///
 /// # Safety
 /// As for [`set`].
-pub(super) unsafe fn set_default(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<()> {
+pub(crate) unsafe fn set_default(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<()> {
     // SAFETY: the table keeps the value.
     let default = unsafe { AnyView::from_raw(field.default_value_or_factory) };
     if !has(field, kTVMFFIFieldFlagBitMaskDefaultFromFactory) {

@@ -3,24 +3,24 @@
 //! No header section: upstream has these in `extra/dataclass.cc`, `extra/reflection_extra.cc`, `extra/json_*.cc`,
 //! `object.cc`.
 
-mod accessors;
+pub(crate) mod accessors;
 pub(crate) mod big_int;
-mod builtin;
-mod children;
+pub(crate) mod builtin;
+pub(crate) mod children;
 mod compare;
 mod convert;
 mod copy;
-mod create;
-mod field;
+pub(crate) mod create;
+pub(crate) mod field;
 mod globals;
 mod hash;
 mod init;
 mod instance;
-mod json;
-mod paths;
+pub(crate) mod json;
+pub(crate) mod native;
 mod repr;
 mod text;
-mod types;
+pub(crate) mod types;
 
 pub(crate) use globals::globals;
 pub(crate) use types::types;

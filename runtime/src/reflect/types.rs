@@ -1,11 +1,10 @@
 //! The built-in types with fields, laid out as in C++, and the conversions to other built-in types.
-//! The types of structural visiting and mutation have only names and indices: this crate makes no objects of them.
-//! Header sections: upstream's `enum.h`, `extra/structural_visit.h`, `reflection/access_path.h`.
+//! Header sections: upstream's `enum.h`, `extra/structural_visit.h`.
 
 use super::accessors::Text;
 use super::builtin::{ANY, Builtin, INT, create, define, stored};
 use super::convert::{conversions, instances_of};
-use super::{field, paths};
+use super::field;
 use crate::abi::*;
 use crate::any::Any;
 use crate::container::{Dict, List};
@@ -23,7 +22,7 @@ impl Builtin for VisitInterrupt {
 }
 
 /// `ffi.VisitInterrupt`: an object with a value.
-pub(super) fn visit_interrupt(value: Any) -> Result<ObjectRef> {
+pub(crate) fn visit_interrupt(value: Any) -> Result<ObjectRef> {
     create::<VisitInterrupt>(vec![("value", value)])
 }
 
@@ -75,11 +74,6 @@ pub(crate) fn types() -> Vec<Definition> {
         FieldDef { flags: kTVMFFIFieldFlagBitMaskHasDefault, ..stored::<Any>("value", "", ANY, 24, TypeIndex::ANY) };
     types.push(define::<VisitInterrupt>("ffi.Object", true).field(value.info()));
     types.extend(enum_types());
-    types.extend(paths::types());
-    types.extend(
-        ["ffi.StructuralVisitor", "ffi.VisitErrorContext", "ffi.StructuralMutator", "ffi.StructuralKey"]
-            .map(|key| Definition::new(key, "ffi.Object")),
-    );
     types
 }
 
@@ -121,6 +115,7 @@ fn enum_types() -> Vec<Definition> {
             )))
             .method(
                 "__ffi_init__",
+                "",
                 concat!(
                     r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":"#,
                     r#"{\"return\":[{\"type\":\"ffi.Object\"}],\"params\":[]}}"}"#,
@@ -145,12 +140,12 @@ fn enum_types() -> Vec<Definition> {
 }
 
 /// True if an object is an enum member. An enum has one object for each value.
-pub(super) fn is_enum(object: &ObjectRef) -> bool {
+pub(crate) fn is_enum(object: &ObjectRef) -> bool {
     key_to_index(Enum::KEY).is_some_and(|index| is_instance(object.type_index(), TypeIndex(index)))
 }
 
 /// The name of an enum member.
-pub(super) fn enum_name(object: &ObjectRef) -> Option<Str> {
+pub(crate) fn enum_name(object: &ObjectRef) -> Option<Str> {
     if !is_enum(object) {
         return None;
     }

@@ -29,6 +29,14 @@ where
     Function::from_packed(fixed(move || signature, body))
 }
 
+/// As [`with_args`], for the type table: made before any allocator is set, and not counted as a live object.
+pub(crate) fn built_in<const N: usize, F>(signature: &'static str, body: F) -> Function
+where
+    F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
+{
+    Function::built_in(fixed(move || signature, body))
+}
+
 /// The collected functions, by name.
 #[derive(Default)]
 pub(crate) struct Globals(pub(super) Vec<(&'static str, Function)>);

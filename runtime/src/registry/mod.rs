@@ -13,11 +13,12 @@ mod signature;
 mod table;
 
 pub(crate) use builtins::builtins;
-pub(crate) use globals::{Globals, with_args};
+pub(crate) use globals::{Globals, built_in, with_args};
 pub(crate) use guard::LOAD_FROM_FILE;
 pub(crate) use guard::{FILE_LOADER, loads_code};
 pub use lookup::{
     get_global, get_global_unchecked, list_global_names, remove_global, set_global, set_global_with_metadata,
 };
+pub(crate) use signature::metadata_of;
 pub(crate) use table::{TAKEN_BY_DEFINITION, find, register};
 use table::{names, remove};

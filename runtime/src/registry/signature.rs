@@ -169,6 +169,11 @@ pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Er
     error
 }
 
+/// The metadata of a function with this signature. The type table keeps it for the life of the process.
+pub(crate) fn metadata_of(signature: &'static str) -> &'static str {
+    Signature::parse(signature).metadata().leak()
+}
+
 /// The metadata of the built-in function of that name. A function without a signature takes any arguments.
 pub(super) fn metadata(name: &str) -> String {
     match of(name) {
@@ -199,9 +204,12 @@ const SIGNATURES: &[&str] = &[
     "ffi.DictGetItemOrMissing(ffi.Dict, Any) -> Any",
     "ffi.DictSetItem(Dict<Any, Any>, Any, Any) -> void",
     "ffi.DictSize(ffi.Dict) -> int",
+    "ffi.FromJSONGraph(Any) -> Any",
+    "ffi.FromJSONGraphString(str) -> Any",
     "ffi.FunctionFromExternC(void*, void*, void*) -> ffi.Function",
     "ffi.FunctionListGlobalNamesFunctor() -> ffi.Function",
     "ffi.FunctionRemoveGlobal(str) -> bool",
+    "ffi.GetFirstStructuralMismatch(Any, Any, bool, bool) -> Optional<Tuple<ffi.reflection.AccessPath, ffi.reflection.AccessPath>>",
     "ffi.GetGlobalFuncMetadata(str) -> str",
     "ffi.GetInvalidObject() -> ffi.Object",
     "ffi.GetKwargsObject() -> ffi.Object",
@@ -249,6 +257,12 @@ const SIGNATURES: &[&str] = &[
     "ffi.RecursiveLt(Any, Any) -> bool",
     "ffi.ReprPrint(Any) -> str",
     "ffi.String(str) -> str",
+    "ffi.StructuralEqual(Any, Any, bool, bool) -> bool",
+    "ffi.StructuralHash(Any, bool, bool) -> int",
+    "ffi.StructuralKey(Any) -> ffi.StructuralKey",
+    "ffi.StructuralKeyEqual(Any, Any) -> bool",
+    "ffi.ToJSONGraph(Any, Any) -> Any",
+    "ffi.ToJSONGraphString(Any, Any) -> str",
     "ffi.VisitInterrupt(Any) -> ffi.VisitInterrupt",
     "ffi._PyClassRegisterTypeAttrColumns(int, int) -> void",
     "ffi._RegisterFFIInit(int) -> void",

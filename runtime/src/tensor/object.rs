@@ -357,6 +357,32 @@ impl Tensor {
         Ok(copy)
     }
 
+    /// A copy of the bytes of a contiguous tensor's elements, in any memory that the CPU can read. Other threads may
+    /// write to the tensor meanwhile.
+    ///
+    /// # Errors
+    /// `ValueError` without memory or with an invalid shape; `MemoryError` if the copy can't be allocated.
+    pub(crate) fn content(&self) -> Result<Vec<u8>> {
+        let tensor = self.as_dl_tensor();
+        let size = checked_size(checked_numel(self.shape())?, tensor.dtype)?;
+        let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+        if data.is_null() && size != 0 {
+            return Err(value_error("tensor has elements but no memory"));
+        }
+        let mut copy: Vec<u8> = Vec::new();
+        copy.try_reserve_exact(size).map_err(|_| memory_error())?;
+        // SAFETY: a tensor's memory is readable for all of its elements, and the copy has room for their bytes, which
+        // are all initialised. Words are copied only between aligned addresses.
+        unsafe {
+            let to = copy.as_mut_ptr();
+            let words = if data.cast::<u64>().is_aligned() && to.cast::<u64>().is_aligned() { size / 8 } else { 0 };
+            copy_shared(data.cast::<u64>(), to.cast::<u64>(), words);
+            copy_shared(data.add(words * 8), to.add(words * 8), size - words * 8);
+            copy.set_len(size);
+        }
+        Ok(copy)
+    }
+
     /// True if this object owns memory that this crate allocated, as [`Tensor::empty`] creates it.
     fn owns_memory(&self) -> bool {
         let own: TVMFFIObjectDeleter = owned_deleter();

@@ -105,11 +105,17 @@ impl Definition {
     }
 
     /// Adds a method; `metadata` is a JSON string.
-    pub(crate) fn method(mut self, name: &'static str, metadata: &'static str, flags: i64, method: Any) -> Self {
-        let text = |text: &'static str| TVMFFIByteArray::from_slice(text.as_bytes());
+    pub(crate) fn method(
+        mut self,
+        name: &'static str,
+        doc: &'static str,
+        metadata: &'static str,
+        flags: i64,
+        method: Any,
+    ) -> Self {
         self.methods.push(TVMFFIMethodInfo {
             name: text(name),
-            doc: TVMFFIByteArray::EMPTY,
+            doc: text(doc),
             metadata: text(metadata),
             flags,
             method: method.into_raw(),
@@ -144,6 +150,13 @@ impl Definition {
     }
 }
 
+fn text(text: &'static str) -> TVMFFIByteArray {
+    match text.is_empty() {
+        true => TVMFFIByteArray::EMPTY,
+        false => TVMFFIByteArray::from_slice(text.as_bytes()),
+    }
+}
+
 /// A field of a built-in type; `schema` is a JSON string.
 pub(crate) struct FieldDef {
     pub(crate) name: &'static str,
@@ -160,10 +173,6 @@ pub(crate) struct FieldDef {
 impl FieldDef {
     /// Converts the field to the form in which the table stores it.
     pub(crate) fn info(self) -> TVMFFIFieldInfo {
-        let text = |text: &'static str| match text.is_empty() {
-            true => TVMFFIByteArray::EMPTY,
-            false => TVMFFIByteArray::from_slice(text.as_bytes()),
-        };
         TVMFFIFieldInfo {
             name: text(self.name),
             doc: text(self.doc),

@@ -5,5 +5,5 @@
 mod parse;
 mod write;
 
-pub(super) use parse::parse;
-pub(super) use write::stringify;
+pub(crate) use parse::parse;
+pub(crate) use write::stringify;

@@ -9,7 +9,7 @@ use crate::string::raw_str_from_bytes;
 ///
 /// # Errors
 /// `TypeError` if `text` is not a string; `ValueError` for invalid JSON, with the position of the error.
-pub(in crate::reflect) fn parse(text: &AnyView<'_>) -> Result<Any> {
+pub(crate) fn parse(text: &AnyView<'_>) -> Result<Any> {
     let Some(text) = text.str_bytes() else {
         return Err(type_mismatch("ffi.String", text.type_index()));
     };

@@ -18,7 +18,7 @@ const MAX_INDENT: i32 = 1024;
 /// # Errors
 /// `ValueError` for values that JSON can't represent, for a list that contains itself, and for an indentation above
 /// [`MAX_INDENT`].
-pub(in crate::reflect) fn stringify(value: &Any, indent: i32) -> Result<Any> {
+pub(crate) fn stringify(value: &Any, indent: i32) -> Result<Any> {
     if indent > MAX_INDENT {
         return Err(value_error(&format!("an indentation of {indent}: at most {MAX_INDENT} is accepted")));
     }

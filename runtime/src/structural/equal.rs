@@ -1,0 +1,459 @@
+//! Structural equality, `ffi.StructuralEqual` and `ffi.GetFirstStructuralMismatch`: containers by their contents,
+//! objects by the fields of their type or its function `__s_equal__`, variables by what they are bound to.
+//! Deep values don't cause recursion, except through such functions.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::content::{Use, elements, text};
+use super::facts::{Facts, Kind, Types};
+use super::paths::{self, StepKind};
+use super::region::Region;
+use super::shared::Shared;
+use crate::abi::*;
+use crate::any::Any;
+use crate::big_int::BigInt;
+use crate::container::{Array, Dict, List, Map};
+use crate::error::Result;
+use crate::function::Function;
+use crate::heap::ObjectRef;
+use crate::reflect::children::{MAX_DEPTH, entries, object_of, too_deep};
+use crate::reflect::field;
+use crate::registry::with_args;
+use crate::shape::Shape;
+use crate::string::{Str, raw_str_from_bytes};
+use crate::tensor::Tensor;
+
+/// What callers choose.
+#[derive(Copy, Clone)]
+pub(super) struct Options {
+    /// Two variables that are defined nowhere may stand for each other.
+    pub(super) map_free_vars: bool,
+    pub(super) skip_tensor_content: bool,
+}
+
+/// True if two values are structurally equal.
+///
+/// # Errors
+/// `TypeError` for objects of a type without a kind of structural equality; `InternalError` for tensors whose elements
+/// can't be read; any error of a getter or of a type's own function.
+pub(super) fn equal(one: &Any, other: &Any, options: Options) -> Result<bool> {
+    Arc::new(Comparison(Shared::new(State::new(options)))).compare(one, other)
+}
+
+/// The paths to the first difference, in each value; `None` for equal values.
+///
+/// # Errors
+/// As [`equal`].
+pub(super) fn first_mismatch(one: &Any, other: &Any, options: Options) -> Result<Option<[ObjectRef; 2]>> {
+    let state = State { mismatch: Some([Vec::new(), Vec::new()]), ..State::new(options) };
+    let comparison = Arc::new(Comparison(Shared::new(state)));
+    if comparison.compare(one, other)? {
+        return Ok(None);
+    }
+    let [one, other] = comparison.0.with(|state| Ok(state.mismatch.take().unwrap_or_default()))?;
+    let path = |steps: Vec<ObjectRef>| {
+        steps.into_iter().rev().try_fold(paths::root()?, |path, step| paths::extend(&path, step))
+    };
+    Ok(Some([path(one)?, path(other)?]))
+}
+
+struct Comparison(Shared<State>);
+
+#[derive(Default)]
+struct State {
+    region: Region,
+    skip_tensor_content: bool,
+    /// The steps to the difference in each value, from the innermost on, if they are asked for.
+    mismatch: Option<[Vec<ObjectRef>; 2]>,
+    /// What objects of the first value stand for in the second, and the reverse, by their addresses. The pairs keep
+    /// both objects alive, so that addresses aren't reused.
+    bound: [FxHashMap<usize, [ObjectRef; 2]>; 2],
+    types: Types,
+}
+
+/// Two objects whose inner values are being compared.
+struct Open {
+    inside: Inside,
+    next: usize,
+}
+
+enum Inside {
+    Elements([Elements; 2]),
+    Entries(Entries),
+    Fields(Fields),
+}
+
+/// Two maps or dicts.
+struct Entries {
+    maps: [Mapping; 2],
+    /// The first one's entries that are not compared yet.
+    rest: std::vec::IntoIter<(Any, Any)>,
+    /// The keys of the values that are being compared.
+    last: Option<[Any; 2]>,
+}
+
+/// Two objects of one type.
+struct Fields {
+    objects: [ObjectRef; 2],
+    facts: Arc<Facts>,
+    /// The region of the fields.
+    region: Region,
+    /// The region of the objects.
+    outer: Region,
+}
+
+enum Elements {
+    Array(Array),
+    List(Vec<Any>),
+}
+
+impl Elements {
+    fn of(value: &Any) -> Result<Self> {
+        Ok(match value.type_index() {
+            TypeIndex::LIST => Self::List(value.cast::<List>()?.to_vec()),
+            _ => Self::Array(value.cast()?),
+        })
+    }
+
+    fn as_slice(&self) -> &[Any] {
+        match self {
+            Self::Array(array) => array.as_slice(),
+            Self::List(values) => values,
+        }
+    }
+}
+
+enum Mapping {
+    Map(Map),
+    Dict(Dict),
+}
+
+impl Mapping {
+    fn of(value: &Any) -> Result<Self> {
+        Ok(match value.type_index() {
+            TypeIndex::DICT => Self::Dict(value.cast()?),
+            _ => Self::Map(value.cast()?),
+        })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Map(map) => map.len(),
+            Self::Dict(dict) => dict.len(),
+        }
+    }
+
+    fn keys(&self) -> Vec<Any> {
+        match self {
+            Self::Map(map) => map.keys().cloned().collect(),
+            Self::Dict(dict) => dict.into_iter().map(|(key, _)| key).collect(),
+        }
+    }
+
+    fn get(&self, key: &Any) -> Result<Option<Any>> {
+        match self {
+            Self::Map(map) => Ok(map.get(key)?.cloned()),
+            Self::Dict(dict) => dict.get(key),
+        }
+    }
+}
+
+/// The outcome for two values, or their inner values, which decide it.
+enum Start {
+    Known(bool),
+    Open(Open),
+}
+
+/// What a frame does next.
+enum Next {
+    Done(bool),
+    Compare(Any, Any),
+}
+
+impl Comparison {
+    fn compare(self: &Arc<Self>, one: &Any, other: &Any) -> Result<bool> {
+        self.0.with(|state| state.run(self, one, other))
+    }
+
+    /// The function that a type's `__s_equal__` gets: it compares two inner values, in a definition region or in the
+    /// current one, and takes the name of the field that they come from.
+    fn inner(self: &Arc<Self>) -> Function {
+        let comparison = Arc::clone(self);
+        with_args("(AnyView, AnyView, int, AnyView) -> bool", move |[one, other, region, field]| {
+            let (one, other) = (one.to_owned()?, other.to_owned()?);
+            let entered = Region::of_number(region.cast()?)?;
+            comparison.0.with(|state| {
+                let outer = state.region;
+                state.region = outer.inside(entered);
+                let outcome = state.run(&comparison, &one, &other);
+                state.region = outer;
+                let is_equal = outcome?;
+                if !is_equal && state.mismatch.is_some() {
+                    let name: Str = field.cast()?;
+                    state.differ(|| [(StepKind::Attr, name.clone().into()), (StepKind::Attr, name.into())])?;
+                }
+                Ok(is_equal.into())
+            })
+        })
+    }
+}
+
+impl State {
+    fn new(options: Options) -> Self {
+        let Options { map_free_vars, skip_tensor_content } = options;
+        Self { region: Region::of_root(map_free_vars), skip_tensor_content, ..Self::default() }
+    }
+
+    /// Notes where two values differ, if it is asked for.
+    fn differ(&mut self, steps: impl FnOnce() -> [(StepKind, Any); 2]) -> Result<()> {
+        if let Some(paths) = &mut self.mismatch {
+            for (path, (kind, key)) in paths.iter_mut().zip(steps()) {
+                path.push(paths::step(kind, key)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares two values, and all values inside them.
+    fn run(&mut self, comparison: &Arc<Comparison>, one: &Any, other: &Any) -> Result<bool> {
+        let mut stack = match self.start(comparison, one, other)? {
+            Start::Known(outcome) => return Ok(outcome),
+            Start::Open(frame) => vec![frame],
+        };
+        let mut ended = None;
+        while let Some(frame) = stack.last_mut() {
+            match self.step(frame, ended.take())? {
+                Next::Done(outcome) => {
+                    ended = Some(outcome);
+                    stack.pop();
+                }
+                Next::Compare(one, other) => match self.start(comparison, &one, &other)? {
+                    Start::Known(outcome) => ended = Some(outcome),
+                    Start::Open(_) if stack.len() >= MAX_DEPTH => return Err(too_deep("StructuralEqual")),
+                    Start::Open(frame) => stack.push(frame),
+                },
+            }
+        }
+        Ok(ended.unwrap_or(true))
+    }
+
+    fn start(&mut self, comparison: &Arc<Comparison>, one: &Any, other: &Any) -> Result<Start> {
+        if let Some(outcome) = at_once(one, other)? {
+            return Ok(Start::Known(outcome));
+        }
+        let open = |inside| Ok(Start::Open(Open { inside, next: 0 }));
+        match one.type_index() {
+            TypeIndex::ARRAY | TypeIndex::LIST => {
+                let both = [Elements::of(one)?, Elements::of(other)?];
+                match both[0].as_slice().len() == both[1].as_slice().len() || self.mismatch.is_some() {
+                    true => open(Inside::Elements(both)),
+                    false => Ok(Start::Known(false)),
+                }
+            }
+            TypeIndex::MAP | TypeIndex::DICT => {
+                let maps = [Mapping::of(one)?, Mapping::of(other)?];
+                match maps[0].len() == maps[1].len() || self.mismatch.is_some() {
+                    true => open(Inside::Entries(Entries { rest: entries(one)?.into_iter(), maps, last: None })),
+                    false => Ok(Start::Known(false)),
+                }
+            }
+            TypeIndex::SHAPE => {
+                let (one, other): (Shape, Shape) = (one.cast()?, other.cast()?);
+                Ok(Start::Known(one.as_slice() == other.as_slice()))
+            }
+            TypeIndex::TENSOR => self.tensors(&one.cast()?, &other.cast()?).map(Start::Known),
+            _ => match [object_of(one), object_of(other)] {
+                [Some(one), Some(other)] => self.objects(comparison, [one, other]),
+                [one, other] => Ok(Start::Known(one.is_none() && other.is_none())),
+            },
+        }
+    }
+
+    fn tensors(&self, one: &Tensor, other: &Tensor) -> Result<bool> {
+        if std::ptr::eq(one.as_dl_tensor(), other.as_dl_tensor()) {
+            return Ok(true);
+        }
+        if one.shape() != other.shape() || one.dtype() != other.dtype() {
+            return Ok(false);
+        }
+        Ok(self.skip_tensor_content || elements(one, "lhs", Use::Compare)? == elements(other, "rhs", Use::Compare)?)
+    }
+
+    /// Starts to compare two objects of the same type.
+    fn objects(&mut self, comparison: &Arc<Comparison>, objects: [ObjectRef; 2]) -> Result<Start> {
+        let [one, other] = &objects;
+        let facts = self.types.of(one.type_index(), b"__s_equal__")?;
+        match facts.kind {
+            Kind::Unique => return Ok(Start::Known(one.ptr_eq(other))),
+            Kind::ConstTree if one.ptr_eq(other) => return Ok(Start::Known(true)),
+            Kind::Dag | Kind::FreeVar => {
+                if let Some([_, bound]) = self.bound[0].get(&address(one)) {
+                    return Ok(Start::Known(bound.ptr_eq(other)));
+                }
+                if self.bound[1].contains_key(&address(other)) {
+                    return Ok(Start::Known(false));
+                }
+            }
+            Kind::Tree | Kind::ConstTree => {}
+        }
+        let outer = self.region;
+        if facts.kind == Kind::FreeVar {
+            self.region = outer.of_variable_fields();
+        }
+        let Some(hook) = &facts.hook else {
+            let region = self.region;
+            return Ok(Start::Open(Open { inside: Inside::Fields(Fields { objects, facts, region, outer }), next: 0 }));
+        };
+        let outcome = comparison.0.lend(self, || hook.call((one, other, &comparison.inner()))?.cast::<bool>());
+        self.region = outer;
+        Ok(Start::Known(outcome? && self.bind(facts.kind, &objects)))
+    }
+
+    /// Binds two objects to each other if their kind asks for it. False for variables that can't be bound here.
+    fn bind(&mut self, kind: Kind, [one, other]: &[ObjectRef; 2]) -> bool {
+        match kind {
+            Kind::FreeVar if !one.ptr_eq(other) && self.region == Region::None => return false,
+            Kind::FreeVar | Kind::Dag => {}
+            Kind::Tree | Kind::ConstTree | Kind::Unique => return true,
+        }
+        self.bound[0].insert(address(one), [one.clone(), other.clone()]);
+        self.bound[1].insert(address(other), [other.clone(), one.clone()]);
+        true
+    }
+
+    /// What a key of the value `side` is in the other value.
+    fn key_in_other(&self, side: usize, key: &Any) -> Any {
+        match object_of(key).and_then(|object| self.bound[side].get(&address(&object))) {
+            Some([_, bound]) => bound.clone().into(),
+            None => key.clone(),
+        }
+    }
+
+    /// Goes on with a frame, whose last inner values had the outcome `ended`.
+    fn step(&mut self, frame: &mut Open, ended: Option<bool>) -> Result<Next> {
+        let next = &mut frame.next;
+        match &mut frame.inside {
+            Inside::Elements(both) => self.next_elements(both, next, ended),
+            Inside::Entries(entries) => self.next_entries(entries, ended),
+            Inside::Fields(fields) => self.next_fields(fields, next, ended),
+        }
+    }
+
+    fn next_elements(&mut self, both: &[Elements; 2], next: &mut usize, ended: Option<bool>) -> Result<Next> {
+        let [one, other] = [both[0].as_slice(), both[1].as_slice()];
+        let mut last = ended;
+        loop {
+            if last == Some(false) {
+                let index: Any = (*next - 1).into();
+                self.differ(|| [(StepKind::ArrayItem, index.clone()), (StepKind::ArrayItem, index)])?;
+                return Ok(Next::Done(false));
+            }
+            let (Some(first), Some(second)) = (one.get(*next), other.get(*next)) else { break };
+            *next += 1;
+            last = at_once(first, second)?;
+            if last.is_none() {
+                return Ok(Next::Compare(first.clone(), second.clone()));
+            }
+        }
+        if one.len() == other.len() {
+            return Ok(Next::Done(true));
+        }
+        let index: Any = one.len().min(other.len()).into();
+        let (there, missing) = ((StepKind::ArrayItem, index.clone()), (StepKind::ArrayItemMissing, index));
+        self.differ(|| if one.len() > other.len() { [there, missing] } else { [missing, there] })?;
+        Ok(Next::Done(false))
+    }
+
+    fn next_entries(&mut self, entries: &mut Entries, ended: Option<bool>) -> Result<Next> {
+        let mut last = ended;
+        loop {
+            let keys = entries.last.take();
+            if let (Some(false), Some([one, other])) = (last, keys) {
+                self.differ(|| [(StepKind::MapItem, one), (StepKind::MapItem, other)])?;
+                return Ok(Next::Done(false));
+            }
+            let Some((key, value)) = entries.rest.next() else { break };
+            let other_key = self.key_in_other(0, &key);
+            let Some(found) = entries.maps[1].get(&other_key)? else {
+                self.differ(|| [(StepKind::MapItem, key), (StepKind::MapItemMissing, other_key)])?;
+                return Ok(Next::Done(false));
+            };
+            entries.last = Some([key, other_key]);
+            last = at_once(&value, &found)?;
+            if last.is_none() {
+                return Ok(Next::Compare(value, found));
+            }
+        }
+        let [one, other] = &entries.maps;
+        if one.len() == other.len() {
+            return Ok(Next::Done(true));
+        }
+        for key in other.keys() {
+            let own_key = self.key_in_other(1, &key);
+            if one.get(&own_key)?.is_none() {
+                self.differ(|| [(StepKind::MapItemMissing, own_key), (StepKind::MapItem, key)])?;
+                break;
+            }
+        }
+        Ok(Next::Done(false))
+    }
+
+    fn next_fields(&mut self, fields: &Fields, next: &mut usize, ended: Option<bool>) -> Result<Next> {
+        let Fields { objects, facts, region, outer } = fields;
+        let mut last = ended;
+        loop {
+            self.region = *region;
+            if last == Some(false) {
+                self.region = *outer;
+                let name = facts.fields.get(*next - 1).map(|field| field::name(field.info)).unwrap_or_default();
+                // SAFETY: the values are new ones.
+                let key = || unsafe { Any::from_raw(raw_str_from_bytes(name)) };
+                self.differ(|| [(StepKind::Attr, key()), (StepKind::Attr, key())])?;
+                return Ok(Next::Done(false));
+            }
+            // SAFETY: both objects are of the type of the facts.
+            let values = unsafe { (facts.value(&objects[0], *next)?, facts.value(&objects[1], *next)?) };
+            let (Some((first, field)), Some((second, _))) = values else {
+                self.region = *outer;
+                return Ok(Next::Done(self.bind(facts.kind, objects)));
+            };
+            *next += 1;
+            last = at_once(&first, &second)?;
+            if last.is_none() {
+                self.region = region.inside(field.region);
+                return Ok(Next::Compare(first, second));
+            }
+        }
+    }
+}
+
+/// The outcome for two values that need no look inside; `None` for containers, shapes, tensors and other objects.
+fn at_once(one: &Any, other: &Any) -> Result<Option<bool>> {
+    let (index, raw, other_raw) = (one.type_index(), one.as_raw(), other.as_raw());
+    let kind = text_kind(index);
+    if index != other.type_index() {
+        return Ok(Some(kind.is_some() && kind == text_kind(other.type_index()) && text(one) == text(other)));
+    }
+    Ok(match index {
+        TypeIndex::STR | TypeIndex::BYTES => Some(text(one) == text(other)),
+        TypeIndex::BIG_INT => Some(one.cast::<BigInt>()? == other.cast::<BigInt>()?),
+        index if index.is_object() => None,
+        TypeIndex::FLOAT if f64::from_bits(raw.bits()).is_nan() => Some(f64::from_bits(other_raw.bits()).is_nan()),
+        _ => Some(raw.zero_padding == other_raw.zero_padding && raw.bits() == other_raw.bits()),
+    })
+}
+
+/// The type that all forms of a string, or of bytes, share.
+fn text_kind(index: TypeIndex) -> Option<TypeIndex> {
+    match index {
+        TypeIndex::SMALL_STR | TypeIndex::STR => Some(TypeIndex::STR),
+        TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(TypeIndex::BYTES),
+        _ => None,
+    }
+}
+
+fn address(object: &ObjectRef) -> usize {
+    object.as_ptr().addr()
+}
