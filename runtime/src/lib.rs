@@ -107,6 +107,11 @@ pub mod unstable {
     pub mod code_map {
         pub use crate::code_map::*;
     }
+    /// The seam to the C++ part of `runtime/clib/cxx`.
+    #[cfg(not(feature = "external"))]
+    pub mod cxx {
+        pub use crate::module::cxx::attach;
+    }
     /// The format of the modules that a library carries.
     pub mod library_bin {
         pub use crate::library_bin::*;

@@ -188,6 +188,24 @@ fn threads_make_no_cycle() {
 }
 
 #[test]
+fn threads_lose_no_import() {
+    let importer = with("a", 0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..rounds(200) {
+                    importer.import_module(&with("b", 1)).unwrap();
+                    assert!(importer.imports().iter().all(|import| import.kind() == "k"));
+                }
+            });
+        }
+    });
+    assert_eq!(importer.imports().len(), 4 * rounds(200));
+    importer.clear_imports();
+    assert!(importer.imports().is_empty());
+}
+
+#[test]
 fn chains_of_imports_may_be_long() {
     // A recursion would need more than the five bytes per module that this stack has.
     let build = || {

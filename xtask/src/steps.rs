@@ -8,9 +8,9 @@ use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64,
     GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN,
-    MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, PYTEST, QEMU, RUST_AARCH64,
-    RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH, TRITON,
-    TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
+    MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PYTEST, QEMU,
+    RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH,
+    TRITON, TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
 };
 use crate::{
     calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python,
@@ -80,8 +80,9 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "headers",
-        about: "C++ programs on upstream's headers print the same on upstream's library and on ours",
-        needs: &[CXX, UPSTREAM],
+        about: "C++ programs on upstream's headers print the same on upstream's library and on ours; C++ modules on ours \
+            with the C++ part, also in Python",
+        needs: &[CXX, UPSTREAM, ORCJIT, TYPING_EXTENSIONS],
         run: hosts::headers,
     },
     Step {

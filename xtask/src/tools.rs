@@ -171,6 +171,8 @@ pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
 /// A dependency of upstream's package.
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
+/// A JIT of upstream's, whose modules are C++ objects.
+pub const ORCJIT: Tool = Tool { name: "apache-tvm-ffi-orcjit==0.1.3", probe: &[], source: Source::PyPi };
 /// An upstream compiler that exports libraries.
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
 /// The installer of npm packages. It includes Node.js to run them.

@@ -9,3 +9,5 @@
 pub use runtime::capi;
 
 mod at_load;
+#[cfg(feature = "cxx")]
+mod cxx;

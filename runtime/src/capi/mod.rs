@@ -7,6 +7,7 @@
 #![cfg_attr(feature = "hidden", allow(non_snake_case))]
 
 mod call;
+mod dtypes;
 mod env;
 mod errors;
 mod modules;

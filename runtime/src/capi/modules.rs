@@ -7,7 +7,7 @@ use crate::abi::*;
 use crate::boundary::{c_bytes, guard, null_argument, required_out};
 use crate::error::{Result, type_mismatch, value_error};
 use crate::heap::ObjectRef;
-use crate::module::{Module, register_context_symbol, register_system_symbol};
+use crate::module::{Module, object_of_context, register_context_symbol, register_system_symbol};
 
 /// Finds a function in the modules that a library imports, or else among the global ones.
 ///
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
         // SAFETY: promised by the caller.
         let name = unsafe { required_name(func_name, "func_name")? };
         // SAFETY: as above.
-        let object = unsafe { ObjectRef::clone_from_raw(library_ctx.cast()) };
+        let object = unsafe { ObjectRef::clone_from_raw(object_of_context(library_ctx)) };
         let object = object.ok_or_else(|| null_argument("library_ctx"))?;
         let module: Module =
             object.downcast().map_err(|object: ObjectRef| type_mismatch("ffi.Module", object.type_index()))?;

@@ -137,7 +137,7 @@ unsafe extern "C" fn delete_aligned(body: *mut c_void) {
 /// If a custom allocator fails or returns misaligned storage, its raised error is dropped and the builtin allocator
 /// provides the storage. If that fails too, the result is `None`.
 #[inline]
-fn allocate(layout: Layout, type_index: TypeIndex) -> Option<NonNull<u8>> {
+pub(super) fn allocate(layout: Layout, type_index: TypeIndex) -> Option<NonNull<u8>> {
     let allocator = current_allocator();
     if allocator == builtin() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
 }
@@ -338,23 +338,24 @@ unsafe extern "C" fn delete_object<T: ObjectLayout>(object: *mut c_void, flags: 
     if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {
         live::gone(object);
     }
-    // SAFETY: promised by the caller.
-    unsafe { delete::<T>(object, flags) };
+    // SAFETY: promised by the caller; the allocator's storage begins with the object.
+    unsafe { delete::<T>(object, object, flags) };
 }
 
 /// The deleter of every object made by [`make_own_object`]. These objects don't count as live.
 unsafe extern "C" fn delete_own_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
-    // SAFETY: promised by the caller.
-    unsafe { delete::<T>(object, flags) };
+    // SAFETY: as in `delete_object`.
+    unsafe { delete::<T>(object, object, flags) };
 }
 
 /// Destroys an object, frees its storage, or both. A panic in the destructor is swallowed, because no caller of the C
 /// API could handle it.
 ///
 /// # Safety
-/// No strong reference, or no reference at all, is left, as the flags say. Each flag is passed once.
+/// No strong reference, or no reference at all, is left, as the flags say. Each flag is passed once. An allocator
+/// provided `storage` for the object.
 #[inline]
-unsafe fn delete<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
+pub(super) unsafe fn delete<T: ObjectLayout>(object: *mut c_void, storage: *mut c_void, flags: c_int) {
     if flags & kTVMFFIObjectDeleterFlagBitMaskStrong != 0 {
         // SAFETY: the counting protocol calls this once, with the object that `make_object` wrote, after the last
         // strong reference is gone.
@@ -365,6 +366,6 @@ unsafe fn delete<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
     }
     if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {
         // SAFETY: no reference of either kind is left.
-        unsafe { delete_space(object) };
+        unsafe { delete_space(storage) };
     }
 }

@@ -1,13 +1,13 @@
 //! Objects on the heap: storage, counts, and the owning handles.
 //! `live` counts objects in debug builds. `alloc` provides storage from the current allocator, and `spare` provides the
 //! blocks of the builtin one. `count` implements the counting protocol. `reference` defines [`ObjectRef`] and
-//! [`WeakRef`]. `marked` distinguishes this crate's objects from others of the same type. `release` drops long chains
-//! of objects. `raised` is the thread's slot for the raised error, which a failing allocator sets.
+//! [`WeakRef`]. `prefixed` makes objects with a word before their header. `release` drops long chains of objects.
+//! `raised` is the thread's slot for the raised error, which a failing allocator sets.
 
 pub mod alloc;
 pub(crate) mod count;
 pub(crate) mod live;
-pub(crate) mod marked;
+mod prefixed;
 pub(crate) mod raised;
 mod reference;
 mod release;
@@ -15,5 +15,6 @@ mod spare;
 
 pub(crate) use alloc::{ObjectLayout, make_object, make_object_with_index, make_own_object, try_make_object};
 pub use live::{live_objects, live_objects_of_thread};
+pub(crate) use prefixed::make_prefixed_object;
 pub use reference::{AsObject, ObjectRef, WeakRef};
 pub(crate) use release::{release, release_one};

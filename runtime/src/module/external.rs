@@ -1,14 +1,13 @@
 //! Modules of an external runtime: C++ objects with global functions as methods.
 //! No header section: upstream registers the functions in `extra/module.cc`.
 
+mod kinds;
 mod property;
 
 pub use property::PropertyMask;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use crate::abi::TypeIndex;
 use crate::abi::symbol::{FIRST_VERSION, min_version};
@@ -97,16 +96,8 @@ impl Module {
 
     /// The kind, such as `library`; empty if the runtime doesn't report one.
     pub fn kind(&self) -> &str {
-        /// The kinds that were queried. They are few, and never freed.
-        static KINDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-        let kind: String = call("ffi.ModuleGetKind", (self,)).and_then(|kind| kind.cast()).unwrap_or_default();
-        let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kinds.get(kind.as_str()) {
-            return known;
-        }
-        let known: &'static str = String::leak(kind);
-        kinds.insert(known);
-        known
+        let kind = call("ffi.ModuleGetKind", (self,)).and_then(|kind| kind.cast());
+        kind.map_or("", kinds::interned)
     }
 
     /// The uses of the module.

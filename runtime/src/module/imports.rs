@@ -2,53 +2,132 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use super::layout::no_imports;
 use super::object::Module;
+use crate::any::Any;
+use crate::container::Array;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
-use crate::heap::release;
+use crate::heap::{AsObject, ObjectRef, release};
 
-/// Held while an import is checked and added. Without it, two threads that import each other's module could make a
-/// cycle.
-static ADDING: Mutex<()> = Mutex::new(());
+/// Held while the imports of any module are read or replaced, and while an import is checked: otherwise two threads
+/// that import each other's module could make a cycle.
+static IMPORTS: RwLock<()> = RwLock::new(());
+
+fn reading() -> RwLockReadGuard<'static, ()> {
+    IMPORTS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn modules(imports: &Array) -> impl DoubleEndedIterator<Item = Module> {
+    imports.iter().filter_map(|import| import.cast().ok())
+}
 
 impl Module {
     /// The imported modules, in the order of their import.
     pub fn imports(&self) -> Vec<Module> {
-        self.body().imports.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.imports_array().map_or_else(Vec::new, |imports| modules(&imports).collect())
+    }
+
+    fn imports_array(&self) -> Option<Array> {
+        if self.imports_field().load(Ordering::Relaxed).is_null() {
+            return None;
+        }
+        let _reading = reading();
+        // SAFETY: the lock is held.
+        unsafe { self.imports_while_locked() }
+    }
+
+    /// # Safety
+    /// [`IMPORTS`] must be locked.
+    unsafe fn imports_while_locked(&self) -> Option<Array> {
+        let imports = self.imports_field().load(Ordering::Relaxed);
+        // SAFETY: NULL, or the field's reference keeps the object alive, since only a lock's holder replaces it.
+        unsafe { ObjectRef::clone_from_raw(imports) }?.downcast().ok()
     }
 
     /// Appends a module to the imports.
     ///
     /// # Errors
-    /// `RuntimeError` if `other` is this module, or imports it directly or through other modules.
+    /// `RuntimeError` if `other` is this module, or imports it directly or through other modules; the error that a C++
+    /// module raises.
     pub fn import_module(&self, other: &Module) -> Result<()> {
-        // Declared before the lock guard to drop after it, since a destructor may import modules.
-        let mut seen: HashMap<usize, Module> = HashMap::new();
-        let adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut waiting = vec![other.clone()];
-        while let Some(module) = waiting.pop() {
-            // A module that was seen before is dropped here. `seen` has another reference to it.
-            if let Entry::Vacant(place) = seen.entry(module.address()) {
-                waiting.extend(module.imports());
-                place.insert(module);
+        match self.as_cxx() {
+            Some(module) => module.import_module(other.as_object()),
+            None => self.add_import(other),
+        }
+    }
+
+    /// As [`import_module`](Self::import_module), without the method of a C++ module.
+    pub(super) fn add_import(&self, other: &Module) -> Result<()> {
+        loop {
+            let old = self.imports_array();
+            // Allocate without the lock, since a custom allocator may run a user's code.
+            let mut new = array(old.as_ref(), std::slice::from_ref(other));
+            // Declared before the lock guard to drop after it, since a destructor may import modules.
+            let (mut seen, mut arrays) = (HashMap::new(), Vec::new());
+            let adding = IMPORTS.write().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = vec![other.clone()];
+            while let Some(module) = waiting.pop() {
+                // A module that was seen before is dropped here. `seen` has another reference to it.
+                if let Entry::Vacant(place) = seen.entry(module.address()) {
+                    // SAFETY: the lock is held.
+                    let imports = unsafe { module.imports_while_locked() };
+                    waiting.extend(imports.iter().flat_map(modules));
+                    arrays.extend(imports);
+                    place.insert(module);
+                }
+            }
+            let is_cycle = seen.contains_key(&self.address());
+            // SAFETY: the lock is held for writing.
+            let replaced = is_cycle || unsafe { self.replace(old.as_ref(), &mut new) };
+            drop(adding);
+            // Make the error without the lock, for the same reason.
+            match (is_cycle, replaced) {
+                (true, _) => return Err(runtime_error("Cyclic dependency detected during import")),
+                (false, true) => return Ok(()),
+                // Another thread was faster.
+                (false, false) => {}
             }
         }
-        let is_cycle = seen.contains_key(&self.address());
-        if !is_cycle {
-            self.push_import(other.clone());
+    }
+
+    /// Swaps the array of imports with `new` if it is still `old`, and returns whether it was.
+    ///
+    /// # Safety
+    /// [`IMPORTS`] must be locked for writing.
+    unsafe fn replace(&self, old: Option<&Array>, new: &mut Option<ObjectRef>) -> bool {
+        let field = self.imports_field();
+        let is_old = field.load(Ordering::Relaxed) == old.map_or(null_mut(), |old| old.as_object().as_ptr());
+        if is_old {
+            let array = field.swap(new.take().map_or(null_mut(), ObjectRef::into_raw), Ordering::AcqRel);
+            // SAFETY: the field owned the reference that is moved out of it.
+            *new = unsafe { ObjectRef::from_raw(array) };
         }
-        // Make the error without the lock, since its allocator may run a user's code.
-        drop(adding);
-        if is_cycle { Err(runtime_error("Cyclic dependency detected during import")) } else { Ok(()) }
+        is_old
     }
 
     /// Removes all imports. Functions that were looked up stay.
     pub fn clear_imports(&self) {
-        let old = std::mem::take(&mut *self.body().imports.write().unwrap_or_else(PoisonError::into_inner));
+        match self.as_cxx() {
+            // Upstream's method doesn't fail.
+            Some(module) => drop(module.clear_imports()),
+            None => self.remove_imports(),
+        }
+    }
+
+    /// As [`clear_imports`](Self::clear_imports), without the method of a C++ module.
+    pub(super) fn remove_imports(&self) {
+        let none = no_imports();
+        let clearing = IMPORTS.write().unwrap_or_else(PoisonError::into_inner);
+        let old = self.imports_field().swap(none, Ordering::AcqRel);
+        drop(clearing);
         // After the lock, and without recursion, so a long chain of imports doesn't overflow the stack.
-        release(old.into_iter().map(Into::into));
+        // SAFETY: the field owned the reference that was moved out of it.
+        release(unsafe { ObjectRef::from_raw(old) }.into_iter());
     }
 
     /// The function of that name in this module or, if `query_imports`, in its imports, searched depth-first.
@@ -94,11 +173,10 @@ impl Module {
         let mut addresses = HashSet::new();
         let fresh = modules.iter().all(|module| addresses.insert(module.address()) && module.imports().is_empty());
         for (node, module) in modules.iter().enumerate() {
-            for &child in children(node) {
-                match fresh {
-                    true => module.push_import(modules[child].clone()),
-                    false => module.import_module(&modules[child])?,
-                }
+            let imports: Vec<Module> = children(node).iter().map(|&child| modules[child].clone()).collect();
+            match fresh {
+                true => module.append_imports(&imports),
+                false => imports.iter().try_for_each(|import| module.add_import(import))?,
             }
         }
         Ok(())
@@ -118,9 +196,29 @@ impl Module {
         first_of(self.imports(), true, look)
     }
 
-    fn push_import(&self, other: Module) {
-        self.body().imports.write().unwrap_or_else(PoisonError::into_inner).push(other);
+    /// Appends modules that don't import this one.
+    fn append_imports(&self, others: &[Module]) {
+        if others.is_empty() {
+            return;
+        }
+        loop {
+            let old = self.imports_array();
+            let mut new = array(old.as_ref(), others);
+            let adding = IMPORTS.write().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: the lock is held for writing.
+            let replaced = unsafe { self.replace(old.as_ref(), &mut new) };
+            drop(adding);
+            if replaced {
+                return;
+            }
+        }
     }
+}
+
+/// An array of imports and further ones.
+fn array(imports: Option<&Array>, more: &[Module]) -> Option<ObjectRef> {
+    let imports = imports.into_iter().flat_map(|imports| imports.iter().cloned());
+    Some(imports.chain(more.iter().cloned().map(Any::from)).collect::<Array>().into())
 }
 
 /// As [`Module::first_of`], beginning with `roots`. Calls `look` once per module.

@@ -3,7 +3,8 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use super::imports;
-use super::object::{Lookups, Module};
+use super::layout::Lookups;
+use super::object::Module;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::heap::{AsObject, WeakRef};
@@ -25,12 +26,15 @@ impl Module {
 
     /// As [`Module::lookup_from_imports`], for C code. It may also get functions that load code.
     pub(crate) fn lookup_for_code(&self, name: &str) -> Result<Function> {
-        let newer = {
-            let lookups = self.lookups();
-            if let Some(function) = lookups.found.get(name) {
-                return Ok(function.clone());
-            }
-            lookups.newer.as_ref().and_then(WeakRef::upgrade)
+        let newer = match self.lookups() {
+            Some(lookups) => match lookups.found.get(name) {
+                Some(function) => return Ok(function.clone()),
+                None => lookups.newer.as_ref().and_then(WeakRef::upgrade),
+            },
+            None => match self.keep(name, None)? {
+                Some(function) => return Ok(function),
+                None => None,
+            },
         };
         let newer: Option<Module> = newer.and_then(|newer| newer.downcast().ok());
         // Search without the lock, since an import's `get_function` may look up a function itself.
@@ -40,18 +44,27 @@ impl Module {
             runtime_error(&format!("Cannot find function {name} in the imported modules or global registry."))
         })?;
         // If another thread was faster, keep its function: code may already use its address.
-        Ok(self.lookups().found.entry(name.to_owned()).or_insert(function).clone())
+        match self.lookups() {
+            Some(mut lookups) => Ok(lookups.found.entry(name.to_owned()).or_insert(function).clone()),
+            None => Ok(self.keep(name, Some(&function))?.unwrap_or(function)),
+        }
+    }
+
+    /// As [`CxxModule::keep_function`](super::cxx::CxxModule::keep_function).
+    fn keep(&self, name: &str, function: Option<&Function>) -> Result<Option<Function>> {
+        self.as_cxx().map_or(Ok(None), |module| module.keep_function(name, function))
     }
 
     /// Makes lookups search the imports of `newer` instead, for as long as that module lives.
     pub(super) fn look_through(&self, newer: &Module) {
-        let mut lookups = self.lookups();
+        let Some(mut lookups) = self.lookups() else { return };
         let found = std::mem::take(&mut lookups.found);
         lookups.retired.extend(found.into_values());
         lookups.newer = Some(newer.as_object().downgrade());
     }
 
-    fn lookups(&self) -> MutexGuard<'_, Lookups> {
-        self.body().lookups.lock().unwrap_or_else(PoisonError::into_inner)
+    /// `None` for a C++ module, which has its own.
+    fn lookups(&self) -> Option<MutexGuard<'_, Lookups>> {
+        Some(self.body()?.lookups.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

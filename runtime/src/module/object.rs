@@ -1,50 +1,26 @@
-//! The module object: its contents, and the calls that it forwards to its implementation.
-//! The header fixes only the type index; this crate chooses the layout. Header: `kTVMFFIModule`.
+//! The handle of a module, and the calls that it forwards to its implementation. Header: `kTVMFFIModule`.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::atomic::AtomicPtr;
 
+use super::cxx::CxxModule;
 use super::implementation::ModuleImpl;
+use super::layout::{self, ModuleBody};
 use super::property::PropertyMask;
-use crate::abi::TypeIndex;
+use crate::abi::{TVMFFIObject, TypeIndex};
 use crate::any::exact_objects;
 use crate::container::ContainerItem;
 use crate::error::{Result, object_wrapper, runtime_error};
 use crate::function::Function;
-use crate::heap::{AsObject, ObjectRef, WeakRef, marked, release};
+use crate::heap::{AsObject, ObjectRef};
 use crate::string::Bytes;
-
-/// The functions that lookups by a module's code have returned. The module keeps them for its whole lifetime.
-#[derive(Default)]
-pub(super) struct Lookups {
-    pub(super) found: HashMap<String, Function>,
-    /// Functions that were found before `newer` was set. Code may be about to call one of them.
-    pub(super) retired: Vec<Function>,
-    pub(super) newer: Option<WeakRef>,
-}
-
-/// The body of a module object. Fields drop in order: those that may refer to a library's code drop before the library.
-pub(super) struct ModuleBody {
-    pub(super) lookups: Mutex<Lookups>,
-    pub(super) imports: RwLock<Vec<Module>>,
-    implementation: Box<dyn ModuleImpl>,
-}
-
-impl Drop for ModuleBody {
-    fn drop(&mut self) {
-        let imports = std::mem::take(self.imports.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // Not recursive, so a long chain of imports doesn't overflow the stack.
-        release(imports.into_iter().map(Into::into));
-    }
-}
 
 /// A set of functions, `ffi.Module`. Cloning adds a reference.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Module(ObjectRef);
 
-object_wrapper!(Module, TypeIndex::MODULE, marked::is_marked);
+object_wrapper!(Module, TypeIndex::MODULE, layout::is_module);
 
 impl ContainerItem for Module {}
 exact_objects!(Module);
@@ -52,20 +28,30 @@ exact_objects!(Module);
 impl Module {
     /// Makes a module from its implementation, without imports.
     pub fn from_impl(implementation: impl ModuleImpl + 'static) -> Self {
-        Self(marked::new::<_, { TypeIndex::MODULE.0 }>(ModuleBody {
-            lookups: Mutex::default(),
-            imports: RwLock::default(),
-            implementation: Box::new(implementation),
-        }))
+        Self(layout::new(Box::new(implementation)))
     }
 
-    pub(super) fn body(&self) -> &ModuleBody {
-        // SAFETY: a `Module` is made from marked objects only, and they have this body.
-        unsafe { marked::body_of(&self.0) }
+    /// What this crate's modules have beside the fields of C++ modules; `None` for a C++ module.
+    pub(super) fn body(&self) -> Option<&ModuleBody> {
+        layout::body_of(&self.0)
+    }
+
+    /// The field `imports_`: NULL or an array.
+    pub(super) fn imports_field(&self) -> &AtomicPtr<TVMFFIObject> {
+        // SAFETY: a handle is made only of objects for which `is_module` holds.
+        unsafe { layout::imports_of(&self.0) }
+    }
+
+    /// The module as one that C++ code has made.
+    pub(super) fn as_cxx(&self) -> Option<&CxxModule> {
+        self.body().is_none().then(|| CxxModule::of(&self.0))
     }
 
     pub(super) fn implementation(&self) -> &dyn ModuleImpl {
-        &*self.body().implementation
+        match self.body() {
+            Some(body) => &*body.implementation,
+            None => CxxModule::of(&self.0),
+        }
     }
 
     /// The object's address, which identifies the module.

@@ -1,5 +1,5 @@
-//! C++ programs on upstream's headers. Each is built once and run with two libraries of the same name: upstream's
-//! `libtvm_ffi` and ours.
+//! C++ programs on upstream's headers. Each is built once and run with libraries of the same name: upstream's
+//! `libtvm_ffi`, ours, and ours with the C++ part.
 
 use std::thread;
 
@@ -8,41 +8,46 @@ use super::*;
 /// Each program is a file `*.cc` in this directory of [`source`].
 const FOLDER: &str = "headers";
 
-/// Builds every program, and runs it with both libraries. The outputs must be the same.
+/// As [`FOLDER`], for programs that need the C++ part.
+pub(super) const CXX_FOLDER: &str = "cxx";
+
+/// Builds every program, and runs it with each library that it can use. The outputs must be the same.
 pub fn headers() -> Result<Tests> {
     let folder = folder(FOLDER)?;
     cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
     let (theirs, ours) = (upstream().join("lib"), target_folder().join("debug"));
+    let with_cxx = cxx::library(&folder)?;
     let mut tests = Tests::default();
-    expect_soname(&ours.join("libtvm_ffi.so"))?;
-    expect_symbols(&ours.join("libtvm_ffi.so"))?;
-    missing::check(&folder, &theirs, &ours)?;
-    tests.passed += 3;
-
-    let names = files(&root().join(source(FOLDER)), ".cc")?;
-    build_all(&names, &folder)?;
-    for name in &names {
-        let run = |library: &Path| {
-            cmd(&text(&folder.join(name)), &[])
-                .env("LD_LIBRARY_PATH", &text(library))
-                .env("TVM_FFI_BACKTRACE", "0")
-                .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
-                .read()
-                .map_err(|Failure { what, .. }| Failure { what, tests })
-        };
-        let (expected, printed) = (run(&theirs)?, run(&ours)?);
-        let what = match first_difference(&expected, &printed) {
-            _ if expected.is_empty() => format!("{name} prints nothing"),
-            Some((line, theirs, ours)) => format!("{name}:{line}: upstream's library `{theirs}`, ours `{ours}`"),
-            None => {
-                println!("{name}: {} lines, the same on both libraries", expected.lines().count());
-                tests.passed += 1;
-                continue;
-            }
-        };
-        tests.failed += 1;
-        return Err(Failure { what, tests });
+    for library in [&ours, &with_cxx] {
+        expect_soname(&library.join("libtvm_ffi.so"))?;
+        expect_symbols(&library.join("libtvm_ffi.so"))?;
+        tests.passed += 2;
     }
+    missing::check(&folder, &theirs, &ours)?;
+    cxx::expect_symbols(&theirs, &with_cxx)?;
+    tests.passed += 2;
+
+    let sources = |of: &str| -> Result<Vec<String>> {
+        Ok(files(&root().join(source(of)), ".cc")?.iter().map(|name| format!("{of}/{name}")).collect())
+    };
+    let (plain, needing_cxx) = (sources(FOLDER)?, sources(CXX_FOLDER)?);
+    let program = |name: &String| folder.join(name.replace('/', "_"));
+    in_parallel(&[&plain[..], &needing_cxx].concat(), |name| build(name, &program(name)))?;
+    let ours_alone = [("ours", &ours), ("ours with the C++ part", &with_cxx)];
+    for (names, libraries) in [(plain, &ours_alone[..]), (needing_cxx, &ours_alone[1..])] {
+        for name in names {
+            let run = |library: &Path| {
+                cmd(&text(&program(&name)), &[])
+                    .env("LD_LIBRARY_PATH", &text(library))
+                    .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
+                    .env("TEMPORARY_FILE", &format!("{}.tmp", text(&program(&name))))
+            };
+            for (whose, library) in libraries {
+                on_both::compare(&mut tests, &format!("{name} on {whose}"), run(&theirs), run(library))?;
+            }
+        }
+    }
+    cxx::python_programs(&mut tests, &folder, &with_cxx)?;
     Ok(tests)
 }
 
@@ -55,13 +60,13 @@ pub(super) fn build(name: &str, to: &Path) -> Result {
     cmd("g++", &[&options[..], &[&from, "-o", &text(to), "-L", &library, "-ltvm_ffi"]].concat()).run().map(|_| ())
 }
 
-/// Compiles and links programs in parallel, one per processor.
-fn build_all(names: &[String], folder: &Path) -> Result {
-    let build_one = |name: &String| build(&format!("{FOLDER}/{name}"), &folder.join(name));
+/// Runs a build for each name, one per processor at a time.
+pub(super) fn in_parallel(names: &[String], build: impl Fn(&String) -> Result + Sync) -> Result {
     let at_a_time = thread::available_parallelism().map_or(1, usize::from);
+    let build = &build;
     for names in names.chunks(at_a_time) {
         thread::scope(|scope| {
-            let builds: Vec<_> = names.iter().map(|name| scope.spawn(|| build_one(name))).collect();
+            let builds: Vec<_> = names.iter().map(|name| scope.spawn(move || build(name))).collect();
             builds.into_iter().try_for_each(|build| build.join().map_err(|_| failure("a build panicked".to_owned()))?)
         })?;
     }

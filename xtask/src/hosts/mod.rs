@@ -4,6 +4,7 @@ mod alone;
 mod aot;
 mod c_api;
 mod cross;
+mod cxx;
 mod dsl;
 mod foreign;
 mod formats;

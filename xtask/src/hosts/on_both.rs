@@ -13,13 +13,7 @@ pub fn on_both(tests: &mut Tests, rust_values: &str, python_path: &str) -> Resul
     let rust = |library: &Path| cmd(rust_values, &[]).env("LD_LIBRARY_PATH", &text(library));
     compare(tests, "upstream's Rust crate", rust(&upstream().join("lib")), rust(&ours))?;
 
-    // Python's package opens the library in its own directory.
-    let copy = folder(FOLDER)?.join("packages");
-    let _absent = fs::remove_dir_all(&copy);
-    fs::create_dir_all(&copy).map_err(|e| failure(format!("{}: {e}", copy.display())))?;
-    cmd("cp", &["-r", &text(&upstream()), &text(&copy)]).run()?;
-    let replaced = fs::copy(ours.join("libtvm_ffi.so"), copy.join("tvm_ffi/lib/libtvm_ffi.so"));
-    replaced.map_err(|e| failure(format!("{}: {e}", copy.display())))?;
+    let copy = python_package_on(&ours, &folder(FOLDER)?)?;
     for name in files(&root().join(source(FOLDER)), ".py")? {
         let python = |path: &str| cmd("python3", &[&source(&format!("{FOLDER}/{name}.py"))]).env("PYTHONPATH", path);
         let on_ours = python(&format!("{}:{python_path}", text(&copy)));
@@ -28,7 +22,19 @@ pub fn on_both(tests: &mut Tests, rust_values: &str, python_path: &str) -> Resul
     Ok(())
 }
 
-fn compare(tests: &mut Tests, what: &str, theirs: Cmd, ours: Cmd) -> Result {
+/// A copy of upstream's Python package with our library from a directory: Python's package opens the library in its own.
+pub(super) fn python_package_on(ours: &Path, folder: &Path) -> Result<PathBuf> {
+    let copy = folder.join("packages");
+    let _absent = fs::remove_dir_all(&copy);
+    fs::create_dir_all(&copy).map_err(|e| failure(format!("{}: {e}", copy.display())))?;
+    cmd("cp", &["-r", &text(&upstream()), &text(&copy)]).run()?;
+    let replaced = fs::copy(ours.join("libtvm_ffi.so"), copy.join("tvm_ffi/lib/libtvm_ffi.so"));
+    replaced.map_err(|e| failure(format!("{}: {e}", copy.display())))?;
+    Ok(copy)
+}
+
+/// Runs a program on upstream's library and on ours. The outputs must be the same.
+pub(super) fn compare(tests: &mut Tests, what: &str, theirs: Cmd, ours: Cmd) -> Result {
     let run = |program: Cmd| {
         program.env("TVM_FFI_BACKTRACE", "0").read().map_err(|Failure { what, .. }| Failure { what, tests: *tests })
     };

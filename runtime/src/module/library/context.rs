@@ -22,6 +22,12 @@ pub(crate) fn register(name: &str, value: *mut c_void) {
     };
 }
 
+/// The context symbols and their values.
+pub(in crate::module) fn symbols() -> Vec<(String, *mut c_void)> {
+    let symbols = SYMBOLS.read().unwrap_or_else(PoisonError::into_inner);
+    symbols.iter().map(|(name, value)| (name.clone(), value.as_ptr())).collect()
+}
+
 /// Sets the library's variables that have the name of a context symbol.
 pub(super) fn fill_variables(library: &dyn SymbolLookup) {
     let symbols = SYMBOLS.read().unwrap_or_else(PoisonError::into_inner);

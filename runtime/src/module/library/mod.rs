@@ -11,5 +11,6 @@ mod symbols;
 mod system;
 
 pub(crate) use context::register as register_context_symbol;
+pub(super) use context::symbols as context_symbols;
 pub(super) use open::open;
 pub(crate) use system::register as register_system_symbol;
