@@ -1,9 +1,10 @@
 // The cost of a runtime's C functions: `driver LIBRARY FOLDER COPIES BATCHES [OPERATION]`.
 //
 // Opens the runtime's library, and prints a line for each operation: its name, a tab, and the nanoseconds in the
-// fastest of all batches. With OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of
-// `library.c`: `0.so` and so on. Each is loaded for the first time once. The runtime's library is opened globally,
-// since the libraries that it loads look for its symbols.
+// fastest of all batches. Opening the library and the first use of its type table happen once in a process. With
+// OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of `library.c`: `0.so` and so on. Each is
+// loaded for the first time once. The runtime's library is opened globally, since the libraries that it loads look for
+// its symbols.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -134,6 +135,26 @@ static TVMFFIObjectHandle array_new, array_get, array_size, list_new, list_appen
     dict_get, dict_set, remove_global, shape_new, string_new, bytes_new, list_get;
 static TVMFFIAny array, list, map, string_map, dict, texts[4], long_text, module_path;
 static void* stream_place = &stream_place;
+
+// A graph of 10,000 nodes twice, and as JSON: an array of objects, each with an integer that is a node of its own.
+enum { kSteps = 5000 };
+static TVMFFIObjectHandle to_json, from_json, structural_hash, structural_equal, structural_key;
+static TVMFFIAny graph, graph_again, graph_text;
+
+static TVMFFIAny make_graph(void) {
+  TVMFFIObjectHandle make = global("ffi.MakeObjectFromPackedArgs"), array_new = global("ffi.Array");
+  TVMFFIAny* steps = calloc(kSteps, sizeof *steps);
+  TVMFFIAny args[5] = {of_c_text("ffi.reflection.AccessStep"), of_c_text("kind"), of_int(1), of_c_text("key"), kNone};
+  for (int i = 0; i < kSteps; i++) {
+    args[4] = of_int(i);
+    steps[i] = call(make, args, 5);
+  }
+  TVMFFIAny made = call(array_new, steps, kSteps);
+  for (int i = 0; i < kSteps; i++) release(steps[i]);
+  free(steps);
+  ObjectDecRef(make), ObjectDecRef(array_new);
+  return made;
+}
 
 // Operations, `n` times each.
 
@@ -429,6 +450,30 @@ OP(op_lookup) {
   TIMES { EnvModLookupFromImports(library_context, "ffi.ArrayGetItem", &found); }
 }
 
+OP(op_to_json) {
+  TVMFFIAny args[2] = {graph, kNone};
+  for (long i = 0; i < n; i++) release(call(to_json, args, 2));
+}
+
+OP(op_from_json) {
+  for (long i = 0; i < n; i++) release(call(from_json, &graph_text, 1));
+}
+
+OP(op_structural_hash) {
+  TVMFFIAny args[3] = {graph, of_int(0), of_int(0)};
+  for (long i = 0; i < n; i++) call(structural_hash, args, 3);
+}
+
+OP(op_structural_equal) {
+  TVMFFIAny args[4] = {graph, graph_again, of_int(0), of_int(0)};
+  for (long i = 0; i < n; i++) call(structural_equal, args, 4);
+}
+
+OP(op_structural_key) {
+  TVMFFIAny text = of_c_text("a key of more than seven bytes");
+  for (long i = 0; i < n; i++) release(call(structural_key, &text, 1));
+}
+
 static const struct {
   const char* name;
   void (*run)(long);
@@ -502,6 +547,11 @@ static const struct {
     {"module, get a function that is missing", op_module_missing},
     {"module, implements a function", op_module_implements},
     {"look a function up from imports", op_lookup},
+    {"JSON of a graph of 10,000 nodes", op_to_json},
+    {"graph of 10,000 nodes from JSON", op_from_json},
+    {"structural hash of 10,000 nodes", op_structural_hash},
+    {"structural equality of 10,000 nodes", op_structural_equal},
+    {"ffi.StructuralKey of a string, create and drop", op_structural_key},
 };
 
 static double now(void) {
@@ -577,6 +627,12 @@ static void prepare(const char* folder) {
   GLOBAL(remove_global, "ffi.FunctionRemoveGlobal"), GLOBAL(dict_set, "ffi.DictSetItem"), GLOBAL(shape_new, "ffi.Shape"), GLOBAL(string_new, "ffi.String");
   GLOBAL(bytes_new, "ffi.Bytes"), GLOBAL(module_get, "ffi.ModuleGetFunction");
   GLOBAL(module_implements, "ffi.ModuleImplementsFunction"), GLOBAL(load, "ffi.ModuleLoadFromFile");
+  GLOBAL(to_json, "ffi.ToJSONGraphString"), GLOBAL(from_json, "ffi.FromJSONGraphString");
+  GLOBAL(structural_hash, "ffi.StructuralHash"), GLOBAL(structural_equal, "ffi.StructuralEqual");
+  GLOBAL(structural_key, "ffi.StructuralKey");
+  graph = make_graph(), graph_again = make_graph();
+  TVMFFIAny graph_args[2] = {graph, kNone};
+  graph_text = call(to_json, graph_args, 2);
 
   TVMFFIAny pairs[8];
   for (int i = 0; i < 8; i++) pairs[i] = of_int(i + 1);
@@ -603,11 +659,21 @@ static void prepare(const char* folder) {
 
 int main(int argc, char** argv) {
   if (argc != 5 && argc != 6) return fprintf(stderr, "driver LIBRARY FOLDER COPIES BATCHES [OPERATION]\n"), 2;
+  double start = now();
+  start = now();  // The first call of `now` finds the clock.
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
+  double opened = now() - start;
   if (!library) return fprintf(stderr, "driver: %s\n", dlerror()), 1;
 #define FIND(name) \
   if (!(name = (__typeof__(name))dlsym(library, "TVMFFI" #name))) fail("TVMFFI" #name);
   FUNCTIONS(FIND)
+  TVMFFIByteArray key = bytes("ffi.Tensor");
+  int32_t index;
+  start = now();
+  CHECK(TypeKeyToIndex(&key, &index));
+  double first_use = now() - start;
+  printf("open the library in a new process\t%.3f\n", opened);
+  printf("first use of the type table\t%.3f\n", first_use);
   prepare(argv[2]);
   printf("load a module for the first time\t%.3f\n", first_load(argv[2], atoi(argv[3])));
   for (size_t i = 0; i < sizeof kOperations / sizeof *kOperations; i++) {

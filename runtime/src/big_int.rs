@@ -237,7 +237,7 @@ macro_rules! narrower {
         }
     )*};
 }
-narrower!(i64, u64);
+narrower!(i64, u64, usize);
 
 /// Decimal digits that fit in a word, and the power of ten with that many zeros.
 const DIGITS: usize = 19;
@@ -376,15 +376,62 @@ macro_rules! wide_integers {
             #[track_caller]
             fn try_from_view(view: AnyView<'_>) -> Result<Self> {
                 let value: BigInt = view.cast()?;
-                let out_of_range = |_| value_error(&format!("{value} is out of range for {}", stringify!($ty)));
-                (&value).try_into().map_err(out_of_range)
+                <$ty>::try_from(&value).map_err(|_| out_of_range(&value, stringify!($ty)))
             }
         }
     )*};
 }
 wide_integers!(i128, u128);
 
-try_from_any!(BigInt, i128, u128);
+/// Numbers up to `i64::MAX` are plain integers, and larger ones big integers. Upstream's C++ refuses the larger ones, and
+/// its Rust crate makes negative numbers of them.
+macro_rules! unsigned_integers {
+    ($($ty:ty),*) => {$(
+        impl ToAnyView for $ty {
+            #[inline]
+            fn to_arg(&self) -> Arg<'_> {
+                match i64::try_from(*self) {
+                    Ok(value) => Arg::plain(TypeIndex::INT, value.cast_unsigned()),
+                    Err(_) => Arg::owned(big(*self as u64)),
+                }
+            }
+        }
+
+        impl From<$ty> for Any {
+            #[inline]
+            fn from(value: $ty) -> Self {
+                i64::try_from(value).map_or_else(|_| big(value as u64), Any::from)
+            }
+        }
+
+        impl TryFromAny for $ty {
+            #[inline]
+            #[track_caller]
+            fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+                if view.type_index() == TypeIndex::BIG_INT {
+                    let value: BigInt = view.cast()?;
+                    return <$ty>::try_from(&value).map_err(|_| out_of_range(&value, stringify!($ty)));
+                }
+                let value: i64 = view.cast()?;
+                <$ty>::try_from(value).map_err(|_| out_of_range(&value, stringify!($ty)))
+            }
+        }
+    )*};
+}
+unsigned_integers!(u64, usize);
+
+#[cold]
+fn big(value: u64) -> Any {
+    BigInt::from(value).into()
+}
+
+#[cold]
+#[track_caller]
+fn out_of_range(value: &dyn fmt::Display, ty: &str) -> Error {
+    value_error(&format!("{value} is out of range for {ty}"))
+}
+
+try_from_any!(BigInt, i128, u128, u64, usize);
 
 #[cfg(test)]
 mod tests {

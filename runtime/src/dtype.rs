@@ -1,6 +1,6 @@
 //! Names and sizes of element types: `float32x4` to [`DLDataType`] and back. Prints and parses the same names as
 //! upstream's `dtype.cc`, aliases included, and `complex64`, which upstream has no name for. Custom types
-//! (`custom[...]`) are errors, because they need a registry that this runtime lacks.
+//! (`custom[...]`) are errors here: only the C functions know the global functions that name them.
 #![allow(non_upper_case_globals)]
 
 use std::fmt;
@@ -167,7 +167,7 @@ impl DLDataType {
     }
 
     /// The name that begins with the name of the type's code.
-    fn name_with(self, base: &str) -> String {
+    pub(crate) fn name_with(self, base: &str) -> String {
         let mut name = base.to_owned();
         if self.code == kDLOpaqueHandle {
             return name;
@@ -286,18 +286,26 @@ impl FromStr for DLDataType {
             if needs_digit && !rest.starts_with(|c: char| c.is_ascii_digit()) {
                 continue;
             }
-            let (bits, rest) = parse_digits(rest)?;
-            let bits =
-                u8::try_from(bits).map_err(|_| DTypeParseError::BitsOutOfRange { bits, dtype: text.to_owned() })?;
-            let bits = if bits == 0 { default_bits } else { bits };
-            let lanes = parse_lanes(text, rest, true)?;
-            return Ok(Self::new(code, bits, lanes));
+            return with_code(text, rest, code, default_bits);
         }
         if text.starts_with("custom") {
             return Err(DTypeParseError::Custom(text.to_owned()));
         }
         Err(DTypeParseError::Unknown(text.to_owned()))
     }
+}
+
+/// The name in the brackets of a custom type `custom[name]8x4`, and the bits and lanes after them.
+pub(crate) fn custom_parts(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("custom[")?.split_once(']')
+}
+
+/// The type of a code, whose bits and lanes follow its name.
+pub(crate) fn with_code(text: &str, rest: &str, code: u8, default_bits: u8) -> Result<DLDataType, DTypeParseError> {
+    let (bits, rest) = parse_digits(rest)?;
+    let bits = u8::try_from(bits).map_err(|_| DTypeParseError::BitsOutOfRange { bits, dtype: text.to_owned() })?;
+    let bits = if bits == 0 { default_bits } else { bits };
+    Ok(DLDataType::new(code, bits, parse_lanes(text, rest, true)?))
 }
 
 fn parse_variant(

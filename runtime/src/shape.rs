@@ -32,12 +32,24 @@ object_values!(Shape);
 impl Shape {
     /// A copy of `extents`.
     pub fn new(extents: &[i64]) -> Self {
-        let object = make_object::<ShapeObject>(size_of_val(extents), |header, tail| {
+        Self::of(extents.iter().copied())
+    }
+
+    /// A shape of these extents. They go into the object directly, without another list.
+    #[inline]
+    pub(crate) fn of(extents: impl ExactSizeIterator<Item = i64>) -> Self {
+        let len = extents.len();
+        let object = make_object::<ShapeObject>(len.saturating_mul(size_of::<i64>()), |header, tail| {
             let data = tail.cast::<i64>();
-            // SAFETY: the tail is new and has room for the extents. It is aligned for them because the object's size is
-            // a multiple of 8, their alignment.
-            unsafe { data.copy_from_nonoverlapping(extents.as_ptr(), extents.len()) };
-            ShapeObject { header, cell: TVMFFIShapeCell { data, size: extents.len() } }
+            let mut size = 0;
+            // An iterator may be wrong about its length.
+            for extent in extents.take(len) {
+                // SAFETY: the tail is new and has room for `len` extents. It is aligned for them because the object's
+                // size is a multiple of 8, their alignment.
+                unsafe { data.add(size).write(extent) };
+                size += 1;
+            }
+            ShapeObject { header, cell: TVMFFIShapeCell { data, size } }
         });
         // SAFETY: `make_object` returns the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })

@@ -13,14 +13,17 @@ type Slot = AtomicPtr<TVMFFITypeInfo>;
 const FIRST: usize = 4096;
 const _: () = assert!(FIRST.is_power_of_two());
 
-/// Enough segments for every index.
-static SEGMENTS: [AtomicPtr<Slot>; 20] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 20];
+/// The first segment. It takes no memory before types are registered, and no allocation.
+static FIRST_SEGMENT: [Slot; FIRST] = [const { Slot::new(std::ptr::null_mut()) }; FIRST];
 
-/// The segment of an index, its number of slots, and the position in it.
+/// The further segments: enough for every index.
+static SEGMENTS: [AtomicPtr<Slot>; 19] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 19];
+
+/// The further segment of an index that is not in the first one, its number of slots, and the position in it.
 const fn place(index: usize) -> (usize, usize, usize) {
     let shifted = index + FIRST;
     let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
-    (segment, FIRST << segment, shifted - (FIRST << segment))
+    (segment - 1, FIRST << segment, shifted - (FIRST << segment))
 }
 
 /// The info of a type, if it is registered.
@@ -39,24 +42,30 @@ pub(crate) fn of_registered(index: i32) -> Option<*mut TVMFFITypeInfo> {
 #[inline]
 fn published(index: i32) -> Option<*mut TVMFFITypeInfo> {
     let index = usize::try_from(index).ok()?;
-    let (segment, offset) = if index < FIRST {
-        (0, index)
-    } else {
-        let (segment, _, offset) = place(index);
-        (segment, offset)
-    };
+    if let Some(slot) = FIRST_SEGMENT.get(index) {
+        return loaded(slot);
+    }
+    let (segment, _, offset) = place(index);
     let slots = SEGMENTS.get(segment)?.load(Ordering::Acquire);
     if slots.is_null() {
         return None;
     }
     // SAFETY: a segment is never freed, and the offset lies in it.
-    let info = unsafe { &*slots.add(offset) }.load(Ordering::Acquire);
+    loaded(unsafe { &*slots.add(offset) })
+}
+
+#[inline]
+fn loaded(slot: &Slot) -> Option<*mut TVMFFITypeInfo> {
+    let info = slot.load(Ordering::Acquire);
     (!info.is_null()).then_some(info)
 }
 
 /// Publishes the info of a type, which must never be freed. Only one thread may call this at a time.
 pub(crate) fn publish(index: i32, info: *mut TVMFFITypeInfo) {
     let Ok(index) = usize::try_from(index) else { return };
+    if let Some(slot) = FIRST_SEGMENT.get(index) {
+        return slot.store(info, Ordering::Release);
+    }
     let (segment, len, offset) = place(index);
     let Some(segment) = SEGMENTS.get(segment) else { return };
     let mut slots = segment.load(Ordering::Acquire);
@@ -64,7 +73,7 @@ pub(crate) fn publish(index: i32, info: *mut TVMFFITypeInfo) {
         slots = Vec::leak((0..len).map(|_| Slot::default()).collect()).as_mut_ptr();
         segment.store(slots, Ordering::Release);
     }
-    // SAFETY: as in `get`.
+    // SAFETY: as in `published`.
     unsafe { &*slots.add(offset) }.store(info, Ordering::Release);
 }
 
@@ -87,11 +96,9 @@ mod tests {
 
     #[test]
     fn every_index_has_a_place_of_its_own() {
-        assert_eq!(place(0), (0, FIRST, 0));
-        assert_eq!(place(FIRST - 1), (0, FIRST, FIRST - 1));
-        assert_eq!(place(FIRST), (1, 2 * FIRST, 0));
-        assert_eq!(place(3 * FIRST - 1), (1, 2 * FIRST, 2 * FIRST - 1));
-        assert_eq!(place(3 * FIRST), (2, 4 * FIRST, 0));
+        assert_eq!(place(FIRST), (0, 2 * FIRST, 0));
+        assert_eq!(place(3 * FIRST - 1), (0, 2 * FIRST, 2 * FIRST - 1));
+        assert_eq!(place(3 * FIRST), (1, 4 * FIRST, 0));
         assert!(place(i32::MAX as usize).0 < SEGMENTS.len());
         assert!(get(i32::MAX).is_none() && get(-1).is_none());
     }

@@ -250,6 +250,7 @@ fn environment_allocates_and_keeps_streams() {
     // On a separate thread: allocator and streams belong to threads.
     std::thread::spawn(|| {
         let mut shape = [2i64, 2];
+        assert!(TVMFFIEnvGetDLPackManagedTensorAllocator().is_none());
         let mut prototype = DLTensor {
             data: std::ptr::null_mut(),
             device: DLDevice::CPU,
@@ -264,6 +265,11 @@ fn environment_allocates_and_keeps_streams() {
         unsafe {
             assert_eq!(TVMFFIEnvTensorAlloc(&mut prototype, &mut out), 0);
             assert_eq!(own::<Tensor>(out).shape(), [2, 2]);
+            prototype.device = DLDevice { device_type: DLDeviceType::CUDA, device_id: 1 };
+            let error = raised(TVMFFIEnvTensorAlloc(&mut prototype, &mut out));
+            assert_eq!(error.kind(), "RuntimeError");
+            assert!(error.message().contains("no allocator for tensors on cuda:1"), "{error}");
+            prototype.device = DLDevice::CPU;
             let none = std::ptr::null_mut();
             assert_eq!(TVMFFIEnvSetDLPackManagedTensorAllocator(Some(allocate), 0, none), 0);
             assert!(TVMFFIEnvGetDLPackManagedTensorAllocator().is_some());

@@ -29,7 +29,26 @@ fn narrow_integers_are_checked() {
     assert_eq!(Any::from(300).cast::<u8>().unwrap_err().kind(), "ValueError");
     assert_eq!(Any::from(-1).cast::<u64>().unwrap_err().kind(), "ValueError");
     assert_eq!(Any::from(-128).cast::<i8>().unwrap(), -128);
-    assert_eq!(Any::from(u64::MAX).as_raw().bits(), u64::MAX);
+}
+
+#[test]
+fn unsigned_integers_keep_their_value() {
+    let echo = Function::from_packed(|args| args[0].to_owned());
+    let largest = i64::MAX as u64;
+    for value in [0, largest, largest + 1, u64::MAX] {
+        for any in [Any::from(value), echo.call((value,)).unwrap(), Any::from(value as usize)] {
+            assert_eq!(any.cast::<u64>().unwrap(), value);
+            assert_eq!(any.cast::<u128>().unwrap(), value.into());
+            assert_eq!(any.cast::<i64>().ok(), i64::try_from(value).ok());
+            assert_eq!(any.type_index() == TypeIndex::INT, value <= largest);
+        }
+    }
+    assert!(Any::from(u128::from(u64::MAX) + 1).cast::<u64>().is_err());
+    let error = Any::from(BigInt::from(-1i128 << 64)).cast::<usize>().unwrap_err();
+    assert_eq!(error.to_string(), "ValueError: -18446744073709551616 is out of range for usize");
+    // A key above `i64::MAX` is compared by its value, as all keys.
+    let map: Map<u64, i64> = [(u64::MAX, 1), (u64::MAX, 2), (5, 3)].into_iter().collect();
+    assert_eq!((map.len(), map.get(&u64::MAX).unwrap(), map.get(&5).unwrap()), (2, Some(2), Some(3)));
 }
 
 #[test]

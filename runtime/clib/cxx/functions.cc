@@ -7,6 +7,8 @@
 #include <tvm/ffi/extra/structural_hash.h>
 #include <tvm/ffi/extra/visit_error_context.h>
 
+#include <optional>
+
 #include "global.h"
 
 namespace tvm {
@@ -105,6 +107,14 @@ Value Parse(const String& json_str, String* error_msg) {
 String Stringify(const Value& value, const Optional<int>& indent) {
   static const Function& function = Global("ffi.json.Stringify");
   return function(value, indent).cast<String>();
+}
+
+// The function of version 0.1.12, for TileLang. Its headers passed this `Optional<int>` by reference.
+__attribute__((visibility("default"))) String StringifyOfEarlier(const Value& value, const std::optional<int>& indent)
+    __asm__("_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE");
+
+String StringifyOfEarlier(const Value& value, const std::optional<int>& indent) {
+  return Stringify(value, indent.has_value() ? Optional<int>(*indent) : std::nullopt);
 }
 
 }  // namespace json

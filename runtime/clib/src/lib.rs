@@ -8,5 +8,6 @@
 // The library exports all `no_mangle` functions of linked crates. This `use` makes the runtime a linked crate.
 pub use runtime::capi;
 
+mod at_load;
 #[cfg(feature = "cxx")]
 mod cxx;

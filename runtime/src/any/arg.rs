@@ -41,7 +41,7 @@ impl<'a> Arg<'a> {
     }
 
     #[inline]
-    pub(super) fn plain(index: TypeIndex, bits: u64) -> Self {
+    pub(crate) fn plain(index: TypeIndex, bits: u64) -> Self {
         Self::raw(TVMFFIAny::from_bits(index, bits))
     }
 

@@ -85,8 +85,8 @@ macro_rules! integers {
         }
     )*};
 }
-// A u64 above i64::MAX is passed as a negative integer, like upstream's static_cast.
-integers!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize);
+// `big_int` has the types that don't fit in 64 bits with a sign.
+integers!(i8, i16, i32, i64, u8, u16, u32, isize);
 
 macro_rules! floats {
     ($($ty:ty),*) => {$(
@@ -194,4 +194,4 @@ named_values! {
     DLDevice, device_raw, TypeIndex::DEVICE, v_device, "Device";
 }
 
-try_from_any!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize, f32, f64, bool, DLDataType, DLDevice);
+try_from_any!(i8, i16, i32, i64, u8, u16, u32, isize, f32, f64, bool, DLDataType, DLDevice);

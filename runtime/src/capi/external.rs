@@ -38,6 +38,9 @@ pub fn symbols() -> &'static [(&'static str, SymbolAddress)] {
     })
 }
 
+/// Does nothing: the process's runtime fills its own tables.
+pub const fn fill_tables() {}
+
 /// Checks that [`symbols`] are available. Call it before you pass the addresses to other code.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 #![cfg_attr(feature = "hidden", allow(non_snake_case))]
 
 mod call;
+mod dtypes;
 mod env;
 mod errors;
 mod modules;
@@ -50,6 +51,13 @@ table::with_symbols!(symbol_table);
 /// Every C symbol of this crate with its address.
 pub fn symbols() -> &'static [(&'static str, SymbolAddress)] {
     TABLE
+}
+
+/// Fills the tables of types and global functions with the built-in ones. Without this call their first use does it,
+/// which takes that use some 0.1 ms. The C libraries call it when they are loaded.
+pub fn fill_tables() {
+    crate::type_table::fill();
+    crate::registry::fill();
 }
 
 /// Checks that [`symbols`] belong to the runtime that this crate uses. Call it before you pass the addresses to other

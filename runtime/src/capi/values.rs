@@ -4,11 +4,11 @@
 
 use std::ffi::c_int;
 
+use super::dtypes;
 use crate::abi::*;
 use crate::any::Any;
 use crate::big_int;
 use crate::boundary::{guard, required, required_bytes, required_out, required_text};
-use crate::error::value_error;
 use crate::string::{Bytes, Str, raw_str_from_bytes};
 
 /// Creates a string value.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(str: *const TVMFFIByteArray, o
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let text = unsafe { required_text(str, "str")? };
-        let dtype = DLDataType::from_upstream_name(&text).map_err(|error| value_error(&error.to_string()))?;
+        let dtype = dtypes::parse(&text)?;
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(dtype) };
         Ok(())
@@ -100,8 +100,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeToString(dtype: *const DLDataType, out: *
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let dtype = unsafe { *required(dtype, "dtype")? };
-        let name = dtype.name().map_err(|error| value_error(&error.to_string()))?;
-        let value: Any = Str::new(&name).into();
+        let value: Any = Str::new(&dtypes::name(dtype)?).into();
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(value.into_raw()) };
         Ok(())

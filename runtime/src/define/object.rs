@@ -11,7 +11,7 @@ use crate::abi::{TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 use crate::container::ContainerItem;
 use crate::error::{Error, Result, type_mismatch};
-use crate::heap::{ObjectLayout, ObjectRef, WeakRef, make_object_with_index, release};
+use crate::heap::{ObjectLayout, ObjectRef, WeakRef, make_object_with_index, release_one};
 use crate::type_info;
 use crate::typed::TypeSchema;
 
@@ -206,8 +206,8 @@ impl<T> Drop for Obj<T> {
     fn drop(&mut self) {
         // SAFETY: taken once, here.
         let object = unsafe { ManuallyDrop::take(&mut self.0) };
-        // `release` handles chains of objects of any length.
-        release(std::iter::once(object));
+        // `release_one` handles chains of objects of any length.
+        release_one(object);
     }
 }
 

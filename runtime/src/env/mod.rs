@@ -114,7 +114,8 @@ unsafe extern "C" fn raise_allocator_error(_error_ctx: *mut c_void, kind: *const
 /// A tensor like the prototype, from the current allocator, or else from this crate's allocator on the CPU.
 ///
 /// # Errors
-/// The error that the allocator raises. Without an allocator, as [`Tensor::empty`].
+/// The error that the allocator raises. Without an allocator, `RuntimeError` for a device other than the CPU; otherwise
+/// as [`Tensor::empty`].
 ///
 /// # Safety
 /// The prototype's device, type and shape must be filled.
@@ -128,6 +129,12 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
             }
             (crate::tensor::dims(prototype.shape, prototype.ndim), prototype.dtype, prototype.device)
         };
+        if device.device_type != DLDeviceType::CPU {
+            return Err(runtime_error(&format!(
+                "TVMFFIEnvTensorAlloc: no allocator for tensors on {device}; set one with \
+                 TVMFFIEnvSetDLPackManagedTensorAllocator, as frameworks such as PyTorch do"
+            )));
+        }
         return Tensor::empty(shape, dtype, device);
     };
     let mut managed = std::ptr::null_mut();

@@ -67,6 +67,19 @@ pub(crate) unsafe fn dec_ref(object: *mut TVMFFIObject) {
     }
 }
 
+/// Releases a strong reference unless it is the last one. Returns whether the reference is released.
+///
+/// # Safety
+/// The caller must own a strong reference, which is gone if the result is true.
+#[inline]
+pub(crate) unsafe fn dec_if_shared(object: *mut TVMFFIObject) -> bool {
+    // SAFETY: the caller's reference keeps the object alive up to the subtraction.
+    let counts = unsafe { &(*object).combined_ref_count };
+    let shared = |count: u64| (count & STRONG_MASK > STRONG_ONE).then(|| count - STRONG_ONE);
+    // Release makes this thread's uses of the object happen before its destruction.
+    counts.fetch_update(Ordering::Release, Ordering::Relaxed, shared).is_ok()
+}
+
 /// # Safety
 /// The caller has decremented the strong count to zero; `before` are the counts before that.
 #[cold]

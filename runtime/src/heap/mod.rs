@@ -17,4 +17,4 @@ pub(crate) use alloc::{ObjectLayout, make_object, make_object_with_index, make_o
 pub use live::{live_objects, live_objects_of_thread};
 pub(crate) use prefixed::make_prefixed_object;
 pub use reference::{AsObject, ObjectRef, WeakRef};
-pub(crate) use release::release;
+pub(crate) use release::{release, release_one};

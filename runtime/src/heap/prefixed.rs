@@ -42,3 +42,44 @@ unsafe extern "C" fn delete_prefixed<T: ObjectLayout>(object: *mut c_void, flags
     // SAFETY: promised by the caller. The storage of such an object begins with the word before it.
     unsafe { delete::<T>(object, object.byte_sub(offset_of!(Prefixed<T>, object)), flags) };
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::heap::{ObjectRef, WeakRef};
+
+    #[repr(C)]
+    struct Holder {
+        header: TVMFFIObject,
+        held: Arc<u8>,
+    }
+
+    // SAFETY: repr(C) with the header first.
+    unsafe impl ObjectLayout for Holder {
+        const TYPE_INDEX: TypeIndex = TypeIndex::OBJECT;
+
+        unsafe fn drop_fields(object: *mut Self) {
+            // SAFETY: promised by the caller.
+            unsafe { (&raw mut (*object).held).drop_in_place() };
+        }
+    }
+
+    #[test]
+    fn the_word_precedes_the_header_until_the_storage_goes() {
+        static WORD: u8 = 0;
+        let held = Arc::new(7);
+        let object = make_prefixed_object((&raw const WORD).cast(), |header| Holder { header, held: held.clone() });
+        // SAFETY: the object has the one reference that is taken here.
+        let object = unsafe { ObjectRef::from_non_null(object) };
+        // SAFETY: this is the storage's first word.
+        let word = || unsafe { object.as_ptr().cast::<*const u8>().sub(1).read() };
+        assert!(std::ptr::eq(word(), &raw const WORD));
+        let weak: WeakRef = object.clone().downgrade();
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(object);
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(weak.upgrade().is_none());
+    }
+}

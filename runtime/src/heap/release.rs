@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use super::count;
 use super::reference::ObjectRef;
 
 /// Levels of nested objects that are dropped by recursion, which is faster.
@@ -45,6 +46,17 @@ pub(crate) fn release(objects: impl Iterator<Item = ObjectRef>) {
         while let Ok(Some(object)) = WAITING.try_with(|queue| queue.borrow_mut().pop()) {
             drop_all(std::iter::once(object));
         }
+    }
+}
+
+/// As [`release`], for one object. It looks at the depth only if the object is destroyed.
+#[inline]
+pub(crate) fn release_one(object: ObjectRef) {
+    let object = object.into_raw();
+    // SAFETY: `object` is the reference that the caller gave up.
+    if !unsafe { count::dec_if_shared(object) } {
+        // SAFETY: the reference is still there.
+        release(unsafe { ObjectRef::from_raw(object) }.into_iter());
     }
 }
 

@@ -56,14 +56,9 @@ fn names_functor(names: Vec<Vec<u8>>) -> Function {
 }
 
 fn make_shape(args: &[AnyView<'_>]) -> Result<Any> {
-    let mut extents = Vec::with_capacity(args.len());
-    for arg in args {
-        match arg.type_index() {
-            TypeIndex::INT | TypeIndex::BOOL => extents.push(arg.cast::<i64>()?),
-            _ => {
-                return Err(value_error("Expect shape to take list of int arguments"));
-            }
-        }
+    if args.iter().any(|arg| !matches!(arg.type_index(), TypeIndex::INT | TypeIndex::BOOL)) {
+        return Err(value_error("Expect shape to take list of int arguments"));
     }
-    Ok(Shape::new(&extents).into())
+    // Each argument is an integer, so none falls back to zero.
+    Ok(Shape::of(args.iter().map(|arg| arg.cast().unwrap_or_default())).into())
 }

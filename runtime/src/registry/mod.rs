@@ -20,5 +20,5 @@ pub use lookup::{
     get_global, get_global_unchecked, list_global_names, remove_global, set_global, set_global_with_metadata,
 };
 pub(crate) use signature::metadata_of;
-pub(crate) use table::{TAKEN_BY_DEFINITION, find, register};
+pub(crate) use table::{TAKEN_BY_DEFINITION, fill, find, register};
 use table::{names, remove};

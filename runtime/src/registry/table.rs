@@ -39,6 +39,11 @@ fn table() -> &'static Published<FunctionEntry> {
     })
 }
 
+/// Fills the table with the built-in functions, unless it is filled.
+pub(crate) fn fill() {
+    table();
+}
+
 /// The global function of that name. The name need not be UTF-8. The function may be one that loads code, so the caller
 /// is responsible for its use.
 pub(crate) fn find(name: &[u8]) -> Option<Function> {

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::content::{Use, elements, text};
-use super::facts::{Facts, Kind, Types};
+use super::facts::{Kind, Types};
 use super::paths::{self, StepKind};
 use super::region::Region;
 use super::shared::Shared;
 use crate::abi::*;
 use crate::any::Any;
-use crate::big_int::BigInt;
+use crate::big_int;
 use crate::container::{Array, Dict, List, Map};
 use crate::error::Result;
 use crate::function::Function;
 use crate::heap::ObjectRef;
-use crate::reflect::children::{MAX_DEPTH, entries, object_of, too_deep};
+use crate::reflect::children::{MAX_DEPTH, entries, too_deep};
 use crate::reflect::field;
 use crate::registry::with_args;
 use crate::shape::Shape;
@@ -39,6 +39,9 @@ pub(super) struct Options {
 /// `TypeError` for objects of a type without a kind of structural equality; `InternalError` for tensors whose elements
 /// can't be read; any error of a getter or of a type's own function.
 pub(super) fn equal(one: &Any, other: &Any, options: Options) -> Result<bool> {
+    if let Some(outcome) = at_once(one, other) {
+        return Ok(outcome);
+    }
     Arc::new(Comparison(Shared::new(State::new(options)))).compare(one, other)
 }
 
@@ -73,14 +76,9 @@ struct State {
     types: Types,
 }
 
-/// Two objects whose inner values are being compared.
-struct Open {
-    inside: Inside,
-    next: usize,
-}
-
-enum Inside {
-    Elements([Elements; 2]),
+/// Two values whose inner values are being compared.
+enum Open {
+    Elements { both: [Elements; 2], next: usize },
     Entries(Entries),
     Fields(Fields),
 }
@@ -97,9 +95,9 @@ struct Entries {
 /// Two objects of one type.
 struct Fields {
     objects: [ObjectRef; 2],
-    facts: Arc<Facts>,
-    /// The region of the fields.
-    region: Region,
+    /// The place of the type's facts.
+    ty: usize,
+    next: usize,
     /// The region of the objects.
     outer: Region,
 }
@@ -160,16 +158,16 @@ impl Mapping {
     }
 }
 
-/// The outcome for two values, or their inner values, which decide it.
+/// The outcome for two values, or a frame for the values inside them, with the first two of these if they are at hand.
 enum Start {
     Known(bool),
-    Open(Open),
+    Open(Open, Option<[Any; 2]>),
 }
 
-/// What a frame does next.
-enum Next {
+/// The outcome for two objects, or the values of their next field.
+enum Inside {
     Done(bool),
-    Compare(Any, Any),
+    Compare([Any; 2]),
 }
 
 impl Comparison {
@@ -218,55 +216,63 @@ impl State {
 
     /// Compares two values, and all values inside them.
     fn run(&mut self, comparison: &Arc<Comparison>, one: &Any, other: &Any) -> Result<bool> {
-        let mut stack = match self.start(comparison, one, other)? {
-            Start::Known(outcome) => return Ok(outcome),
-            Start::Open(frame) => vec![frame],
-        };
-        let mut ended = None;
-        while let Some(frame) = stack.last_mut() {
-            match self.step(frame, ended.take())? {
-                Next::Done(outcome) => {
-                    ended = Some(outcome);
-                    stack.pop();
+        let mut stack = Vec::new();
+        let mut next = self.start(comparison, one, other)?;
+        loop {
+            let ended = match next {
+                Start::Known(outcome) => Some(outcome),
+                Start::Open(..) if stack.len() >= MAX_DEPTH => return Err(too_deep("StructuralEqual")),
+                Start::Open(frame, None) => {
+                    stack.push(frame);
+                    None
                 }
-                Next::Compare(one, other) => match self.start(comparison, &one, &other)? {
-                    Start::Known(outcome) => ended = Some(outcome),
-                    Start::Open(_) if stack.len() >= MAX_DEPTH => return Err(too_deep("StructuralEqual")),
-                    Start::Open(frame) => stack.push(frame),
-                },
+                Start::Open(frame, Some([one, other])) => {
+                    stack.push(frame);
+                    match self.start(comparison, &one, &other)? {
+                        Start::Known(outcome) => Some(outcome),
+                        open @ Start::Open(..) => {
+                            next = open;
+                            continue;
+                        }
+                    }
+                }
+            };
+            let Some(frame) = stack.last_mut() else { return Ok(ended.unwrap_or(true)) };
+            next = self.step(comparison, frame, ended)?;
+            if let Start::Known(_) = next {
+                stack.pop();
             }
         }
-        Ok(ended.unwrap_or(true))
     }
 
     fn start(&mut self, comparison: &Arc<Comparison>, one: &Any, other: &Any) -> Result<Start> {
-        if let Some(outcome) = at_once(one, other)? {
+        if let Some(outcome) = at_once(one, other) {
             return Ok(Start::Known(outcome));
         }
-        let open = |inside| Ok(Start::Open(Open { inside, next: 0 }));
         match one.type_index() {
             TypeIndex::ARRAY | TypeIndex::LIST => {
                 let both = [Elements::of(one)?, Elements::of(other)?];
                 match both[0].as_slice().len() == both[1].as_slice().len() || self.mismatch.is_some() {
-                    true => open(Inside::Elements(both)),
+                    true => Ok(Start::Open(Open::Elements { both, next: 0 }, None)),
                     false => Ok(Start::Known(false)),
                 }
             }
             TypeIndex::MAP | TypeIndex::DICT => {
                 let maps = [Mapping::of(one)?, Mapping::of(other)?];
-                match maps[0].len() == maps[1].len() || self.mismatch.is_some() {
-                    true => open(Inside::Entries(Entries { rest: entries(one)?.into_iter(), maps, last: None })),
-                    false => Ok(Start::Known(false)),
+                if maps[0].len() != maps[1].len() && self.mismatch.is_none() {
+                    return Ok(Start::Known(false));
                 }
+                let entries = Entries { rest: entries(one)?.into_iter(), maps, last: None };
+                Ok(Start::Open(Open::Entries(entries), None))
             }
             TypeIndex::SHAPE => {
                 let (one, other): (Shape, Shape) = (one.cast()?, other.cast()?);
                 Ok(Start::Known(one.as_slice() == other.as_slice()))
             }
             TypeIndex::TENSOR => self.tensors(&one.cast()?, &other.cast()?).map(Start::Known),
-            _ => match [object_of(one), object_of(other)] {
-                [Some(one), Some(other)] => self.objects(comparison, [one, other]),
-                [one, other] => Ok(Start::Known(one.is_none() && other.is_none())),
+            _ => match (one.as_view().borrowed_object(), other.as_view().borrowed_object()) {
+                (Some(one), Some(other)) => self.objects(comparison, [&one, &other]),
+                (one, other) => Ok(Start::Known(one.is_none() && other.is_none())),
             },
         }
     }
@@ -281,10 +287,11 @@ impl State {
         Ok(self.skip_tensor_content || elements(one, "lhs", Use::Compare)? == elements(other, "rhs", Use::Compare)?)
     }
 
-    /// Starts to compare two objects of the same type.
-    fn objects(&mut self, comparison: &Arc<Comparison>, objects: [ObjectRef; 2]) -> Result<Start> {
-        let [one, other] = &objects;
-        let facts = self.types.of(one.type_index(), b"__s_equal__")?;
+    /// Starts to compare two objects of the same type. Those whose fields need no look inside get no frame.
+    fn objects(&mut self, comparison: &Arc<Comparison>, objects: [&ObjectRef; 2]) -> Result<Start> {
+        let [one, other] = objects;
+        let ty = self.types.place(one.type_index(), b"__s_equal__")?;
+        let facts = self.types.at(ty);
         match facts.kind {
             Kind::Unique => return Ok(Start::Known(one.ptr_eq(other))),
             Kind::ConstTree if one.ptr_eq(other) => return Ok(Start::Known(true)),
@@ -298,21 +305,25 @@ impl State {
             }
             Kind::Tree | Kind::ConstTree => {}
         }
-        let outer = self.region;
-        if facts.kind == Kind::FreeVar {
-            self.region = outer.of_variable_fields();
+        let (kind, outer) = (facts.kind, self.region);
+        if let Some(hook) = facts.hook.clone() {
+            self.region = kind.region_of_fields(outer);
+            let outcome = comparison.0.lend(self, || hook.call((one, other, &comparison.inner()))?.cast::<bool>());
+            self.region = outer;
+            return Ok(Start::Known(outcome? && self.bind(kind, objects)));
         }
-        let Some(hook) = &facts.hook else {
-            let region = self.region;
-            return Ok(Start::Open(Open { inside: Inside::Fields(Fields { objects, facts, region, outer }), next: 0 }));
-        };
-        let outcome = comparison.0.lend(self, || hook.call((one, other, &comparison.inner()))?.cast::<bool>());
-        self.region = outer;
-        Ok(Start::Known(outcome? && self.bind(facts.kind, &objects)))
+        let mut next = 0;
+        Ok(match self.next_fields(ty, objects, outer, &mut next, None)? {
+            Inside::Done(outcome) => Start::Known(outcome),
+            Inside::Compare(inside) => {
+                let objects = objects.map(ObjectRef::clone);
+                Start::Open(Open::Fields(Fields { objects, ty, next, outer }), Some(inside))
+            }
+        })
     }
 
     /// Binds two objects to each other if their kind asks for it. False for variables that can't be bound here.
-    fn bind(&mut self, kind: Kind, [one, other]: &[ObjectRef; 2]) -> bool {
+    fn bind(&mut self, kind: Kind, [one, other]: [&ObjectRef; 2]) -> bool {
         match kind {
             Kind::FreeVar if !one.ptr_eq(other) && self.region == Region::None => return false,
             Kind::FreeVar | Kind::Dag => {}
@@ -325,70 +336,89 @@ impl State {
 
     /// What a key of the value `side` is in the other value.
     fn key_in_other(&self, side: usize, key: &Any) -> Any {
-        match object_of(key).and_then(|object| self.bound[side].get(&address(&object))) {
+        match key.as_view().borrowed_object().and_then(|object| self.bound[side].get(&address(&object))) {
             Some([_, bound]) => bound.clone().into(),
             None => key.clone(),
         }
     }
 
-    /// Goes on with a frame, whose last inner values had the outcome `ended`.
-    fn step(&mut self, frame: &mut Open, ended: Option<bool>) -> Result<Next> {
-        let next = &mut frame.next;
-        match &mut frame.inside {
-            Inside::Elements(both) => self.next_elements(both, next, ended),
-            Inside::Entries(entries) => self.next_entries(entries, ended),
-            Inside::Fields(fields) => self.next_fields(fields, next, ended),
+    /// Goes on with a frame, whose last inner values had the outcome `ended`: its own outcome, or the next frame.
+    fn step(&mut self, comparison: &Arc<Comparison>, frame: &mut Open, ended: Option<bool>) -> Result<Start> {
+        match frame {
+            Open::Elements { both, next } => self.next_elements(comparison, both, next, ended),
+            Open::Entries(entries) => self.next_entries(comparison, entries, ended),
+            Open::Fields(Fields { objects: [one, other], ty, next, outer }) => {
+                let mut ended = ended;
+                loop {
+                    match self.next_fields(*ty, [one, other], *outer, next, ended)? {
+                        Inside::Done(outcome) => return Ok(Start::Known(outcome)),
+                        Inside::Compare([first, second]) => match self.start(comparison, &first, &second)? {
+                            Start::Known(outcome) => ended = Some(outcome),
+                            open @ Start::Open(..) => return Ok(open),
+                        },
+                    }
+                }
+            }
         }
     }
 
-    fn next_elements(&mut self, both: &[Elements; 2], next: &mut usize, ended: Option<bool>) -> Result<Next> {
+    fn next_elements(
+        &mut self,
+        comparison: &Arc<Comparison>,
+        both: &[Elements; 2],
+        next: &mut usize,
+        mut ended: Option<bool>,
+    ) -> Result<Start> {
         let [one, other] = [both[0].as_slice(), both[1].as_slice()];
-        let mut last = ended;
         loop {
-            if last == Some(false) {
+            if ended == Some(false) {
                 let index: Any = (*next - 1).into();
                 self.differ(|| [(StepKind::ArrayItem, index.clone()), (StepKind::ArrayItem, index)])?;
-                return Ok(Next::Done(false));
+                return Ok(Start::Known(false));
             }
             let (Some(first), Some(second)) = (one.get(*next), other.get(*next)) else { break };
             *next += 1;
-            last = at_once(first, second)?;
-            if last.is_none() {
-                return Ok(Next::Compare(first.clone(), second.clone()));
+            match self.start(comparison, first, second)? {
+                Start::Known(outcome) => ended = Some(outcome),
+                open @ Start::Open(..) => return Ok(open),
             }
         }
         if one.len() == other.len() {
-            return Ok(Next::Done(true));
+            return Ok(Start::Known(true));
         }
         let index: Any = one.len().min(other.len()).into();
         let (there, missing) = ((StepKind::ArrayItem, index.clone()), (StepKind::ArrayItemMissing, index));
         self.differ(|| if one.len() > other.len() { [there, missing] } else { [missing, there] })?;
-        Ok(Next::Done(false))
+        Ok(Start::Known(false))
     }
 
-    fn next_entries(&mut self, entries: &mut Entries, ended: Option<bool>) -> Result<Next> {
-        let mut last = ended;
+    fn next_entries(
+        &mut self,
+        comparison: &Arc<Comparison>,
+        entries: &mut Entries,
+        mut ended: Option<bool>,
+    ) -> Result<Start> {
         loop {
             let keys = entries.last.take();
-            if let (Some(false), Some([one, other])) = (last, keys) {
+            if let (Some(false), Some([one, other])) = (ended, keys) {
                 self.differ(|| [(StepKind::MapItem, one), (StepKind::MapItem, other)])?;
-                return Ok(Next::Done(false));
+                return Ok(Start::Known(false));
             }
             let Some((key, value)) = entries.rest.next() else { break };
             let other_key = self.key_in_other(0, &key);
             let Some(found) = entries.maps[1].get(&other_key)? else {
                 self.differ(|| [(StepKind::MapItem, key), (StepKind::MapItemMissing, other_key)])?;
-                return Ok(Next::Done(false));
+                return Ok(Start::Known(false));
             };
             entries.last = Some([key, other_key]);
-            last = at_once(&value, &found)?;
-            if last.is_none() {
-                return Ok(Next::Compare(value, found));
+            match self.start(comparison, &value, &found)? {
+                Start::Known(outcome) => ended = Some(outcome),
+                open @ Start::Open(..) => return Ok(open),
             }
         }
         let [one, other] = &entries.maps;
         if one.len() == other.len() {
-            return Ok(Next::Done(true));
+            return Ok(Start::Known(true));
         }
         for key in other.keys() {
             let own_key = self.key_in_other(1, &key);
@@ -397,61 +427,72 @@ impl State {
                 break;
             }
         }
-        Ok(Next::Done(false))
+        Ok(Start::Known(false))
     }
 
-    fn next_fields(&mut self, fields: &Fields, next: &mut usize, ended: Option<bool>) -> Result<Next> {
-        let Fields { objects, facts, region, outer } = fields;
-        let mut last = ended;
-        loop {
-            self.region = *region;
-            if last == Some(false) {
-                self.region = *outer;
-                let name = facts.fields.get(*next - 1).map(|field| field::name(field.info)).unwrap_or_default();
-                // SAFETY: the values are new ones.
-                let key = || unsafe { Any::from_raw(raw_str_from_bytes(name)) };
-                self.differ(|| [(StepKind::Attr, key()), (StepKind::Attr, key())])?;
-                return Ok(Next::Done(false));
-            }
-            // SAFETY: both objects are of the type of the facts.
-            let values = unsafe { (facts.value(&objects[0], *next)?, facts.value(&objects[1], *next)?) };
-            let (Some((first, field)), Some((second, _))) = values else {
-                self.region = *outer;
-                return Ok(Next::Done(self.bind(facts.kind, objects)));
+    /// Goes on with the fields of two objects, up to the next that need a look inside.
+    fn next_fields(
+        &mut self,
+        ty: usize,
+        objects: [&ObjectRef; 2],
+        outer: Region,
+        next: &mut usize,
+        ended: Option<bool>,
+    ) -> Result<Inside> {
+        let facts = self.types.at(ty);
+        let (kind, mut differs) = (facts.kind, ended == Some(false));
+        while !differs {
+            let Some(field) = facts.fields.get(*next) else {
+                self.region = outer;
+                return Ok(Inside::Done(self.bind(kind, objects)));
             };
             *next += 1;
-            last = at_once(&first, &second)?;
-            if last.is_none() {
-                self.region = region.inside(field.region);
-                return Ok(Next::Compare(first, second));
+            // SAFETY: both objects are of the type of the facts.
+            let (first, second) = unsafe { (field::get(field.info, objects[0])?, field::get(field.info, objects[1])?) };
+            match at_once(&first, &second) {
+                Some(is_equal) => differs = !is_equal,
+                None => {
+                    self.region = kind.region_of_fields(outer).inside(field.region);
+                    return Ok(Inside::Compare([first, second]));
+                }
             }
         }
+        self.region = outer;
+        let name = facts.fields.get(*next - 1).map(|field| field::name(field.info)).unwrap_or_default();
+        // SAFETY: the values are new ones.
+        let key = || unsafe { Any::from_raw(raw_str_from_bytes(name)) };
+        self.differ(|| [(StepKind::Attr, key()), (StepKind::Attr, key())])?;
+        Ok(Inside::Done(false))
     }
 }
 
 /// The outcome for two values that need no look inside; `None` for containers, shapes, tensors and other objects.
-fn at_once(one: &Any, other: &Any) -> Result<Option<bool>> {
+#[inline]
+fn at_once(one: &Any, other: &Any) -> Option<bool> {
     let (index, raw, other_raw) = (one.type_index(), one.as_raw(), other.as_raw());
-    let kind = text_kind(index);
     if index != other.type_index() {
-        return Ok(Some(kind.is_some() && kind == text_kind(other.type_index()) && text(one) == text(other)));
+        return Some(same_text(one, other));
     }
-    Ok(match index {
-        TypeIndex::STR | TypeIndex::BYTES => Some(text(one) == text(other)),
-        TypeIndex::BIG_INT => Some(one.cast::<BigInt>()? == other.cast::<BigInt>()?),
-        index if index.is_object() => None,
+    match index {
         TypeIndex::FLOAT if f64::from_bits(raw.bits()).is_nan() => Some(f64::from_bits(other_raw.bits()).is_nan()),
-        _ => Some(raw.zero_padding == other_raw.zero_padding && raw.bits() == other_raw.bits()),
-    })
+        index if index < TypeIndex::OBJECT => {
+            Some(raw.zero_padding == other_raw.zero_padding && raw.bits() == other_raw.bits())
+        }
+        TypeIndex::STR | TypeIndex::BYTES => Some(text(one) == text(other)),
+        // SAFETY: the values are alive.
+        TypeIndex::BIG_INT => Some(unsafe { big_int::content_of(raw) == big_int::content_of(other_raw) }),
+        _ => None,
+    }
 }
 
-/// The type that all forms of a string, or of bytes, share.
-fn text_kind(index: TypeIndex) -> Option<TypeIndex> {
-    match index {
+/// True for a small string and the same string on the heap, and for bytes alike.
+fn same_text(one: &Any, other: &Any) -> bool {
+    let kind = |value: &Any| match value.type_index() {
         TypeIndex::SMALL_STR | TypeIndex::STR => Some(TypeIndex::STR),
         TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(TypeIndex::BYTES),
         _ => None,
-    }
+    };
+    kind(one).is_some_and(|text| kind(other) == Some(text)) && text(one) == text(other)
 }
 
 fn address(object: &ObjectRef) -> usize {

@@ -2,16 +2,12 @@
 
 #![allow(non_upper_case_globals)]
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
 use super::region::Region;
 use crate::abi::*;
-use crate::any::Any;
 use crate::error::{Result, type_error};
 use crate::function::Function;
-use crate::heap::ObjectRef;
 use crate::reflect::field;
 use crate::type_info::key_of;
 use crate::type_table::{attr_value, fields, key_hash, metadata};
@@ -26,6 +22,13 @@ pub(super) enum Kind {
     ConstTree,
     /// An object that equals only itself.
     Unique,
+}
+
+impl Kind {
+    /// The region of the fields of an object in a region.
+    pub(super) fn region_of_fields(self, outer: Region) -> Region {
+        if self == Self::FreeVar { outer.of_variable_fields() } else { outer }
+    }
 }
 
 /// A field that takes part.
@@ -75,36 +78,46 @@ impl Facts {
             hook: attr_value(index, hook).map(|hook| hook.cast()).transpose()?,
         })
     }
-
-    /// The value of the field at `place`; `None` after the last.
-    ///
-    /// # Errors
-    /// Any error of the getter.
-    ///
-    /// # Safety
-    /// The object must be of this type.
-    pub(super) unsafe fn value(&self, object: &ObjectRef, place: usize) -> Result<Option<(Any, &Field)>> {
-        let Some(field) = self.fields.get(place) else { return Ok(None) };
-        // SAFETY: the field is one of the object's type.
-        Ok(Some((unsafe { field::get(field.info, object) }?, field)))
-    }
 }
 
 /// The facts of the types that a walk has met.
 #[derive(Default)]
-pub(super) struct Types(FxHashMap<i32, Arc<Facts>>);
+pub(super) struct Types {
+    places: FxHashMap<i32, usize>,
+    facts: Vec<Facts>,
+    /// The type that was asked for last, and its place.
+    last: (i32, usize),
+}
 
 impl Types {
-    /// The facts of a type, whose own function is the attribute `hook`.
+    /// The place of a type's facts. `hook` is the attribute that is the type's own function.
     ///
     /// # Errors
     /// As [`Facts::new`].
-    pub(super) fn of(&mut self, index: TypeIndex, hook: &[u8]) -> Result<Arc<Facts>> {
-        if let Some(facts) = self.0.get(&index.0) {
-            return Ok(Arc::clone(facts));
+    #[inline]
+    pub(super) fn place(&mut self, index: TypeIndex, hook: &[u8]) -> Result<usize> {
+        match self.last {
+            (last, place) if last == index.0 => Ok(place),
+            _ => self.find(index, hook),
         }
-        let facts = Arc::new(Facts::new(index, hook)?);
-        self.0.insert(index.0, Arc::clone(&facts));
-        Ok(facts)
+    }
+
+    fn find(&mut self, index: TypeIndex, hook: &[u8]) -> Result<usize> {
+        let place = match self.places.get(&index.0) {
+            Some(&place) => place,
+            None => {
+                self.facts.push(Facts::new(index, hook)?);
+                self.facts.len() - 1
+            }
+        };
+        self.places.insert(index.0, place);
+        self.last = (index.0, place);
+        Ok(place)
+    }
+
+    /// The facts at a place.
+    #[inline]
+    pub(super) fn at(&self, place: usize) -> &Facts {
+        &self.facts[place]
     }
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::content::{Use, elements, text};
 use super::equal::Options;
-use super::facts::{Facts, Kind, Types};
+use super::facts::{Kind, Types};
 use super::region::Region;
 use super::shared::Shared;
 use crate::abi::*;
@@ -18,7 +18,8 @@ use crate::container::{Array, List};
 use crate::error::Result;
 use crate::function::Function;
 use crate::heap::ObjectRef;
-use crate::reflect::children::{MAX_DEPTH, entries, object_of, too_deep};
+use crate::reflect::children::{MAX_DEPTH, entries, too_deep};
+use crate::reflect::field;
 use crate::registry::with_args;
 use crate::shape::Shape;
 use crate::stable_hash::{bytes, combine};
@@ -30,6 +31,9 @@ use crate::type_table::key_hash;
 /// # Errors
 /// As [`equal`](super::equal::equal).
 pub(super) fn hash(value: &Any, options: Options) -> Result<u64> {
+    if let Some(hash) = at_once(value) {
+        return Ok(hash);
+    }
     let Options { map_free_vars, skip_tensor_content } = options;
     let state = State { region: Region::of_root(map_free_vars), skip_tensor_content, ..State::default() };
     let hashing = Arc::new(Hashing(Shared::new(state)));
@@ -51,16 +55,15 @@ struct State {
     types: Types,
 }
 
-/// A value that is being hashed.
+/// A value whose inner values are being hashed.
 struct Open {
     hash: u64,
-    next: usize,
-    inside: Inside,
+    rest: Rest,
 }
 
-enum Inside {
-    Array(Array),
-    List(Vec<Any>),
+enum Rest {
+    Array { array: Array, next: usize },
+    List(std::vec::IntoIter<Any>),
     Entries(std::vec::IntoIter<Entry>),
     Fields(Fields),
 }
@@ -70,21 +73,21 @@ struct Entry(u64, Option<Any>);
 
 struct Fields {
     object: ObjectRef,
-    facts: Arc<Facts>,
-    /// The region of the fields.
-    region: Region,
+    /// The place of the type's facts.
+    ty: usize,
+    next: usize,
     /// The region of the object.
     outer: Region,
 }
 
-/// A value's hash, or its inner values, which decide it.
+/// A value's hash, or a frame for the values inside it, with the first of these if it is at hand.
 enum Start {
     Known(u64),
-    Open(Open),
+    Open(Open, Option<Any>),
 }
 
-/// What a frame does next.
-enum Next {
+/// An object's hash, or the value of its next field.
+enum Inside {
     Done(u64),
     Hash(Any),
 }
@@ -111,25 +114,33 @@ impl Hashing {
 impl State {
     /// Hashes a value, and all values inside it.
     fn run(&mut self, hashing: &Arc<Hashing>, value: &Any) -> Result<u64> {
-        let mut stack = match self.start(hashing, value)? {
-            Start::Known(hash) => return Ok(hash),
-            Start::Open(frame) => vec![frame],
-        };
-        let mut ended = None;
-        while let Some(frame) = stack.last_mut() {
-            match self.step(frame, ended.take())? {
-                Next::Done(hash) => {
-                    ended = Some(hash);
-                    stack.pop();
+        let mut stack: Vec<Open> = Vec::new();
+        let mut next = self.start(hashing, value)?;
+        loop {
+            let ended = match next {
+                Start::Known(hash) => Some(hash),
+                Start::Open(..) if stack.len() >= MAX_DEPTH => return Err(too_deep("StructuralHash")),
+                Start::Open(frame, None) => {
+                    stack.push(frame);
+                    None
                 }
-                Next::Hash(value) => match self.start(hashing, &value)? {
-                    Start::Known(hash) => ended = Some(hash),
-                    Start::Open(_) if stack.len() >= MAX_DEPTH => return Err(too_deep("StructuralHash")),
-                    Start::Open(frame) => stack.push(frame),
-                },
+                Start::Open(frame, Some(value)) => {
+                    stack.push(frame);
+                    match self.start(hashing, &value)? {
+                        Start::Known(hash) => Some(hash),
+                        open @ Start::Open(..) => {
+                            next = open;
+                            continue;
+                        }
+                    }
+                }
+            };
+            let Some(frame) = stack.last_mut() else { return Ok(ended.unwrap_or_default()) };
+            next = self.step(hashing, frame, ended)?;
+            if let Start::Known(_) = next {
+                stack.pop();
             }
         }
-        Ok(ended.unwrap_or_default())
     }
 
     fn start(&mut self, hashing: &Arc<Hashing>, value: &Any) -> Result<Start> {
@@ -137,20 +148,20 @@ impl State {
             return Ok(Start::Known(hash));
         }
         let index = value.type_index();
-        let open = |hash, inside| Ok(Start::Open(Open { hash, next: 0, inside }));
+        let open = |hash, rest| Ok(Start::Open(Open { hash, rest }, None));
         let sized = |len: usize| Ok(combine(key_hash(index)?, len as u64));
         match index {
             TypeIndex::ARRAY => {
                 let array: Array = value.cast()?;
-                open(sized(array.len())?, Inside::Array(array))
+                open(sized(array.len())?, Rest::Array { array, next: 0 })
             }
             TypeIndex::LIST => {
                 let values = value.cast::<List>()?.to_vec();
-                open(sized(values.len())?, Inside::List(values))
+                open(sized(values.len())?, Rest::List(values.into_iter()))
             }
             TypeIndex::MAP | TypeIndex::DICT => {
                 let entries = entries(value)?;
-                open(sized(entries.len())?, Inside::Entries(self.by_hash_of_key(entries).into_iter()))
+                open(sized(entries.len())?, Rest::Entries(self.by_hash_of_key(entries).into_iter()))
             }
             TypeIndex::SHAPE => {
                 let shape: Shape = value.cast()?;
@@ -161,8 +172,8 @@ impl State {
                 let tensor: Tensor = value.cast()?;
                 self.tensor(&tensor, sized(tensor.ndim())?).map(Start::Known)
             }
-            _ => match object_of(value) {
-                Some(object) => self.object(hashing, object),
+            _ => match value.as_view().borrowed_object() {
+                Some(object) => self.object(hashing, &object),
                 None => Ok(Start::Known(combine(0, 0))),
             },
         }
@@ -171,7 +182,7 @@ impl State {
     /// The entries of a map in the order of their keys' hashes. A key without a hash that stands before the walk
     /// reaches it is left out, since its hash would depend on the order of entries.
     fn by_hash_of_key(&self, entries: Vec<(Any, Any)>) -> Vec<Entry> {
-        let hash_of = |key: &Any| match object_of(key) {
+        let hash_of = |key: &Any| match key.as_view().borrowed_object() {
             Some(object) => hash_of_content(key).or_else(|| self.done.get(&address(&object)).map(|done| done.1)),
             None => hash_of_content(key),
         };
@@ -198,90 +209,108 @@ impl State {
         }
     }
 
-    fn object(&mut self, hashing: &Arc<Hashing>, object: ObjectRef) -> Result<Start> {
-        if let Some((_, hash)) = self.done.get(&address(&object)) {
+    /// Starts to hash an object. One whose fields need no look inside gets no frame.
+    fn object(&mut self, hashing: &Arc<Hashing>, object: &ObjectRef) -> Result<Start> {
+        if let Some((_, hash)) = self.done.get(&address(object)) {
             return Ok(Start::Known(*hash));
         }
-        let facts = self.types.of(object.type_index(), b"__s_hash__")?;
-        let outer = self.region;
-        if facts.kind == Kind::FreeVar {
-            self.region = outer.of_variable_fields();
+        let ty = self.types.place(object.type_index(), b"__s_hash__")?;
+        let facts = self.types.at(ty);
+        let (kind, outer, mut hash) = (facts.kind, self.region, facts.key_hash);
+        if let Some(hook) = facts.hook.clone() {
+            self.region = kind.region_of_fields(outer);
+            let start = hash.cast_signed();
+            let outcome = hashing.0.lend(self, || hook.call((object, start, &hashing.inner()))?.cast::<i64>());
+            self.region = outer;
+            return Ok(Start::Known(self.finish(kind, object, outcome?.cast_unsigned())));
         }
-        let Some(hook) = &facts.hook else {
-            let (hash, region) = (facts.key_hash, self.region);
-            let inside = Inside::Fields(Fields { object, facts, region, outer });
-            return Ok(Start::Open(Open { hash, next: 0, inside }));
-        };
-        let start = facts.key_hash.cast_signed();
-        let outcome = hashing.0.lend(self, || hook.call((&object, start, &hashing.inner()))?.cast::<i64>());
-        self.region = outer;
-        Ok(Start::Known(self.finish(facts.kind, object, outcome?.cast_unsigned())))
+        let mut next = 0;
+        Ok(match self.next_field(ty, object, outer, &mut next, &mut hash)? {
+            Inside::Done(hash) => Start::Known(hash),
+            Inside::Hash(value) => {
+                let rest = Rest::Fields(Fields { object: object.clone(), ty, next, outer });
+                Start::Open(Open { hash, rest }, Some(value))
+            }
+        })
     }
 
     /// The hash of an object, whose fields have the hash `fields`.
-    fn finish(&mut self, kind: Kind, object: ObjectRef, fields: u64) -> u64 {
-        let address = address(&object);
+    fn finish(&mut self, kind: Kind, object: &ObjectRef, fields: u64) -> u64 {
+        let address = address(object);
         let hash = match kind {
             Kind::FreeVar if self.region == Region::None => address as u64,
             Kind::FreeVar => combine(fields, next(&mut self.variables)),
             Kind::Dag => combine(fields, next(&mut self.nodes)),
             Kind::Tree | Kind::ConstTree | Kind::Unique => fields,
         };
-        self.done.insert(address, (object, hash));
+        self.done.insert(address, (object.clone(), hash));
         hash
     }
 
-    /// Goes on with a frame, whose last inner value had the hash `ended`.
-    fn step(&mut self, frame: &mut Open, ended: Option<u64>) -> Result<Next> {
-        if let Some(hash) = ended {
-            frame.hash = combine(frame.hash, hash);
+    /// Goes on with a frame, whose last inner value had the hash `ended`: its own hash, or the next frame.
+    fn step(&mut self, hashing: &Arc<Hashing>, frame: &mut Open, ended: Option<u64>) -> Result<Start> {
+        let Open { hash, rest } = frame;
+        if let Some(ended) = ended {
+            *hash = combine(*hash, ended);
         }
-        match &mut frame.inside {
-            Inside::Array(array) => Ok(next_element(&mut frame.hash, array.as_slice(), &mut frame.next)),
-            Inside::List(values) => Ok(next_element(&mut frame.hash, values, &mut frame.next)),
-            Inside::Entries(rest) => {
-                for Entry(key, value) in rest {
-                    frame.hash = combine(frame.hash, key);
-                    match value.as_ref().map(at_once) {
-                        Some(Some(hash)) => frame.hash = combine(frame.hash, hash),
-                        Some(None) => return Ok(value.map_or(Next::Done(frame.hash), Next::Hash)),
-                        None => {}
+        loop {
+            let start = match rest {
+                Rest::Array { array, next } => {
+                    let Some(value) = array.as_slice().get(*next) else { break };
+                    *next += 1;
+                    self.start(hashing, value)?
+                }
+                Rest::List(values) => {
+                    let Some(value) = values.next() else { break };
+                    self.start(hashing, &value)?
+                }
+                Rest::Entries(entries) => {
+                    let Some(Entry(key, value)) = entries.next() else { break };
+                    *hash = combine(*hash, key);
+                    let Some(value) = value else { continue };
+                    self.start(hashing, &value)?
+                }
+                Rest::Fields(Fields { object, ty, next, outer }) => {
+                    match self.next_field(*ty, object, *outer, next, hash)? {
+                        Inside::Done(hash) => return Ok(Start::Known(hash)),
+                        Inside::Hash(value) => self.start(hashing, &value)?,
                     }
                 }
-                Ok(Next::Done(frame.hash))
+            };
+            match start {
+                Start::Known(inner) => *hash = combine(*hash, inner),
+                open @ Start::Open(..) => return Ok(open),
             }
-            Inside::Fields(fields) => self.next_field(fields, &mut frame.hash, &mut frame.next),
         }
+        Ok(Start::Known(*hash))
     }
 
-    fn next_field(&mut self, fields: &Fields, hash: &mut u64, next: &mut usize) -> Result<Next> {
-        let Fields { object, facts, region, outer } = fields;
-        // SAFETY: the object is of the type of the facts.
-        while let Some((value, field)) = unsafe { facts.value(object, *next)? } {
+    /// Goes on with the fields of an object, up to the next that needs a look inside.
+    fn next_field(
+        &mut self,
+        ty: usize,
+        object: &ObjectRef,
+        outer: Region,
+        next: &mut usize,
+        hash: &mut u64,
+    ) -> Result<Inside> {
+        let facts = self.types.at(ty);
+        let kind = facts.kind;
+        while let Some(field) = facts.fields.get(*next) {
             *next += 1;
+            // SAFETY: the object is of the type of the facts.
+            let value = unsafe { field::get(field.info, object)? };
             match at_once(&value) {
                 Some(known) => *hash = combine(*hash, known),
                 None => {
-                    self.region = region.inside(field.region);
-                    return Ok(Next::Hash(value));
+                    self.region = kind.region_of_fields(outer).inside(field.region);
+                    return Ok(Inside::Hash(value));
                 }
             }
         }
-        self.region = *outer;
-        Ok(Next::Done(self.finish(facts.kind, object.clone(), *hash)))
+        self.region = outer;
+        Ok(Inside::Done(self.finish(kind, object, *hash)))
     }
-}
-
-/// Adds elements to a hash, up to one that has inner values.
-fn next_element(hash: &mut u64, values: &[Any], next: &mut usize) -> Next {
-    while let Some(value) = values.get(*next) {
-        *next += 1;
-        match at_once(value) {
-            Some(known) => *hash = combine(*hash, known),
-            None => return Next::Hash(value.clone()),
-        }
-    }
-    Next::Done(*hash)
 }
 
 /// The number of a variable or node, which counts those before it.
@@ -293,6 +322,7 @@ fn next(count: &mut u64) -> u64 {
 }
 
 /// The hash of a value that needs no look inside.
+#[inline]
 fn at_once(value: &Any) -> Option<u64> {
     if value.type_index() == TypeIndex::FLOAT && f64::from_bits(value.as_raw().bits()).is_nan() {
         return Some(combine(TypeIndex::FLOAT.0 as u64, f64::NAN.to_bits()));
@@ -303,6 +333,9 @@ fn at_once(value: &Any) -> Option<u64> {
 /// As [`at_once`], but a number that isn't one has the hash of its bits.
 fn hash_of_content(value: &Any) -> Option<u64> {
     let index = value.type_index();
+    if index < TypeIndex::SMALL_STR {
+        return Some(combine(index.0 as u64, value.as_raw().bits()));
+    }
     Some(match index {
         TypeIndex::SMALL_STR => combine(TypeIndex::STR.0 as u64, bytes(text(value))),
         TypeIndex::STR | TypeIndex::BYTES => combine(index.0 as u64, bytes(text(value))),

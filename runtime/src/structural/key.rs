@@ -2,17 +2,18 @@
 //! Header section: upstream's `extra/structural_key.h`.
 
 use std::mem::offset_of;
+use std::sync::OnceLock;
 
 use super::equal::{Options, equal};
 use super::hash::hash;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Error, Result, kind};
-use crate::heap::ObjectRef;
-use crate::reflect::builtin::{ANY, Builtin, INT, create, define, object_of, stored};
+use crate::error::{Error, Result, kind, runtime_error};
+use crate::heap::{ObjectLayout, ObjectRef, make_object, release};
+use crate::reflect::builtin::{ANY, Builtin, INT, define, object_of, stored};
 use crate::reflect::native::{address, outcome};
 use crate::registry::{built_in, metadata_of};
-use crate::type_table::Definition;
+use crate::type_table::{Definition, key_to_index};
 
 /// Layout: upstream's `StructuralKeyObj`.
 #[repr(C)]
@@ -20,6 +21,17 @@ struct Key {
     header: TVMFFIObject,
     key: Any,
     hash: i64,
+}
+
+// SAFETY: repr(C) with the header first.
+unsafe impl ObjectLayout for Key {
+    // The header of a new object gets the index of its own type.
+    const TYPE_INDEX: TypeIndex = TypeIndex::OBJECT;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: the last reference is gone, and the value is dropped once, here.
+        release(unsafe { std::mem::take(&mut (*object).key) }.into_object().into_iter());
+    }
 }
 
 impl Builtin for Key {
@@ -35,8 +47,16 @@ const OPTIONS: Options = Options { map_free_vars: false, skip_tensor_content: fa
 /// # Errors
 /// As [`hash`].
 pub(super) fn new(value: Any) -> Result<ObjectRef> {
+    static INDEX: OnceLock<Option<i32>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| key_to_index(Key::KEY)).ok_or_else(|| runtime_error("no type of keys"))?;
     let hash = hash(&value, OPTIONS)?.cast_signed();
-    create::<Key>(vec![("key", value), ("hash_i64", hash.into())])
+    let object = make_object::<Key>(0, |header, _| Key {
+        header: TVMFFIObject { type_index: index, ..header },
+        key: value,
+        hash,
+    });
+    // SAFETY: `make_object` returns the object's only strong reference.
+    Ok(unsafe { ObjectRef::from_non_null(object) })
 }
 
 /// The value of a key, and its hash. `name` is the argument's in upstream's message.

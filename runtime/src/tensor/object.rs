@@ -15,7 +15,7 @@ use crate::abi::*;
 use crate::any::exact_objects;
 use crate::error::{Error, Result, kind, memory_error, object_wrapper, runtime_error, value_error};
 use crate::heap::alloc::deleter_of;
-use crate::heap::{AsObject, ObjectLayout, ObjectRef, release, try_make_object};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, release_one, try_make_object};
 
 #[repr(C)]
 struct TensorObject<M> {
@@ -52,8 +52,10 @@ struct Source(Option<ObjectRef>);
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // `release` handles chains of views of any length.
-        release(self.0.take().into_iter());
+        // `release_one` handles chains of views of any length.
+        if let Some(source) = self.0.take() {
+            release_one(source);
+        }
     }
 }
 

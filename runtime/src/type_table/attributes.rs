@@ -1,7 +1,7 @@
 //! Attributes of types: one column per attribute, with a value per type.
 //! Header sections: `TVMFFITypeRegisterAttr`, `TVMFFIGetTypeAttrColumn`.
 
-use super::columns::{Refused, read as read_column};
+use super::columns::{Column, Refused, read as read_column};
 use super::reflection::registered_info;
 use super::table::{read, write};
 use crate::abi::*;
@@ -40,7 +40,18 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
 
 /// The column of an attribute, if any type or frontend has registered it.
 pub(crate) fn attr_column(name: &[u8]) -> Option<*const TVMFFITypeAttrColumn> {
-    read().attributes.get(name).map(|column| column.header())
+    with_column(name, Column::header)
+}
+
+/// Calls `look` with a column and all its values, if the column exists.
+fn with_column<R>(name: &[u8], look: impl FnOnce(&Column) -> R) -> Option<R> {
+    let table = read();
+    let column = table.attributes.get(name)?;
+    if column.is_placed() {
+        return Some(look(column));
+    }
+    drop(table);
+    Some(look(write().attributes.column(name)))
 }
 
 /// The column of an attribute, for reading without a lock.
@@ -69,8 +80,7 @@ impl AttrColumn {
 
 /// One type's attribute.
 pub(crate) fn attr_value(index: TypeIndex, name: &[u8]) -> Option<Any> {
-    let table = read();
-    let value = table.attributes.get(name)?.value(usize::try_from(index.0).ok()?);
+    let index = usize::try_from(index.0).ok()?;
     // A registered value is already owned, so taking another reference doesn't allocate.
-    if value.is_none() { None } else { value.to_owned().ok() }
+    with_column(name, |column| column.value(index).to_owned().ok())?.filter(|value| !value.is_none())
 }

@@ -2,8 +2,11 @@
 //! Header section: `TVMFFITypeAttrColumn`.
 
 use std::alloc::{Layout, alloc_zeroed};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+use rustc_hash::FxBuildHasher;
 
 use super::publish::keep;
 use crate::abi::*;
@@ -12,15 +15,23 @@ use crate::any::{Any, AnyView};
 /// The attribute columns by name.
 #[derive(Default)]
 pub(super) struct Attributes {
-    columns: HashMap<Vec<u8>, Column>,
+    columns: HashMap<Cow<'static, [u8]>, Column, FxBuildHasher>,
 }
 
 impl Attributes {
-    /// Returns the column of that name, and creates it if it doesn't exist.
-    pub(super) fn column(&mut self, name: &[u8]) -> &mut Column {
-        self.columns.entry(name.to_vec()).or_insert_with(Column::new)
+    /// Creates the column of a built-in attribute, unless it exists.
+    pub(super) fn built_in(&mut self, name: &'static str) -> &mut Column {
+        self.columns.entry(Cow::Borrowed(name.as_bytes())).or_insert_with(Column::new)
     }
 
+    /// Returns the column of that name, with its built-in values, and creates it if it doesn't exist.
+    pub(super) fn column(&mut self, name: &[u8]) -> &mut Column {
+        let column = self.columns.entry(Cow::Owned(name.to_owned())).or_insert_with(Column::new);
+        column.place_built_in();
+        column
+    }
+
+    /// The column of that name. Its built-in values may not be in place yet.
     pub(super) fn get(&self, name: &[u8]) -> Option<&Column> {
         self.columns.get(name)
     }
@@ -62,6 +73,9 @@ pub(super) struct Column {
     header: *mut TVMFFITypeAttrColumn,
     /// The capacity of the array, in entries. Unset entries are None, which is all zero bits.
     capacity: usize,
+    /// Values of built-in types, by type index, until they are placed in the array. Most programs ask for few columns,
+    /// and each array takes a page of memory.
+    built_in: Vec<(usize, Any)>,
 }
 
 // SAFETY: the header and its array are leaked. They are changed only under the table's write lock, with atomic stores.
@@ -78,7 +92,27 @@ pub(super) enum Refused {
 impl Column {
     fn new() -> Self {
         let header = TVMFFITypeAttrColumn { data: std::ptr::null(), size: 0, begin_index: 0 };
-        Self { header: Box::into_raw(Box::new(header)), capacity: 0 }
+        Self { header: Box::into_raw(Box::new(header)), capacity: 0, built_in: Vec::new() }
+    }
+
+    /// Adds the value of a built-in type. The column's header must not be in use yet.
+    pub(super) fn add_built_in(&mut self, index: usize, value: Any) {
+        self.built_in.push((index, value));
+    }
+
+    /// True if all values are in the array.
+    pub(super) fn is_placed(&self) -> bool {
+        self.built_in.is_empty()
+    }
+
+    /// Places the values of built-in types in the array. Those for which there is no memory wait for the next call.
+    fn place_built_in(&mut self) {
+        let waiting = std::mem::take(&mut self.built_in);
+        for (index, value) in waiting {
+            if let Err((value, Refused::NoMemory)) = self.set(index, value) {
+                self.built_in.push((index, value));
+            }
+        }
     }
 
     /// The header, at an address that stays valid.

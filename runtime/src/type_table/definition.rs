@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 
 use super::columns::Attributes;
-use super::publish::append;
+use super::publish::leak_array;
 use crate::abi::*;
 use crate::any::Any;
 
@@ -35,7 +35,7 @@ const COLUMNS: &[&str] = &[
 /// Creates the columns of upstream's attributes.
 pub(super) fn make_columns(attributes: &mut Attributes) {
     for name in COLUMNS {
-        attributes.column(name.as_bytes());
+        attributes.built_in(name);
     }
 }
 
@@ -133,18 +133,15 @@ impl Definition {
     pub(super) fn fill(self, info: *mut TVMFFITypeInfo, columns: &mut Attributes) {
         // SAFETY: the info is never freed, and no other code has it yet.
         unsafe {
-            for field in self.fields {
-                append(&raw mut (*info).fields, &raw mut (*info).num_fields, field);
-            }
-            for method in self.methods {
-                append(&raw mut (*info).methods, &raw mut (*info).num_methods, method);
-            }
+            (*info).num_fields = self.fields.len() as i32;
+            (*info).fields = leak_array(self.fields);
+            (*info).num_methods = self.methods.len() as i32;
+            (*info).methods = leak_array(self.methods);
             if let Some(metadata) = self.metadata {
                 (*info).metadata = Box::leak(Box::new(metadata));
             }
             for (name, value) in self.attributes {
-                // Ignore errors: the new table has no other value for the type, and without memory there is no table.
-                let _set = columns.column(name.as_bytes()).set((*info).type_index as usize, value);
+                columns.built_in(name).add_built_in((*info).type_index as usize, value);
             }
         }
     }

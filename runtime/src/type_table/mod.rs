@@ -16,5 +16,5 @@ pub(crate) use contents::{fields, is_instance, key_hash, metadata};
 pub(crate) use definition::{Definition, FieldDef};
 pub(crate) use reflection::{register_field, register_metadata, register_method};
 pub use request::{QUERY_ONLY, TypeRequest};
+pub(crate) use table::{fill, keep_layout, keys, layout_owner, ready_type_info, required_index};
 pub use table::{get_or_alloc_index, key_to_index, type_info};
-pub(crate) use table::{keep_layout, keys, layout_owner, ready_type_info, required_index};

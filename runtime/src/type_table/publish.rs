@@ -1,6 +1,7 @@
 //! Growing of arrays that C code reads without a lock.
 
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,6 +17,16 @@ unsafe impl Send for Kept {}
 /// Keeps an array after a larger one replaces it.
 pub(super) fn keep(array: *const c_void) {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(Kept(array));
+}
+
+/// An array that [`append`] may extend; NULL if it is empty.
+pub(super) fn leak_array<T: Copy>(mut items: Vec<T>) -> *const T {
+    if items.is_empty() {
+        return std::ptr::null();
+    }
+    items.reserve_exact(items.len().next_power_of_two() - items.len());
+    // Not a pointer to a slice, which would have no access to the rest of the capacity.
+    ManuallyDrop::new(items).as_mut_ptr()
 }
 
 /// Appends an item to an array and publishes it. The item is stored first, then the array, then the length, so no
@@ -42,5 +53,26 @@ pub(super) unsafe fn append<T: Copy>(array: *mut *const T, len: *mut i32, item: 
         items.add(count).write(item);
         AtomicPtr::from_ptr(array.cast::<*mut T>()).store(items, Ordering::Release);
         AtomicI32::from_ptr(len).store(count as i32 + 1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_arrays_grow() {
+        assert!(leak_array::<u8>(Vec::new()).is_null());
+        for start in 1..6 {
+            let (mut array, mut len) = (leak_array((0..start).collect()), start);
+            while len < 10 {
+                // SAFETY: the array and its length are this test's own. The test leaks the array.
+                unsafe { append(&raw mut array, &raw mut len, len) };
+            }
+            // SAFETY: the array has that many items.
+            let items = unsafe { std::slice::from_raw_parts(array, len as usize) };
+            assert_eq!(items, (0..10).collect::<Vec<i32>>());
+            keep(array.cast());
+        }
     }
 }

@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use rustc_hash::FxBuildHasher;
+
 use super::columns::Attributes;
 use super::definition::{Definition, make_columns};
 use super::request::{QUERY_ONLY, TypeRequest};
@@ -25,7 +27,8 @@ struct TypeEntry {
 
 pub(super) struct Table {
     entries: Vec<Option<TypeEntry>>,
-    index_of: HashMap<Vec<u8>, i32>,
+    /// By the keys in the types' infos.
+    index_of: HashMap<&'static [u8], i32, FxBuildHasher>,
     pub(super) attributes: Attributes,
 }
 
@@ -33,6 +36,11 @@ static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
 
 fn table() -> &'static RwLock<Table> {
     TABLE.get_or_init(|| RwLock::new(Table::with_static_types()))
+}
+
+/// Fills the table with the built-in types, unless it is filled.
+pub(crate) fn fill() {
+    table();
 }
 
 pub(super) fn read() -> RwLockReadGuard<'static, Table> {
@@ -59,7 +67,11 @@ fn refuse<T>(key: &[u8], text: String) -> Result<T, Refusal> {
 
 impl Table {
     fn with_static_types() -> Self {
-        let mut table = Self { entries: Vec::new(), index_of: HashMap::new(), attributes: Attributes::default() };
+        let mut table = Self {
+            entries: Vec::new(),
+            index_of: HashMap::with_capacity_and_hasher(64, FxBuildHasher),
+            attributes: Attributes::default(),
+        };
         table.entries.resize_with(TypeIndex::DYN_OBJECT_BEGIN.0 as usize, || None);
         let root = TypeIndex::OBJECT;
         table.insert(root.0, b"ffi.Object", 0, true, None);
@@ -104,8 +116,9 @@ impl Table {
         self.entry(index).and_then(|_| type_info::get(index))
     }
 
-    /// Fills the slot `index`, which must be empty and within the table.
-    fn insert(&mut self, index: i32, key: &[u8], child_slots: i32, overflow: bool, parent: Option<i32>) {
+    /// Fills the slot `index`, which must be empty and within the table. C code may keep the address of the key until the
+    /// process ends.
+    fn insert(&mut self, index: i32, key: &'static [u8], child_slots: i32, overflow: bool, parent: Option<i32>) {
         let mut ancestors: Vec<*const TVMFFITypeInfo> = Vec::new();
         if let Some(parent) = parent.and_then(|parent| self.info(parent)) {
             // SAFETY: infos are never freed, and the fields read here never change. A type of depth n has n ancestors.
@@ -122,7 +135,7 @@ impl Table {
         let info = Box::leak(Box::new(TVMFFITypeInfo {
             type_index: index,
             type_depth: depth,
-            type_key: TVMFFIByteArray::from_slice(Vec::leak(key.to_owned())),
+            type_key: TVMFFIByteArray::from_slice(key),
             type_ancestors: ancestors.as_mut_ptr(),
             type_key_hash: stable_hash::type_key(key),
             num_fields: 0,
@@ -139,7 +152,7 @@ impl Table {
                 can_overflow: overflow,
                 keeps_layout: false,
             });
-            self.index_of.insert(key.to_owned(), index);
+            self.index_of.insert(key, index);
         }
     }
 
@@ -173,7 +186,7 @@ impl Table {
         } else {
             self.alloc_index(key, parent, request.num_child_slots)?
         };
-        self.insert(index, key, request.num_child_slots, overflow, parent);
+        self.insert(index, Vec::leak(key.to_owned()), request.num_child_slots, overflow, parent);
         Ok(index)
     }
 
@@ -284,7 +297,7 @@ fn first_type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
 /// The keys of all types, by their index.
 pub(crate) fn keys() -> Vec<Vec<u8>> {
     let table = read();
-    let mut keys: Vec<(i32, Vec<u8>)> = table.index_of.iter().map(|(key, &index)| (index, key.clone())).collect();
+    let mut keys: Vec<(i32, Vec<u8>)> = table.index_of.iter().map(|(key, &index)| (index, key.to_vec())).collect();
     drop(table);
     keys.sort_unstable();
     keys.into_iter().map(|(_, key)| key).collect()

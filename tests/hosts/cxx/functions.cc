@@ -5,7 +5,24 @@
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/extra/json.h>
 
+#include <dlfcn.h>
+
+#include <optional>
+
 using namespace tvm::ffi;
+
+namespace {
+
+// The function of version 0.1.12, which our library has for programs on its headers. Upstream's has it no more.
+void EarlierStringify(const Any& value) {
+  using Stringify = String (*)(const json::Value&, const std::optional<int>&);
+  void* symbol = dlsym(RTLD_DEFAULT, "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE");
+  auto stringify = reinterpret_cast<Stringify>(symbol);
+  Show("earlier function", stringify == nullptr || (stringify(value, 2) == json::Stringify(value, 2) &&
+                                                    stringify(value, std::nullopt) == json::Stringify(value)));
+}
+
+}  // namespace
 
 int main() {
   Any one = Array<Any>{1, "two", Map<String, Any>{{"three", 3.5}}}, same = DeepCopy(one), more = Array<Any>{1, "tz"};
@@ -19,6 +36,7 @@ int main() {
   std::cout << "stream: " << one << '\n';
   Show("json", std::string(json::Stringify(one)));
   Show("indented", std::string(json::Stringify(one, 2)));
+  EarlierStringify(one);
   ShowError("no json", [] { json::Stringify(Any(Function::FromTyped([] {}))); });
   Show("parsed", std::string(ReprPrint(json::Parse("[1, {\"a\": null}]"))));
   ShowError("broken", [] { json::Parse("[1,"); });

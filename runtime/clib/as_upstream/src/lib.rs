@@ -6,3 +6,6 @@
 
 // The library exports all `no_mangle` functions of linked crates. This `use` makes the runtime a linked crate.
 pub use runtime::capi;
+
+#[path = "../../src/at_load.rs"]
+mod at_load;

@@ -198,7 +198,16 @@ impl Parser<'_> {
     fn string(&mut self) -> Result<Any, Reason> {
         let start = self.pos;
         self.pos += 1;
-        let mut out = Vec::new();
+        // Most strings have no escapes, and are copied once.
+        let plain = self.text[self.pos..].iter().take_while(|&&byte| !matches!(byte, b'"' | b'\\' | 0..b' ')).count();
+        let content = &self.text[self.pos..self.pos + plain];
+        self.pos += plain;
+        if self.peek() == Some(b'"') {
+            self.pos += 1;
+            // SAFETY: the value is a new one.
+            return Ok(unsafe { Any::from_raw(raw_str_from_bytes(content)) });
+        }
+        let mut out = content.to_vec();
         loop {
             let Some(byte) = self.peek() else {
                 self.pos = start;

@@ -32,7 +32,12 @@ pub(in crate::structural) fn from_json(graph: &Any) -> Result<Any> {
     let Ok(graph) = graph.cast::<Map>() else { return Err(malformed(", expected an object")) };
     let root = part::<i64>(&graph, "root_index")?.ok_or_else(|| malformed(", expected `root_index` integer field"))?;
     let nodes = part::<Array>(&graph, "nodes")?.ok_or_else(|| malformed(", expected `nodes` array field"))?;
-    let mut reader = Reader { read: vec![Node::Unread; nodes.len()], nodes, types: FxHashMap::default() };
+    let mut reader = Reader {
+        read: vec![Node::Unread; nodes.len()],
+        nodes,
+        indices: FxHashMap::default(),
+        types: FxHashMap::default(),
+    };
     reader.read(root)
 }
 
@@ -54,6 +59,8 @@ fn member(node: &Map, name: &str) -> Result<Any> {
 struct Reader {
     nodes: Array,
     read: Vec<Node>,
+    /// The types by their keys.
+    indices: FxHashMap<Box<[u8]>, TypeIndex>,
     types: FxHashMap<i32, Rc<Type>>,
 }
 
@@ -228,7 +235,14 @@ impl Reader {
 
     fn start(&mut self, node: &Map) -> Result<Start> {
         let key = text(&member(node, "type")?)?;
-        let index = TypeIndex(required_index(key.as_bytes())?);
+        let index = match self.indices.get(key.as_bytes()) {
+            Some(&index) => index,
+            None => {
+                let index = TypeIndex(required_index(key.as_bytes())?);
+                self.indices.insert(key.as_bytes().into(), index);
+                index
+            }
+        };
         let data = || member(node, "data");
         let read = |value: Any| Ok(Start::Read(value));
         match index {
