@@ -82,7 +82,7 @@ pub const TEST: &[Step] = &[
         name: "headers",
         about: "C++ programs on upstream's headers print the same on upstream's library and on ours; C++ modules on ours \
             with the C++ part, also in Python",
-        needs: &[CXX, UPSTREAM, ORCJIT, TYPING_EXTENSIONS],
+        needs: &[CXX, UPSTREAM, ORCJIT, APACHE_TVM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
         run: hosts::headers,
     },
     Step {

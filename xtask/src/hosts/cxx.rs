@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::headers::{CXX_FOLDER, in_parallel};
 use super::on_both::{compare, python_package_on};
 use super::*;
-use crate::tools::{ORCJIT, TYPING_EXTENSIONS};
+use crate::tools::{APACHE_TVM, ML_DTYPES, NUMPY, ORCJIT, TYPING_EXTENSIONS};
 
 /// The sources of the C++ part, and the list of symbols that the library exports.
 const SOURCES: &str = "runtime/clib/cxx";
@@ -35,7 +35,8 @@ pub fn python_programs(tests: &mut Tests, folder: &Path, ours: &Path) -> Result 
     let copy = python_package_on(ours, folder)?;
     let code = folder.join("jit_code.o");
     compile("g++", &["-std=c++17"], &source(&format!("{CXX_FOLDER}/jit/code.cc")), &code)?;
-    let others = [&ORCJIT, &TYPING_EXTENSIONS].map(|tool| text(&python_package(tool))).join(":");
+    let others = [&ORCJIT, &APACHE_TVM, &NUMPY, &ML_DTYPES, &TYPING_EXTENSIONS];
+    let others = others.map(|tool| text(&python_package(tool))).join(":");
     for name in files(&root().join(source(CXX_FOLDER)), ".py")? {
         let python = |package: &Path| {
             let words = [source(&format!("{CXX_FOLDER}/{name}.py")), text(&code)];
