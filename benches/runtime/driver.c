@@ -2,9 +2,9 @@
 //
 // Opens the runtime's library, and prints a line for each operation: its name, a tab, and the nanoseconds in the
 // fastest of all batches. Opening the library and the first use of its type table happen once in a process. With
-// OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of `library.c`: `0.so` and so on. Each is
-// loaded for the first time once. The runtime's library is opened globally, since the libraries that it loads look for
-// its symbols.
+// OPERATION it runs that one alone, for a profile. FOLDER has COPIES libraries of `library.c`: `0.so` and so on. Each
+// is loaded for the first time once. The runtime's library is opened globally, since the libraries that it loads look
+// for its symbols.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

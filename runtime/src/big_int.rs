@@ -383,8 +383,8 @@ macro_rules! wide_integers {
 }
 wide_integers!(i128, u128);
 
-/// Numbers up to `i64::MAX` are plain integers, and larger ones big integers. Upstream's C++ refuses the larger ones, and
-/// its Rust crate makes negative numbers of them.
+/// Numbers up to `i64::MAX` are plain integers, and larger ones big integers. Upstream's C++ refuses the larger ones,
+/// and its Rust crate makes negative numbers of them.
 macro_rules! unsigned_integers {
     ($($ty:ty),*) => {$(
         impl ToAnyView for $ty {

@@ -113,7 +113,10 @@ fn shared_values_stay_shared() {
     let text = to_json(&graph).unwrap();
     assert_eq!(
         text.as_str().unwrap(),
-        r#"{"root_index":3,"nodes":[{"type":"int","data":1},{"type":"ffi.List","data":[0]},{"type":"ffi.List","data":[0]},{"type":"ffi.Array","data":[1,1,2]}]}"#
+        concat!(
+            r#"{"root_index":3,"nodes":[{"type":"int","data":1},{"type":"ffi.List","data":[0]},"#,
+            r#"{"type":"ffi.List","data":[0]},{"type":"ffi.Array","data":[1,1,2]}]}"#
+        )
     );
     let read: Array = from_json(text.as_str().unwrap()).unwrap().cast().unwrap();
     let lists: Vec<ObjectRef> = read.as_slice().iter().map(|list| list.cast().unwrap()).collect();

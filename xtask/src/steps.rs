@@ -80,8 +80,8 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "headers",
-        about: "C++ programs on upstream's headers print the same on upstream's library and on ours; C++ modules on ours \
-            with the C++ part, also in Python",
+        about: "C++ programs on upstream's headers print the same on upstream's library and on ours; C++ modules on \
+            ours with the C++ part, also in Python",
         needs: &[CXX, UPSTREAM, ORCJIT, APACHE_TVM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
         run: hosts::headers,
     },

@@ -238,7 +238,8 @@ const SIGNATURES: &[&str] = &[
     "ffi.FunctionFromExternC(void*, void*, void*) -> ffi.Function",
     "ffi.FunctionListGlobalNamesFunctor() -> ffi.Function",
     "ffi.FunctionRemoveGlobal(str) -> bool",
-    "ffi.GetFirstStructuralMismatch(Any, Any, bool, bool) -> Optional<Tuple<ffi.reflection.AccessPath, ffi.reflection.AccessPath>>",
+    "ffi.GetFirstStructuralMismatch(Any, Any, bool, bool) -> \
+     Optional<Tuple<ffi.reflection.AccessPath, ffi.reflection.AccessPath>>",
     "ffi.GetGlobalFuncMetadata(str) -> str",
     "ffi.GetInvalidObject() -> ffi.Object",
     "ffi.GetKwargsObject() -> ffi.Object",
@@ -307,7 +308,8 @@ const SIGNATURES: &[&str] = &[
      Optional<ffi.VisitInterrupt>",
     "ffi.ToJSONGraph(Any, Any) -> Any",
     "ffi.ToJSONGraphString(Any, Any) -> str",
-    "ffi.VisitErrorContext.FindAccessPaths(ffi.Object, ffi.VisitErrorContext, bool) -> Array<ffi.reflection.AccessPath>",
+    "ffi.VisitErrorContext.FindAccessPaths(ffi.Object, ffi.VisitErrorContext, bool) -> \
+     Array<ffi.reflection.AccessPath>",
     "ffi.VisitInterrupt(Any) -> ffi.VisitInterrupt",
     "ffi._PyClassRegisterTypeAttrColumns(int, int) -> void",
     "ffi._RegisterFFIInit(int) -> void",

@@ -108,7 +108,8 @@ fn methods(path: Definition) -> Definition {
         method(path, "ffi.reflection.AccessPath._root() -> ffi.reflection.AccessPath", |[]| root().map(Any::from));
     let path = method(
         path,
-        "ffi.reflection.AccessPath._extend(ffi.reflection.AccessPath, ffi.reflection.AccessStep) -> ffi.reflection.AccessPath",
+        "ffi.reflection.AccessPath._extend(ffi.reflection.AccessPath, ffi.reflection.AccessStep) -> \
+         ffi.reflection.AccessPath",
         |[path, step]| extend(&object_of::<Path>(path)?, object_of::<Step>(step)?).map(Any::from),
     );
     let path = method(

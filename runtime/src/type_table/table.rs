@@ -119,8 +119,8 @@ impl Table {
         self.entry(index).and_then(|_| type_info::get(index))
     }
 
-    /// Fills the slot `index`, which must be empty and within the table. C code may keep the address of the key until the
-    /// process ends.
+    /// Fills the slot `index`, which must be empty and within the table. C code may keep the address of the key until
+    /// the process ends.
     fn insert(&mut self, index: i32, key: &'static [u8], child_slots: i32, overflow: bool, parent: Option<i32>) {
         let mut ancestors: Vec<*const TVMFFITypeInfo> = Vec::new();
         if let Some(parent) = parent.and_then(|parent| self.info(parent)) {

@@ -1,4 +1,4 @@
-"""apache-tvm-ffi-orcjit loads an object. Its modules are C++ objects, which import those of libraries and are imported."""
+"""apache-tvm-ffi-orcjit loads an object. Its modules are C++ objects: they import those of libraries, and these them."""
 
 import os
 import sys

@@ -143,7 +143,7 @@ class Maker:
             lambda: number % 2 == 0,
             lambda: None,
             lambda: f"s{number}",
-            lambda: f"a longer string, with number {number} and \u00e9\n\"/",
+            lambda: f'a longer string, with number {number} and \u00e9\n"/',
             lambda: str(number).encode(),
             lambda: b"\x00\xff more than seven bytes" + str(number).encode(),
             lambda: tvm_ffi.dtype(["int8", "float32", "bfloat16", "bool", "uint64x4", "float8_e4m3fn"][number % 6]),
@@ -184,7 +184,9 @@ class Maker:
         if choice == 10 and self.scope:
             return self.random.choice(self.scope)
         if choice == 11:
-            return Leaf(self.leaf()) if self.random.random() < 0.5 else Grown(self.value(depth), self.random.randrange(9))
+            return (
+                Leaf(self.leaf()) if self.random.random() < 0.5 else Grown(self.value(depth), self.random.randrange(9))
+            )
         if choice == 12:
             entries = {self.key(): self.value(depth) for _ in range(self.random.randrange(3))}
             return Shared(items=self.values(depth), entries=entries)
@@ -214,7 +216,9 @@ class Maker:
 
     def key(self) -> Any:
         number = self.random.randrange(6)
-        return [number, f"k{number}", f"a longer key {number}", number / 2, b"k%d" % number, None][self.random.randrange(6)]
+        return [number, f"k{number}", f"a longer key {number}", number / 2, b"k%d" % number, None][
+            self.random.randrange(6)
+        ]
 
 
 def attempt(call, *args):
@@ -243,7 +247,12 @@ def generated():
         changed = tvm_ffi.convert([Maker(seed, random.Random(seed).randrange(maker.leaves + 1), variables).value(5)])
         for name, other in (("itself", value), ("again", again), ("changed", changed)):
             for map_free_vars in (False, True):
-                print(seed, name, attempt(structural_equal, value, other, map_free_vars), attempt(paths, value, other, map_free_vars))
+                print(
+                    seed,
+                    name,
+                    attempt(structural_equal, value, other, map_free_vars),
+                    attempt(paths, value, other, map_free_vars),
+                )
         read = attempt(from_json_graph_str, text)
         if not isinstance(read, str):
             print(seed, "read", attempt(to_json_graph_str, read) == text, attempt(structural_equal, value, read, True))
@@ -252,12 +261,24 @@ def generated():
 def written_cases():
     shared = Leaf(1)
     cases = {
-        "None": None, "int": 5, "text": "abc", "shape": tvm_ffi.Shape((1, 2)), "big": 1 << 100, "float": 1e300,
-        "shared": tvm_ffi.Array([shared, shared]), "map": tvm_ffi.Map({"a": [1], "b": [1]}),
-        "encoded": Encoded([1, 2, 3]), "enums": tvm_ffi.Array([Op.add, Level.high, Colour.green]),
-        "opaque": Opaque(1), "function": tvm_ffi.convert(lambda x: x), "tensor": tvm_ffi.from_dlpack(np.arange(3)),
-        "alone": Alone(1), "key": StructuralKey([1, 2]), "dtype": tvm_ffi.dtype("int32"),
-        "device": tvm_ffi.Device("cuda", 3), "path": AccessPath.root().attr("x").array_item(1),
+        "None": None,
+        "int": 5,
+        "text": "abc",
+        "shape": tvm_ffi.Shape((1, 2)),
+        "big": 1 << 100,
+        "float": 1e300,
+        "shared": tvm_ffi.Array([shared, shared]),
+        "map": tvm_ffi.Map({"a": [1], "b": [1]}),
+        "encoded": Encoded([1, 2, 3]),
+        "enums": tvm_ffi.Array([Op.add, Level.high, Colour.green]),
+        "opaque": Opaque(1),
+        "function": tvm_ffi.convert(lambda x: x),
+        "tensor": tvm_ffi.from_dlpack(np.arange(3)),
+        "alone": Alone(1),
+        "key": StructuralKey([1, 2]),
+        "dtype": tvm_ffi.dtype("int32"),
+        "device": tvm_ffi.Device("cuda", 3),
+        "path": AccessPath.root().attr("x").array_item(1),
     }
     for name, value in cases.items():
         print(name, attempt(to_json_graph_str, value), attempt(to_json_graph_str, value, {"a": 1, "b": "c"}))
@@ -271,33 +292,54 @@ def written_cases():
 
 
 MALFORMED = [
-    "", "{}", "[]", "3", '{"root_index":0}', '{"root_index":"a","nodes":[]}', '{"root_index":0,"nodes":{}}',
-    '{"root_index":0,"nodes":[]}', '{"root_index":-1,"nodes":[{"type":"None"}]}', '{"root_index":0,"nodes":[3]}',
-    '{"root_index":0,"nodes":[{}]}', '{"root_index":0,"nodes":[{"type":3}]}',
-    '{"root_index":0,"nodes":[{"type":"no.such.Type","data":1}]}', '{"root_index":0,"nodes":[{"type":"int"}]}',
-    '{"root_index":0,"nodes":[{"type":"int","data":"a"}]}', '{"root_index":0,"nodes":[{"type":"int","data":1.5}]}',
-    '{"root_index":0,"nodes":[{"type":"bool","data":1}]}', '{"root_index":0,"nodes":[{"type":"float","data":1}]}',
+    "",
+    "{}",
+    "[]",
+    "3",
+    '{"root_index":0}',
+    '{"root_index":"a","nodes":[]}',
+    '{"root_index":0,"nodes":{}}',
+    '{"root_index":0,"nodes":[]}',
+    '{"root_index":-1,"nodes":[{"type":"None"}]}',
+    '{"root_index":0,"nodes":[3]}',
+    '{"root_index":0,"nodes":[{}]}',
+    '{"root_index":0,"nodes":[{"type":3}]}',
+    '{"root_index":0,"nodes":[{"type":"no.such.Type","data":1}]}',
+    '{"root_index":0,"nodes":[{"type":"int"}]}',
+    '{"root_index":0,"nodes":[{"type":"int","data":"a"}]}',
+    '{"root_index":0,"nodes":[{"type":"int","data":1.5}]}',
+    '{"root_index":0,"nodes":[{"type":"bool","data":1}]}',
+    '{"root_index":0,"nodes":[{"type":"float","data":1}]}',
     '{"root_index":0,"nodes":[{"type":"DataType","data":"no such"}]}',
     '{"root_index":0,"nodes":[{"type":"DataType","data":"int32"}]}',
-    '{"root_index":0,"nodes":[{"type":"Device","data":[1]}]}', '{"root_index":0,"nodes":[{"type":"Device","data":[2,3]}]}',
-    '{"root_index":0,"nodes":[{"type":"ffi.Bytes","data":"abc"}]}', '{"root_index":0,"nodes":[{"type":"ffi.Bytes","data":"YWJj"}]}',
-    '{"root_index":0,"nodes":[{"type":"ffi.Array","data":[1,2]}]}', '{"root_index":0,"nodes":[{"type":"ffi.Map","data":[0]}]}',
+    '{"root_index":0,"nodes":[{"type":"Device","data":[1]}]}',
+    '{"root_index":0,"nodes":[{"type":"Device","data":[2,3]}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Bytes","data":"abc"}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Bytes","data":"YWJj"}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Array","data":[1,2]}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Map","data":[0]}]}',
     '{"root_index":0,"nodes":[{"type":"ffi.Dict","data":[1,1,1]},{"type":"int","data":3}]}',
     '{"root_index":0,"nodes":[{"type":"ffi.Dict","data":[1,1]},{"type":"int","data":3}]}',
-    '{"root_index":0,"nodes":[{"type":"ffi.Array","data":["a"]}]}', '{"root_index":0,"nodes":[{"type":"ffi.Array","data":3}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Array","data":["a"]}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Array","data":3}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Leaf","data":{}}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Leaf","data":[]}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Leaf","data":{"value":1}},{"type":"int","data":4}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Alone","data":{"value":"a"}}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Grown","data":{"value":1}},{"type":"int","data":4}]}',
-    '{"root_index":0,"nodes":[{"type":"structures.Op","data":"neg"}]}', '{"root_index":0,"nodes":[{"type":"structures.Op","data":"none"}]}',
-    '{"root_index":0,"nodes":[{"type":"structures.Level","data":0}]}', '{"root_index":0,"nodes":[{"type":"structures.Level","data":9}]}',
+    '{"root_index":0,"nodes":[{"type":"structures.Op","data":"neg"}]}',
+    '{"root_index":0,"nodes":[{"type":"structures.Op","data":"none"}]}',
+    '{"root_index":0,"nodes":[{"type":"structures.Level","data":0}]}',
+    '{"root_index":0,"nodes":[{"type":"structures.Level","data":9}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Colour","data":"r"}]}',
     '{"root_index":0,"nodes":[{"type":"structures.Opaque","data":{"value":5}}]}',
-    '{"root_index":0,"nodes":[{"type":"ffi.Function","data":{}}]}', '{"root_index":0,"nodes":[{"type":"ffi.Tensor","data":{}}]}',
-    '{"root_index":0,"nodes":[{"type":"ffi.Shape","data":[1,-2]}]}', '{"root_index":0,"nodes":[{"type":"ffi.Shape","data":[1,"a"]}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Function","data":{}}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Tensor","data":{}}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Shape","data":[1,-2]}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.Shape","data":[1,"a"]}]}',
     '{"root_index":0,"nodes":[{"type":"ffi.BigInt","data":"123456789012345678901234567890"}]}',
-    '{"root_index":0,"nodes":[{"type":"ffi.BigInt","data":"12a"}]}', '{"root_index":0,"nodes":[{"type":"ffi.String","data":1}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.BigInt","data":"12a"}]}',
+    '{"root_index":0,"nodes":[{"type":"ffi.String","data":1}]}',
 ]
 
 
@@ -308,14 +350,27 @@ def malformed():
 
 def tensors():
     base = np.arange(12, dtype="int32").reshape(3, 4)
-    made = {name: tvm_ffi.from_dlpack(array) for name, array in {
-        "a": base.copy(), "same": base.copy(), "other": base + 1, "flat": base.copy().reshape(12),
-        "typed": base.astype("int64"), "gaps": base[:, ::2], "empty": np.zeros((0, 3), "float32"),
-        "odd": np.arange(5, dtype="uint8"),
-    }.items()}
+    made = {
+        name: tvm_ffi.from_dlpack(array)
+        for name, array in {
+            "a": base.copy(),
+            "same": base.copy(),
+            "other": base + 1,
+            "flat": base.copy().reshape(12),
+            "typed": base.astype("int64"),
+            "gaps": base[:, ::2],
+            "empty": np.zeros((0, 3), "float32"),
+            "odd": np.arange(5, dtype="uint8"),
+        }.items()
+    }
     for name, tensor in made.items():
         for skip in (False, True):
-            print(name, skip, attempt(structural_equal, made["a"], tensor, False, skip), attempt(structural_hash, tensor, False, skip))
+            print(
+                name,
+                skip,
+                attempt(structural_equal, made["a"], tensor, False, skip),
+                attempt(structural_hash, tensor, False, skip),
+            )
 
 
 def keys():
@@ -335,7 +390,12 @@ def access_paths():
     print(path.parent == root.attr("x").array_item(3).map_item("k").attr_missing("y").array_item_missing(-1))
     print(root.is_prefix_of(path), path.is_prefix_of(root), path.is_prefix_of(path), path == root.attr("x"))
     print(root.attr("x") == root.attr("x"), root.attr("x") == root.attr("y"), root.attr("1") == root.array_item(1))
-    print(attempt(root._attr, 3), attempt(root._extend, root), attempt(root._array_item, "a"), attempt(root._is_prefix_of, 3))
+    print(
+        attempt(root._attr, 3),
+        attempt(root._extend, root),
+        attempt(root._array_item, "a"),
+        attempt(root._is_prefix_of, 3),
+    )
     for step in path.to_steps():
         root = root._extend(step)
     print(root == path)
@@ -343,9 +403,20 @@ def access_paths():
 
 def pickles():
     values = [
-        tvm_ffi.Array([1, "a", None]), tvm_ffi.Map({"a": [1, 2]}), tvm_ffi.List([1.5, [2]]), tvm_ffi.Dict({1: {2: 3}}),
-        tvm_ffi.Shape((1, 2, 3)), tvm_ffi.dtype("float16"), tvm_ffi.Device("cuda", 1), Leaf(Leaf("deep")),
-        Maker(3).inner(2, 17), Op.add, Level.high, Colour.red, Encoded([4, 5]), AccessPath.root().attr("x"),
+        tvm_ffi.Array([1, "a", None]),
+        tvm_ffi.Map({"a": [1, 2]}),
+        tvm_ffi.List([1.5, [2]]),
+        tvm_ffi.Dict({1: {2: 3}}),
+        tvm_ffi.Shape((1, 2, 3)),
+        tvm_ffi.dtype("float16"),
+        tvm_ffi.Device("cuda", 1),
+        Leaf(Leaf("deep")),
+        Maker(3).inner(2, 17),
+        Op.add,
+        Level.high,
+        Colour.red,
+        Encoded([4, 5]),
+        AccessPath.root().attr("x"),
     ]
     for value in values:
         read = pickle.loads(pickle.dumps(value))

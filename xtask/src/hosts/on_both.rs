@@ -22,7 +22,7 @@ pub fn on_both(tests: &mut Tests, rust_values: &str, python_path: &str) -> Resul
     Ok(())
 }
 
-/// A copy of upstream's Python package with our library from a directory: Python's package opens the library in its own.
+/// A copy of upstream's Python package with our library from a directory: the package opens the library in its own.
 pub(super) fn python_package_on(ours: &Path, folder: &Path) -> Result<PathBuf> {
     let copy = folder.join("packages");
     let _absent = fs::remove_dir_all(&copy);

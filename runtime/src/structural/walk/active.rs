@@ -135,6 +135,13 @@ impl<K: Kind> Active<K> {
         before
     }
 
+    /// Restores the region that was left, if one is noted.
+    pub(super) fn restore(&self, region: &mut Option<i32>) {
+        if let Some(region) = region.take() {
+            self.set_region(region);
+        }
+    }
+
     /// Runs `body` in a region.
     pub(super) fn within<R>(&self, kind: i32, body: impl FnOnce() -> R) -> R {
         let before = self.enter(kind);

@@ -294,12 +294,6 @@ impl Mutator {
         self.finish(&frame.node, frame.after, result)
     }
 
-    fn restore(&self, region: &mut Option<i32>) {
-        if let Some(region) = region.take() {
-            self.set_region(region);
-        }
-    }
-
     /// Leaves all frames, and adds their values to an error's context.
     fn unwind(&self, stack: Vec<Frame>, error: Error) -> Error {
         let mut nodes = Vec::new();

@@ -144,12 +144,6 @@ impl Visitor {
         }
     }
 
-    fn restore(&self, region: &mut Option<i32>) {
-        if let Some(region) = region.take() {
-            self.set_region(region);
-        }
-    }
-
     /// Leaves all frames, and adds their values to an error's context.
     fn unwind(&self, stack: Vec<Frame>, stop: Stop) -> Stop {
         let mut nodes = Vec::new();

@@ -38,7 +38,34 @@ pub fn values() -> Vec<Any> {
     let numbers =
         [0, 1, -1, 2, 64, 71, 75, 128, 1 << 20, i32::MAX.into(), i32::MIN.into(), 1 << 40, i64::MAX, i64::MIN];
     values.extend(numbers.map(Any::from));
+    values.extend(structures());
     values
+}
+
+/// Objects of the types of structures, and graphs as JSON, some of which contain themselves. None on an external
+/// runtime: upstream recurses for ever on such a graph.
+fn structures() -> Vec<Any> {
+    if cfg!(feature = "external") {
+        return Vec::new();
+    }
+    let graphs = [
+        r#"{"root_index":0,"nodes":[{"type":"ffi.Array","data":[0]}]}"#,
+        r#"{"root_index":1,"nodes":[{"type":"int","data":3},{"type":"ffi.Dict","data":[0,0]}]}"#,
+        r#"{"root_index":0,"nodes":[{"type":"ffi.reflection.AccessStep","data":{"kind":1,"key":0}}]}"#,
+    ];
+    let call = |name: &str, args: &[Any]| {
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::as_view).collect();
+        get_global(name)?.call_packed(&views).ok()
+    };
+    let parsed = graphs.map(|graph| call("ffi.json.Parse", &[graph.into()]));
+    let make = |args: &[Any]| call("ffi.MakeObjectFromPackedArgs", args);
+    let objects = [
+        make(&["ffi.reflection.AccessStep".into(), "kind".into(), 1.into(), "key".into(), "a".into()]),
+        make(&["ffi.VisitErrorContext".into()]),
+        call("ffi.StructuralKey", &["a".into()]),
+        call("ffi.VisitInterrupt", &[1.into()]),
+    ];
+    graphs.into_iter().map(Any::from).chain(parsed.into_iter().chain(objects).flatten()).collect()
 }
 
 /// Views that only C code makes: NULL for every type, too large lengths of small strings, unknown types without a
@@ -79,7 +106,7 @@ fn call_with_all(function: &Function, dice: &mut Dice, calls: usize) {
         // Choose non-NULL values more often, so many calls pass the first check.
         let mut arg = || args[if dice.below(4) == 0 { dice.below(args.len()) } else { dice.below(values.len()) }];
         let some = [arg(), arg(), arg(), arg(), arg()];
-        call(&some[..2 + dice.below(4)]);
+        call(&some[..1 + dice.below(5)]);
     }
     // A list may contain itself by now.
     values.iter().filter_map(|value| value.cast::<List>().ok()).for_each(|list| list.clear());
