@@ -60,7 +60,7 @@ fn structures() -> Vec<Any> {
     let parsed = graphs.map(|graph| call("ffi.json.Parse", &[graph.into()]));
     let make = |args: &[Any]| call("ffi.MakeObjectFromPackedArgs", args);
     let objects = [
-        make(&["ffi.reflection.AccessStep".into(), "kind".into(), 1.into(), "key".into(), "a".into()]),
+        make(&["ffi.reflection.AccessStep".into(), "kind".into(), 0.into(), "key".into(), "a".into()]),
         make(&["ffi.VisitErrorContext".into()]),
         call("ffi.StructuralKey", &["a".into()]),
         call("ffi.VisitInterrupt", &[1.into()]),
