@@ -28,17 +28,17 @@ pub unsafe fn attach(vtable: *const c_void, methods: &Map) -> Result<Map> {
     // SAFETY: promised by the caller.
     unsafe { attached::set(vtable, methods)? };
     Map::try_from_entries([
-        service("import_module", "(ffi.Module, ffi.Module) -> None", |[module, other]| {
+        service("import_module", "(ffi.Module, ffi.Module) -> void", |[module, other]| {
             module.cast::<Module>()?.add_import(&other.cast()?).map(Any::from)
         }),
-        service("clear_imports", "(ffi.Module) -> None", |[module]| {
+        service("clear_imports", "(ffi.Module) -> void", |[module]| {
             module.cast::<Module>()?.remove_imports();
             Ok(Any::none())
         }),
-        service("save_to_bytes", "(ffi.Module) -> Optional[bytes]", |[module]| {
+        service("save_to_bytes", "(ffi.Module) -> Optional<bytes>", |[module]| {
             Ok(module.cast::<Module>()?.save_to_bytes()?.map_or(Any::none(), Any::from))
         }),
-        service("context_symbols", "(ffi.Function) -> None", |[callback]| {
+        service("context_symbols", "(ffi.Function) -> void", |[callback]| {
             let callback: Function = callback.cast()?;
             for (name, value) in context_symbols() {
                 // SAFETY: the C++ part passes the value on to code that knows what the symbol points at.
