@@ -25,6 +25,11 @@ fn bodies() {
 }
 
 #[test]
+fn graphs() {
+    run("graphs", targets::graphs::run);
+}
+
+#[test]
 fn host_text() {
     run("host_text", targets::host_text::run);
 }
@@ -33,4 +38,9 @@ fn host_text() {
 #[test]
 fn objects() {
     run("objects", targets::objects::run);
+}
+
+#[test]
+fn values() {
+    run("values", targets::values::run);
 }

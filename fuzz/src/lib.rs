@@ -4,6 +4,8 @@
 //! The tests of the root crate include these modules, and run them on the committed inputs in `fuzz/corpus`.
 
 pub mod bodies;
+pub mod graphs;
 pub mod host_text;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod objects;
+pub mod values;

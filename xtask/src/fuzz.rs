@@ -27,9 +27,13 @@ const SEED: u32 = 1;
 /// Lets libFuzzer choose a seed.
 const ANY_SEED: u32 = 0;
 
-/// Runs all targets for a minute, after their committed inputs: the step of `cargo xtask test`.
+/// The seconds of new inputs of the step, shared by all targets.
+const SECONDS_IN_ALL: u64 = 120;
+
+/// Runs all targets on their committed inputs and on some new ones: the step of `cargo xtask test`.
 pub fn check() -> Result<Tests, Failure> {
-    run(&targets()?, 1, SEED)
+    let targets = targets()?;
+    run(&targets, SECONDS_IN_ALL / targets.len() as u64, SEED)
 }
 
 /// `cargo xtask fuzz`: one target for some minutes.
@@ -46,7 +50,7 @@ pub fn task(target: &str, minutes: u64) -> ExitCode {
 fn one(target: &str, minutes: u64) -> Result<Tests, Failure> {
     let known = targets()?;
     match known.iter().any(|name| name == target) {
-        true => run(&[target.to_owned()], minutes, ANY_SEED),
+        true => run(&[target.to_owned()], 60 * minutes, ANY_SEED),
         false => Err(failed(format!("there is no target `{target}`; the targets are {}", known.join(", ")))),
     }
 }
@@ -66,7 +70,7 @@ fn targets() -> Result<Vec<String>, Failure> {
 }
 
 /// Builds targets, and runs them at the same time.
-fn run(targets: &[String], minutes: u64, seed: u32) -> Result<Tests, Failure> {
+fn run(targets: &[String], seconds: u64, seed: u32) -> Result<Tests, Failure> {
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let built = target_folder().join("fuzz");
     let folder = built.to_string_lossy().into_owned();
@@ -79,20 +83,20 @@ fn run(targets: &[String], minutes: u64, seed: u32) -> Result<Tests, Failure> {
     build.extend(flags.iter().flat_map(|flags| ["--config", flags]));
     let mut tests = all([cmd("rustup", &build)])?;
     let runs: Result<Vec<Cmd>, Failure> =
-        targets.iter().map(|target| fuzzer(&built, &triple, target, minutes, seed)).collect();
+        targets.iter().map(|target| fuzzer(&built, &triple, target, seconds, seed)).collect();
     tests.add(all_at_once(runs?)?);
     tests.passed += targets.len() as u64;
     Ok(tests)
 }
 
 /// A target's program. It reads the committed inputs, then generates more, which it keeps in the target directory.
-fn fuzzer(built: &Path, triple: &str, target: &str, minutes: u64, seed: u32) -> Result<Cmd, Failure> {
+fn fuzzer(built: &Path, triple: &str, target: &str, seconds: u64, seed: u32) -> Result<Cmd, Failure> {
     let [inputs, findings] = ["corpus", "findings"].map(|name| built.join(name).join(target));
     for folder in [&inputs, &findings] {
         fs::create_dir_all(folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
     }
     let program = built.join(triple).join("release").join(target);
-    let time = format!("-max_total_time={}", 60 * minutes);
+    let time = format!("-max_total_time={seconds}");
     let artifacts = format!("-artifact_prefix={}/", findings.display());
     let (committed, seed) = (format!("fuzz/corpus/{target}"), format!("-seed={seed}"));
     // compiled code stays loaded until the process ends, which isn't a leak

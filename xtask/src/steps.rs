@@ -217,7 +217,7 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "fuzz",
-        about: "each fuzz target on its committed inputs, and a minute of new ones",
+        about: "each fuzz target on its committed inputs, and two minutes of new ones in all",
         needs: &[NIGHTLY, CXX],
         run: fuzz::check,
     },
