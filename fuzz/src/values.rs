@@ -7,7 +7,7 @@ use arbitrary::{Result as Read, Unstructured};
 use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
 use tvm_ffi_codegen::runtime::{Any, Array, Bytes, DLDataType, DLDevice, Dict, Function, List, Map, Shape};
 
-use crate::graphs::{call, compared, copied, written_and_read};
+use super::graphs::{call, compared, copied, written_and_read};
 
 /// The maximum number of operations of a program.
 const LONGEST: usize = 64;
@@ -99,10 +99,11 @@ impl Program {
             8..=12 => self.change(input)?,
             13 => {
                 let value = self.value(input)?;
-                if let Ok(copy) = call("ffi.DeepCopy", (&value,)) {
-                    if !is_tangled(&value) {
-                        copied(&value, &copy);
-                    }
+                // The copy of a value that contains itself has lists that the pool doesn't have.
+                if !is_tangled(&value)
+                    && let Ok(copy) = call("ffi.DeepCopy", (&value,))
+                {
+                    copied(&value, &copy);
                     self.add(copy, Model::Other);
                 }
             }

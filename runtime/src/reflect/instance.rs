@@ -54,7 +54,8 @@ impl Storage {
     fn of(field: &TVMFFIFieldInfo) -> Self {
         match TypeIndex(field.field_static_type_index) {
             TypeIndex::ANY if field.size == size_of::<*mut TVMFFIObject>() as i64 => Self::Object,
-            TypeIndex::ANY => Self::Any,
+            // The setter of a field of type None stores any value.
+            TypeIndex::ANY | TypeIndex::NONE => Self::Any,
             index if index.is_object() => Self::Object,
             _ => Self::Plain,
         }
