@@ -30,12 +30,12 @@ fn check(text: &str) {
 /// Writes a value, if it can be written, and reads it back.
 ///
 /// # Panics
-/// What is read back differs.
+/// The copy that is read back differs.
 pub(crate) fn written_and_read(value: &Any) {
     let Ok(text) = call("ffi.ToJSONGraphString", (value, ())) else { return };
     let read = call("ffi.FromJSONGraphString", (&text,)).unwrap_or_else(|error| panic!("{error}: {:?}", text.as_str()));
     let again = call("ffi.ToJSONGraphString", (&read, ())).expect("a value that was written before");
-    assert_eq!(again.as_str(), text.as_str(), "what is read back is written otherwise");
+    assert_eq!(again.as_str(), text.as_str(), "the copy is written differently");
     copied(value, &read);
 }
 

@@ -33,7 +33,7 @@ pub fn run(input: &[u8]) {
     assert_eq!(live_objects_of_thread(), before, "objects are left");
 }
 
-/// What a list or dict contains, by places in the pool.
+/// The expected contents of a value.
 enum Model {
     List(Vec<Any>),
     Dict(BTreeMap<i64, Any>),

@@ -24,7 +24,7 @@ class RustModule final : public tvm::ffi::ModuleObj {
   tvm::ffi::String InspectSource(const tvm::ffi::String& format) const final;
 };
 
-// What the runtime gives to the C++ part: a function of this name.
+// A function of this name that the runtime provides to the C++ part.
 const tvm::ffi::Function& Service(const char* name);
 
 }  // namespace tfr

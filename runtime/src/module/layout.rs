@@ -42,7 +42,7 @@ pub(super) struct Lookups {
     pub(super) newer: Option<WeakRef>,
 }
 
-/// What this crate's modules have. It drops in order: what may refer to a library's code drops before the library.
+/// The Rust part of a module. Fields drop in order: functions from a library's code drop before the library.
 pub(super) struct ModuleBody {
     pub(super) lookups: Mutex<Lookups>,
     pub(super) implementation: Box<dyn ModuleImpl>,

@@ -31,7 +31,7 @@ impl Module {
         Self(layout::new(Box::new(implementation)))
     }
 
-    /// What this crate's modules have beside the fields of C++ modules; `None` for a C++ module.
+    /// The Rust part of a module that this crate made; `None` for a C++ module.
     pub(super) fn body(&self) -> Option<&ModuleBody> {
         layout::body_of(&self.0)
     }

@@ -9,6 +9,7 @@ use crate::any::{Any, AnyView};
 use crate::error::{Result, raised_error, runtime_error};
 use crate::function::Function;
 use crate::heap::ObjectRef;
+use crate::type_table::fields;
 
 /// The name of a field.
 pub(crate) fn name(field: &TVMFFIFieldInfo) -> &'static [u8] {
@@ -41,6 +42,16 @@ pub(crate) unsafe fn get(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<
     // SAFETY: a getter writes an owned value, or leaves None.
     let value = unsafe { Any::from_raw(value) };
     if code == 0 { Ok(value) } else { Err(raised_error(code)) }
+}
+
+/// The value of an object's field of that name; `None` if its type has no such field.
+///
+/// # Errors
+/// Any error of the getter.
+pub(crate) fn named(object: &ObjectRef, wanted: &[u8]) -> Result<Option<Any>> {
+    let info = fields(object.type_index())?.into_iter().find(|info| name(info) == wanted);
+    // SAFETY: the field is one of the object's type.
+    info.map(|info| unsafe { get(info, object) }).transpose()
 }
 
 #[cold]

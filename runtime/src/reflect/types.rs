@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::string::Str;
-use crate::type_table::{Definition, FieldDef, fields, is_instance, key_to_index};
+use crate::type_table::{Definition, FieldDef, is_instance, key_to_index};
 
 struct VisitInterrupt;
 
@@ -149,8 +149,5 @@ pub(crate) fn enum_name(object: &ObjectRef) -> Option<Str> {
     if !is_enum(object) {
         return None;
     }
-    let fields = fields(object.type_index()).ok()?;
-    let info = fields.into_iter().find(|info| field::name(info) == b"_str_index")?;
-    // SAFETY: the field is one of the object's type.
-    unsafe { field::get(info, object) }.ok()?.cast().ok()
+    field::named(object, b"_str_index").ok()??.cast().ok()
 }

@@ -12,7 +12,7 @@ pub(super) fn text(value: &Any) -> &[u8] {
     unsafe { bytes_of(value.as_raw()) }.unwrap_or_default()
 }
 
-/// What a walk does with the elements of tensors, for messages.
+/// The use of a tensor's elements, for error messages.
 #[derive(Copy, Clone)]
 pub(super) enum Use {
     Compare,

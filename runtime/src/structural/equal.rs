@@ -25,7 +25,7 @@ use crate::shape::Shape;
 use crate::string::{Str, raw_str_from_bytes};
 use crate::tensor::Tensor;
 
-/// What callers choose.
+/// The options of a comparison or hash.
 #[derive(Copy, Clone)]
 pub(super) struct Options {
     /// Two variables that are defined nowhere may stand for each other.
@@ -70,8 +70,8 @@ struct State {
     skip_tensor_content: bool,
     /// The steps to the difference in each value, from the innermost on, if they are asked for.
     mismatch: Option<[Vec<ObjectRef>; 2]>,
-    /// What objects of the first value stand for in the second, and the reverse, by their addresses. The pairs keep
-    /// both objects alive, so that addresses aren't reused.
+    /// Maps each bound object of the first value to its counterpart in the second, and the reverse, by address. The
+    /// pairs keep both objects alive, so addresses aren't reused.
     bound: [FxHashMap<usize, [ObjectRef; 2]>; 2],
     types: Types,
 }
@@ -334,7 +334,7 @@ impl State {
         true
     }
 
-    /// What a key of the value `side` is in the other value.
+    /// The key in the other value that corresponds to a key of the value `side`.
     fn key_in_other(&self, side: usize, key: &Any) -> Any {
         match key.as_view().borrowed_object().and_then(|object| self.bound[side].get(&address(&object))) {
             Some([_, bound]) => bound.clone().into(),

@@ -1,4 +1,4 @@
-//! What a walk needs to know of a type, looked up once for each type and walk.
+//! Cached type information: a comparison or hash looks up each type once.
 
 #![allow(non_upper_case_globals)]
 
@@ -50,7 +50,7 @@ unsafe impl Send for Field {}
 // SAFETY: as above.
 unsafe impl Sync for Field {}
 
-/// What a walk needs to know of a type.
+/// Information about a type.
 pub(super) struct Facts {
     pub(super) kind: Kind,
     pub(super) key_hash: u64,
@@ -76,8 +76,7 @@ impl Facts {
             kTVMFFISEqHashKindUniqueInstance => Kind::Unique,
             _ => return Err(unsupported("_type_s_eq_hash_kind")),
         };
-        let mut known = fields(index)?;
-        known.retain(|info| !field::has(info, kTVMFFIFieldFlagBitMaskSEqHashIgnore));
+        let known = structural_fields(index)?;
         Ok(Self {
             kind,
             key_hash: key_hash(index)?,
@@ -87,13 +86,23 @@ impl Facts {
     }
 }
 
+/// The fields of a type that count for its structure.
+///
+/// # Errors
+/// `InternalError` for an unknown type.
+pub(super) fn structural_fields(index: TypeIndex) -> Result<Vec<&'static TVMFFIFieldInfo>> {
+    let mut fields = fields(index)?;
+    fields.retain(|info| !field::has(info, kTVMFFIFieldFlagBitMaskSEqHashIgnore));
+    Ok(fields)
+}
+
 /// The facts of the types that a walk has met.
 #[derive(Default)]
 pub(super) struct Types {
     places: FxHashMap<i32, usize>,
     facts: Vec<Facts>,
     /// The type that was asked for last, and its place.
-    last: (i32, usize),
+    last: Option<(i32, usize)>,
 }
 
 impl Types {
@@ -104,7 +113,7 @@ impl Types {
     #[inline]
     pub(super) fn place(&mut self, index: TypeIndex, hook: &[u8]) -> Result<usize> {
         match self.last {
-            (last, place) if last == index.0 => Ok(place),
+            Some((last, place)) if last == index.0 => Ok(place),
             _ => self.find(index, hook),
         }
     }
@@ -114,11 +123,12 @@ impl Types {
             Some(&place) => place,
             None => {
                 self.facts.push(Facts::new(index, hook)?);
-                self.facts.len() - 1
+                let place = self.facts.len() - 1;
+                self.places.insert(index.0, place);
+                place
             }
         };
-        self.places.insert(index.0, place);
-        self.last = (index.0, place);
+        self.last = Some((index.0, place));
         Ok(place)
     }
 

@@ -50,7 +50,7 @@ struct State {
     variables: u64,
     /// The graph's nodes met so far.
     nodes: u64,
-    /// The hashes of objects by their addresses. The objects stay alive, so that addresses aren't reused.
+    /// Finished hashes by object address. The entries keep the objects alive, so addresses aren't reused.
     done: FxHashMap<usize, (ObjectRef, u64)>,
     types: Types,
 }

@@ -14,7 +14,7 @@ use crate::reflect::builtin::{ANY, Builtin, INT, create, define, object_of, stor
 use crate::reflect::field;
 use crate::registry::{built_in, metadata_of};
 use crate::string::{Str, raw_str_from_bytes};
-use crate::type_table::{Definition, FieldDef, fields};
+use crate::type_table::{Definition, FieldDef};
 
 struct Step;
 
@@ -30,7 +30,7 @@ impl Builtin for Path {
     const SIZE: usize = 48;
 }
 
-/// What a step goes to. The numbers are upstream's `AccessKind`.
+/// The kind of a step, with the numbers of upstream's `AccessKind`.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum StepKind {
     Attr = 0,
@@ -165,11 +165,8 @@ fn with_step(path: &AnyView<'_>, kind: StepKind, key: impl Into<Any>) -> Result<
 
 /// The value of a field of a path or step.
 fn value_of(object: &ObjectRef, name: &str) -> Result<Any> {
-    let fields = fields(object.type_index())?;
     let missing = || value_error(&format!("`{}` has no field `{name}`", object.type_key()));
-    let info = fields.into_iter().find(|info| field::name(info) == name.as_bytes()).ok_or_else(missing)?;
-    // SAFETY: the field is one of the object's type.
-    unsafe { field::get(info, object) }
+    field::named(object, name.as_bytes())?.ok_or_else(missing)
 }
 
 fn depth(path: &ObjectRef) -> Result<i32> {

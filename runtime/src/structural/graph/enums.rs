@@ -10,7 +10,7 @@ use crate::reflect::accessors::convert;
 use crate::reflect::field;
 use crate::string::Str;
 use crate::type_info::key_of;
-use crate::type_table::{attr_value, fields, is_instance, key_to_index};
+use crate::type_table::{attr_value, is_instance, key_to_index};
 
 /// The index by which a type's members are known.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -63,8 +63,6 @@ impl Index {
 
 /// The value of a field.
 fn named(object: &ObjectRef, name: &[u8]) -> Result<Any> {
-    let info = fields(object.type_index())?.into_iter().find(|info| field::name(info) == name);
-    let info = info.ok_or_else(|| runtime_error(&format!("`{}` isn't an enum's", object.type_key())))?;
-    // SAFETY: the field is one of the object's type.
-    unsafe { field::get(info, object) }
+    let missing = || runtime_error(&format!("`{}` isn't an enum's", object.type_key()));
+    field::named(object, name)?.ok_or_else(missing)
 }

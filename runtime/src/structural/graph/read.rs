@@ -72,7 +72,7 @@ enum Node {
     Read(Any),
 }
 
-/// What the reader needs to know of a type of objects.
+/// Cached information about a type of objects.
 struct Type {
     index: Option<Index>,
     /// The type's own function in place of its fields.

@@ -52,13 +52,13 @@ struct Writer {
     types: FxHashMap<i32, Rc<Type>>,
 }
 
-/// What the writer needs to know of a type of objects.
+/// Cached information about a type of objects.
 struct Type {
     key: Any,
     index: Option<Index>,
     /// The type's own function in place of its fields.
     hook: Option<Function>,
-    /// The type, if there is no way to make objects of it.
+    /// The type's key, if the runtime can't create its objects.
     not_made: Option<String>,
     fields: Vec<Member>,
 }

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::super::region;
 use crate::abi::*;
+use crate::any::Any;
 use crate::error::{Result, runtime_error};
 use crate::heap::{ObjectLayout, ObjectRef, make_object_with_index};
+use crate::reflect::children::object_of;
 use crate::type_table::key_to_index;
 
 /// The fields that visitors and mutators have in every implementation.
@@ -140,6 +142,19 @@ impl<K: Kind> Active<K> {
         if let Some(region) = region.take() {
             self.set_region(region);
         }
+    }
+
+    /// Leaves frames from the innermost on, and restores the regions of each. A frame has its regions, its value, and
+    /// true if the value isn't in an error's context. Returns the objects of that context.
+    pub(super) fn leave<'a>(&self, frames: impl Iterator<Item = ([Option<i32>; 2], &'a Any, bool)>) -> Vec<ObjectRef> {
+        let mut nodes = Vec::new();
+        for (regions, node, is_bare) in frames {
+            regions.into_iter().flatten().for_each(|region| self.set_region(region));
+            if !is_bare {
+                nodes.extend(object_of(node));
+            }
+        }
+        nodes
     }
 
     /// Runs `body` in a region.

@@ -16,7 +16,7 @@ pub(super) struct Callback {
     pub(super) takes_mode: bool,
 }
 
-/// Callbacks, of which the first that takes a value is called.
+/// Callbacks by type. A walk calls the first one that accepts the value's type.
 pub(super) struct Callbacks(Vec<Callback>);
 
 impl Callbacks {

@@ -1,5 +1,6 @@
 //! The values inside a value that a visit reaches, one at a time: elements, values of maps and dicts, or fields.
 
+use super::super::facts::structural_fields;
 use super::super::region;
 use crate::abi::*;
 use crate::any::Any;
@@ -7,7 +8,6 @@ use crate::container::Inner;
 use crate::error::Result;
 use crate::heap::ObjectRef;
 use crate::reflect::field;
-use crate::type_table::fields;
 
 /// A value inside another one.
 pub(super) struct Child {
@@ -55,14 +55,4 @@ impl Children {
             }
         }
     }
-}
-
-/// The fields of a type that count for its structure.
-///
-/// # Errors
-/// `InternalError` for an unknown type.
-pub(super) fn structural_fields(index: TypeIndex) -> Result<Vec<&'static TVMFFIFieldInfo>> {
-    let mut fields = fields(index)?;
-    fields.retain(|info| !field::has(info, kTVMFFIFieldFlagBitMaskSEqHashIgnore));
-    Ok(fields)
 }

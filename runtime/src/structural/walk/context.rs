@@ -67,7 +67,7 @@ pub(super) fn with_objects(mut error: Error, objects: Vec<ObjectRef>) -> Error {
     }
     let mut values = vec![(PATTERN, objects.into_iter().collect::<List>().into())];
     values.extend(before.map(|before| (BEFORE, before.into())));
-    // Without the type there is no context to give.
+    // A table that lost the type leaves the error unchanged.
     if let Ok(context) = create::<Context>(values) {
         error.attach_context(context);
     }

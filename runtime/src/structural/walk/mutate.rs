@@ -24,7 +24,7 @@ static IN_PLACE_HOOKS: LazyLock<AttrColumn> = LazyLock::new(|| AttrColumn::named
 /// the value has a further one, and then the value doesn't change.
 type Permission = Option<u32>;
 
-/// What follows the descent into a value.
+/// The work after the descent into a value.
 enum After {
     Nothing,
     /// The callbacks of the value.
@@ -296,14 +296,8 @@ impl Mutator {
 
     /// Leaves all frames, and adds their values to an error's context.
     fn unwind(&self, stack: Vec<Frame>, error: Error) -> Error {
-        let mut nodes = Vec::new();
-        for mut frame in stack.into_iter().rev() {
-            self.restore(&mut frame.after_child);
-            self.restore(&mut frame.after_all);
-            if !frame.is_bare {
-                nodes.extend(object_of(&frame.node));
-            }
-        }
+        let frames = stack.iter().rev();
+        let nodes = self.leave(frames.map(|frame| ([frame.after_child, frame.after_all], &frame.node, frame.is_bare)));
         with_objects(error, nodes)
     }
 }

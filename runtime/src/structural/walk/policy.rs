@@ -1,4 +1,4 @@
-//! What a walk does at each value: which callbacks it calls, and when.
+//! Walk policies: which callbacks run at each value, and when.
 //! Rules: upstream's `StructuralWalkEngine`, `StructuralVisitEngine`.
 
 use super::callbacks::Callbacks;
@@ -40,7 +40,7 @@ impl Links {
     }
 }
 
-/// What a visitor does at each value.
+/// A visitor's behaviour at each value.
 pub(super) enum Policy {
     /// `ffi.StructuralWalk`.
     Walk(Order, Links),

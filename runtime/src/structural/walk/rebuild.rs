@@ -3,8 +3,9 @@
 
 use std::sync::LazyLock;
 
+use super::super::facts::structural_fields;
 use super::super::region;
-use super::children::{Child, structural_fields};
+use super::children::Child;
 use super::mutator::references;
 use super::outcome::{checked, is_unchanged, unchanged};
 use crate::abi::*;

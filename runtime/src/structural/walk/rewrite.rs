@@ -1,4 +1,4 @@
-//! What a map does at each value: which callbacks it calls, and when.
+//! Map policies: which callbacks run at each value, and when.
 //! Rules: upstream's `StructuralMapDynEngine`, `StructuralMutateDynEngine`.
 
 use super::callbacks::Callbacks;
@@ -9,7 +9,7 @@ use crate::any::Any;
 use crate::error::Result;
 use crate::heap::ObjectRef;
 
-/// What a mutator does at each value.
+/// A mutator's behaviour at each value.
 pub(super) enum Policy {
     /// `ffi.StructuralMap`.
     Map(Order, Links),
@@ -17,7 +17,7 @@ pub(super) enum Policy {
     Mutate(Callbacks),
 }
 
-/// What to do with a value after its first callback.
+/// The next step for a value after its first callback.
 pub(super) enum Plan {
     /// This is the result.
     Result(Any),

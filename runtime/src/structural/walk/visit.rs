@@ -146,14 +146,8 @@ impl Visitor {
 
     /// Leaves all frames, and adds their values to an error's context.
     fn unwind(&self, stack: Vec<Frame>, stop: Stop) -> Stop {
-        let mut nodes = Vec::new();
-        for mut frame in stack.into_iter().rev() {
-            self.restore(&mut frame.after_child);
-            self.restore(&mut frame.after_all);
-            if !frame.is_bare {
-                nodes.extend(object_of(&frame.node));
-            }
-        }
+        let frames = stack.iter().rev();
+        let nodes = self.leave(frames.map(|frame| ([frame.after_child, frame.after_all], &frame.node, frame.is_bare)));
         match stop {
             Stop::Failed(error) => Stop::Failed(with_objects(error, nodes)),
             interrupt => interrupt,
