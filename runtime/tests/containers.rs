@@ -197,22 +197,17 @@ fn destructors_may_use_the_container_they_leave() {
 #[test]
 fn deep_nests_are_freed_on_a_small_stack() {
     let (token, value) = token();
-    std::thread::Builder::new()
-        .stack_size(256 << 10)
-        .spawn(move || {
-            let mut nest = Any::from(value);
-            for depth in 0..rounds(100_000) {
-                nest = match depth % 4 {
-                    0 => Array::from(vec![nest]).into(),
-                    1 => List::from(vec![1.into(), nest]).into(),
-                    2 => <Map>::from_iter([("inner", nest)]).into(),
-                    _ => <Dict>::from_iter([("inner", nest)]).into(),
-                };
-            }
-        })
-        .unwrap()
-        .join()
-        .unwrap();
+    on_a_small_stack(|| {
+        let mut nest = Any::from(value);
+        for depth in 0..DEEP {
+            nest = match depth % 4 {
+                0 => Array::from(vec![nest]).into(),
+                1 => List::from(vec![1.into(), nest]).into(),
+                2 => <Map>::from_iter([("inner", nest)]).into(),
+                _ => <Dict>::from_iter([("inner", nest)]).into(),
+            };
+        }
+    });
     assert_eq!(Arc::strong_count(&token), 1);
 }
 

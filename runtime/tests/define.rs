@@ -339,11 +339,13 @@ struct Link {
 
 #[test]
 fn a_long_chain_is_dropped_without_recursion() {
-    let mut chain = Obj::new(Link { next: None }).unwrap();
-    for _ in 0..rounds(400_000) {
-        chain = Obj::new(Link { next: Some(chain) }).unwrap();
-    }
-    drop(chain);
+    on_a_small_stack(|| {
+        let mut chain = Obj::new(Link { next: None }).unwrap();
+        for _ in 0..DEEP {
+            chain = Obj::new(Link { next: Some(chain) }).unwrap();
+        }
+        drop(chain);
+    });
 }
 
 /// A value whose destructor panics.

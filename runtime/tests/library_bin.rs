@@ -2,7 +2,7 @@
 
 use tvm_ffi_runtime::unstable::library_bin::{Layout, LibraryBin, LibraryBinError, Node, NodeSpec, Segment};
 
-use crate::support::rounds;
+use crate::support::DEEP;
 
 /// Writes nodes and the lists of their children.
 pub fn write(nodes: &[Node<'_>], children: &[Vec<usize>]) -> Result<Vec<u8>, LibraryBinError> {
@@ -200,7 +200,7 @@ fn every_damage_is_survived() {
 
 #[test]
 fn a_chain_of_many_nodes_is_read() {
-    let nodes = vec![module("k", b"p"); rounds(100_000)];
+    let nodes = vec![module("k", b"p"); DEEP];
     let mut children: Vec<Vec<usize>> = (1..nodes.len()).map(|next| vec![next]).collect();
     children.push(vec![]);
     let bytes = write(&nodes, &children).unwrap();

@@ -12,7 +12,7 @@ use tvm_ffi_runtime::{
 };
 
 use crate::hostile;
-use crate::support::{bytes, own, raised, rounds};
+use crate::support::{DEEP, bytes, on_a_small_stack, own, raised, rounds};
 
 fn call<A: tvm_ffi_runtime::CallArgs>(name: &str, args: A) -> Result<Any> {
     get_global(name).unwrap().call(args)
@@ -88,16 +88,18 @@ fn texts_are_as_upstreams() {
 
 #[test]
 fn depth_takes_no_stack() {
-    let deep = nested(rounds(50_000));
-    assert!(text(&nested(rounds(2_000))).starts_with("[[["));
-    let copy = call("ffi.DeepCopy", (&deep,)).unwrap();
-    assert!(call("ffi.RecursiveEq", (&deep, &copy)).unwrap().cast::<bool>().unwrap());
-    let hash = |value: &Any| call("ffi.RecursiveHash", (value,)).unwrap().cast::<i64>().unwrap();
-    assert_eq!(hash(&deep), hash(&copy));
-    let written = call("ffi.json.Stringify", (&deep, ())).unwrap();
-    let parsed = call("ffi.json.Parse", (&written,)).unwrap();
-    let rewritten = call("ffi.json.Stringify", (&parsed, ())).unwrap();
-    assert_eq!(rewritten.as_str(), written.as_str());
+    on_a_small_stack(|| {
+        let deep = nested(DEEP);
+        assert!(text(&nested(rounds(2_000))).starts_with("[[["));
+        let copy = call("ffi.DeepCopy", (&deep,)).unwrap();
+        assert!(call("ffi.RecursiveEq", (&deep, &copy)).unwrap().cast::<bool>().unwrap());
+        let hash = |value: &Any| call("ffi.RecursiveHash", (value,)).unwrap().cast::<i64>().unwrap();
+        assert_eq!(hash(&deep), hash(&copy));
+        let written = call("ffi.json.Stringify", (&deep, ())).unwrap();
+        let parsed = call("ffi.json.Parse", (&written,)).unwrap();
+        let rewritten = call("ffi.json.Stringify", (&parsed, ())).unwrap();
+        assert_eq!(rewritten.as_str(), written.as_str());
+    });
 }
 
 #[test]
@@ -305,6 +307,9 @@ fn fields(index: i32) -> Vec<&'static TVMFFIFieldInfo> {
     ancestors.chain([info(index)]).flat_map(own).collect()
 }
 
+/// Tests use one of so many values and types. Miri would take half an hour for all.
+const SHARE: usize = if cfg!(miri) { 32 } else { 1 };
+
 /// Reads a field of an object, then sets it to values of every kind, and reads it after each one.
 fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
     let address = object.as_ptr().wrapping_byte_offset(field.offset as isize).cast::<c_void>();
@@ -316,10 +321,9 @@ fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
         unsafe { Any::from_raw(value) }
     };
     drop(read());
-    // Miri takes minutes for all values: each kind of field gets others there.
-    let step = if cfg!(miri) { 8 } else { 1 };
-    let first = (field.field_static_type_index as usize) % step;
-    for value in hostile::values().into_iter().skip(first).step_by(step) {
+    // Each kind of field gets other values.
+    let first = (field.field_static_type_index as usize) % SHARE;
+    for value in hostile::values().into_iter().skip(first).step_by(SHARE) {
         let raw = *value.as_raw();
         // SAFETY: the field is one of the object's type. Its setter has this type if the flag isn't set.
         unsafe {
@@ -367,7 +371,7 @@ fn fields_of_new_objects_are_values_for_every_type() -> Result<()> {
         for field in &fields {
             // SAFETY: names of fields are never freed.
             let name = std::str::from_utf8(unsafe { field.name.as_slice() }).unwrap();
-            for value in hostile::values() {
+            for value in hostile::values().into_iter().step_by(SHARE) {
                 if let Ok(made) = call("ffi.MakeObjectFromPackedArgs", (key.as_str(), name, value)) {
                     drop(text(&made));
                 }
@@ -412,7 +416,7 @@ fn fields_of_new_objects_are_values_for_every_declared_type() -> Result<()> {
     let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
     let kinds = (-1..=TypeIndex::DYN_OBJECT_BEGIN.0).map(TypeIndex);
     let mut types = 0;
-    for kind in kinds.filter(|kind| call("ffi.MakeFieldGetter", (kind.0,)).is_ok()) {
+    for kind in kinds.filter(|kind| call("ffi.MakeFieldGetter", (kind.0,)).is_ok()).step_by(SHARE) {
         // A type for each field: using an object takes time in proportion to the square of its fields.
         let index = object_type(&format!("reflection.Kind{}", kind.0))?;
         let size = if matches!(kind, TypeIndex::ANY | TypeIndex::NONE) { 16 } else { 8 };
@@ -421,7 +425,7 @@ fn fields_of_new_objects_are_values_for_every_declared_type() -> Result<()> {
         use_object(&attribute("__ffi_new__", index).call(())?.cast()?);
         types += 1;
     }
-    assert!(types > 70);
+    assert!(types > 70 / SHARE);
     Ok(())
 }
 

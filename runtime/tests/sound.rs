@@ -391,19 +391,20 @@ fn allocated_tensors_that_are_refused_are_freed() {
 
 #[test]
 fn long_chains_are_dropped_and_shown() {
-    let length = rounds(400_000);
-    let chain = || {
-        let error = |cause| Error::from_parts("ValueError", "no", "", cause, None);
-        (0..length).fold(error(None), |cause, _| error(Some(cause)))
-    };
-    drop(chain());
-    assert!(format!("{:?}", chain()).len() > 10 * length);
-    let first = Tensor::from_slice(&[1f32], &[]).unwrap();
-    let view = (0..length).fold(first, |source, _| {
-        // SAFETY: the prototype is the source's own.
-        unsafe { Tensor::create_unsafe_view(&source, source.as_dl_tensor()) }.unwrap()
+    on_a_small_stack(|| {
+        let chain = || {
+            let error = |cause| Error::from_parts("ValueError", "no", "", cause, None);
+            (0..DEEP).fold(error(None), |cause, _| error(Some(cause)))
+        };
+        drop(chain());
+        assert!(format!("{:?}", chain()).len() > 10 * DEEP);
+        let first = Tensor::from_slice(&[1f32], &[]).unwrap();
+        let view = (0..DEEP).fold(first, |source, _| {
+            // SAFETY: the prototype is the source's own.
+            unsafe { Tensor::create_unsafe_view(&source, source.as_dl_tensor()) }.unwrap()
+        });
+        drop(view);
     });
-    drop(view);
 }
 
 /// An object of another implementation: a header, and words that only that implementation understands.

@@ -11,7 +11,7 @@ use tvm_ffi_runtime::{
 };
 
 use crate::hostile;
-use crate::support::rounds;
+use crate::support::{DEEP, on_a_small_stack, rounds};
 
 const PRE: i64 = 0;
 const POST: i64 = 1;
@@ -93,28 +93,29 @@ fn plus_one(args: &[AnyView<'_>]) -> Result<Any> {
 
 #[test]
 fn depth_takes_no_stack() {
-    let depth = rounds(100_000);
-    let deep = nested(depth);
-    for order in [PRE, POST] {
-        let counter = Arc::default();
-        assert!(call("ffi.StructuralWalk", (&deep, count(&counter), nothing(), order)).unwrap().is_none());
-        assert_eq!(counter.load(Ordering::Relaxed), depth + 1);
-        let mapped = call("ffi.StructuralMap", (&deep, callback(INT, plus_one), nothing(), order)).unwrap();
-        assert_eq!((innermost(mapped), innermost(deep.clone())), (2, 1));
-    }
-    let fails = || callback(INT, |_| Err(Error::new("ValueError", "deep")));
-    for (name, order) in [("ffi.StructuralWalk", PRE), ("ffi.StructuralMap", POST)] {
-        let error = call(name, (&deep, fails(), nothing(), order)).unwrap_err();
-        assert_eq!(error.message(), "deep");
-        // The context has every container, from the innermost one on.
-        let context = Any::from(error.extra_context().unwrap());
-        let paths = call("ffi.VisitErrorContext.FindAccessPaths", (&deep, &context, false)).unwrap();
-        assert_eq!(paths.cast::<Array>().unwrap().len(), 0, "containers aren't found");
-    }
-    assert!(call("ffi.StructuralVisit", (&deep, nothing())).unwrap().is_none());
-    let root = ObjectRef::try_from(deep).unwrap();
-    let mapped = call_with_owned("ffi.StructuralMutate", root, &[mutation(INT, plus_one).into()]).unwrap();
-    assert_eq!(innermost(mapped), 2);
+    on_a_small_stack(|| {
+        let deep = nested(DEEP);
+        for order in [PRE, POST] {
+            let counter = Arc::default();
+            assert!(call("ffi.StructuralWalk", (&deep, count(&counter), nothing(), order)).unwrap().is_none());
+            assert_eq!(counter.load(Ordering::Relaxed), DEEP + 1);
+            let mapped = call("ffi.StructuralMap", (&deep, callback(INT, plus_one), nothing(), order)).unwrap();
+            assert_eq!((innermost(mapped), innermost(deep.clone())), (2, 1));
+        }
+        let fails = || callback(INT, |_| Err(Error::new("ValueError", "deep")));
+        for (name, order) in [("ffi.StructuralWalk", PRE), ("ffi.StructuralMap", POST)] {
+            let error = call(name, (&deep, fails(), nothing(), order)).unwrap_err();
+            assert_eq!(error.message(), "deep");
+            // The context has every container, from the innermost one on.
+            let context = Any::from(error.extra_context().unwrap());
+            let paths = call("ffi.VisitErrorContext.FindAccessPaths", (&deep, &context, false)).unwrap();
+            assert_eq!(paths.cast::<Array>().unwrap().len(), 0, "containers aren't found");
+        }
+        assert!(call("ffi.StructuralVisit", (&deep, nothing())).unwrap().is_none());
+        let root = ObjectRef::try_from(deep).unwrap();
+        let mapped = call_with_owned("ffi.StructuralMutate", root, &[mutation(INT, plus_one).into()]).unwrap();
+        assert_eq!(innermost(mapped), 2);
+    });
 }
 
 #[test]

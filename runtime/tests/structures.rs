@@ -9,7 +9,7 @@ use tvm_ffi_runtime::registry::{get_global, get_global_unchecked};
 use tvm_ffi_runtime::unstable::type_table::{TypeRequest, get_or_alloc_index};
 use tvm_ffi_runtime::{Any, Array, Dict, Error, Function, List, Map, ObjectRef, Result, Tensor, ToAnyView};
 
-use crate::support::bytes;
+use crate::support::{DEEP, bytes, on_a_small_stack};
 
 fn call<A: tvm_ffi_runtime::CallArgs>(name: &str, args: A) -> Result<Any> {
     get_global(name).unwrap().call(args)
@@ -52,27 +52,26 @@ fn nested_objects(depth: usize) -> Any {
     })
 }
 
-/// Deeper than a thread's stack could take. A graph of 100,000 lists is written and read as well.
-const DEPTH: usize = if cfg!(miri) { 50 } else { 20_000 };
-
 #[test]
 fn deep_values_cause_no_recursion() {
-    for (one, same, other) in [
-        (nested(DEPTH, 1.into()), nested(DEPTH, 1.into()), nested(DEPTH, 2.into())),
-        (nested_objects(DEPTH), nested_objects(DEPTH), nested_objects(DEPTH - 1)),
-    ] {
-        assert!(equal(&one, &same).unwrap());
-        assert!(!equal(&one, &other).unwrap());
-        assert_eq!(hash(&one).unwrap(), hash(&same).unwrap());
-        assert_ne!(hash(&one).unwrap(), hash(&other).unwrap());
-        let paths = call("ffi.GetFirstStructuralMismatch", (&one, &other, false, false)).unwrap();
-        assert_eq!(paths.cast::<Array>().unwrap().len(), 2);
-    }
-    for value in [nested(DEPTH * 5, 1.into()), nested_objects(DEPTH)] {
-        let text = to_json(&value).unwrap();
-        let read = from_json(text.as_str().unwrap()).unwrap();
-        assert_eq!(to_json(&read).unwrap().as_str(), text.as_str());
-    }
+    on_a_small_stack(|| {
+        for (one, same, other) in [
+            (nested(DEEP, 1.into()), nested(DEEP, 1.into()), nested(DEEP, 2.into())),
+            (nested_objects(DEEP), nested_objects(DEEP), nested_objects(DEEP - 1)),
+        ] {
+            assert!(equal(&one, &same).unwrap());
+            assert!(!equal(&one, &other).unwrap());
+            assert_eq!(hash(&one).unwrap(), hash(&same).unwrap());
+            assert_ne!(hash(&one).unwrap(), hash(&other).unwrap());
+            let paths = call("ffi.GetFirstStructuralMismatch", (&one, &other, false, false)).unwrap();
+            assert_eq!(paths.cast::<Array>().unwrap().len(), 2);
+        }
+        for value in [nested(DEEP, 1.into()), nested_objects(DEEP)] {
+            let text = to_json(&value).unwrap();
+            let read = from_json(text.as_str().unwrap()).unwrap();
+            assert_eq!(to_json(&read).unwrap().as_str(), text.as_str());
+        }
+    });
 }
 
 #[test]

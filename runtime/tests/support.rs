@@ -15,6 +15,17 @@ pub const fn rounds(count: usize) -> usize {
     if cfg!(miri) { count.div_ceil(1000) } else { count }
 }
 
+/// Nested values and chains of this length, dropped and walked on [`on_a_small_stack`], leave 26 bytes of stack to a
+/// level: too few for a recursion.
+pub const DEEP: usize = rounds(10_000);
+
+/// Runs a test on a stack of 256 KiB.
+pub fn on_a_small_stack(test: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, test).unwrap().join().unwrap();
+    });
+}
+
 struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_void);
 
 // SAFETY: the address is never used.

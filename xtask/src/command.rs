@@ -44,6 +44,13 @@ impl Tests {
         }
     }
 
+    /// Reads the last line of a run: `3 passed, 0 failed, 1 skipped`.
+    pub fn of_summary(line: &str) -> Self {
+        let mut tests = Self::default();
+        tests.read_counts(line.split(','));
+        tests
+    }
+
     fn read_counts<'a>(&mut self, counts: impl Iterator<Item = &'a str>) {
         for count in counts {
             match count.trim().split_once(' ').map(|(n, what)| (n.parse::<u64>(), what)) {
@@ -321,5 +328,6 @@ mod tests {
         tests.read("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n");
         assert_eq!(tests.to_string(), "5 passed, 1 failed, 1 skipped");
         assert_eq!(Tests { passed: 2, failed: 0, skipped: 0 }.to_string(), "2 passed, 0 failed");
+        assert_eq!(Tests::of_summary(&tests.to_string()).to_string(), tests.to_string());
     }
 }

@@ -1,5 +1,6 @@
 //! Project tasks: `cargo xtask test` runs everything that CI runs; `soak` and `bench` take longer.
 
+mod beside;
 mod byte_order;
 mod callgrind;
 mod calls_cost;
@@ -43,7 +44,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Runs every check, in order; stops at the first that fails.
+    /// Runs every check; stops at the first that fails. Three run beside the others.
     Test {
         /// Runs only this step; you can repeat the option.
         #[arg(long, value_name = "STEP")]
@@ -83,11 +84,11 @@ enum Task {
 fn main() -> ExitCode {
     match Cli::parse().task {
         Task::Test { list: true, .. } => run::list(steps::TEST),
-        Task::Test { only, bless: true, .. } => run::run("test --bless", steps::BLESS, &only),
-        Task::Test { only, .. } => run::run("test", steps::TEST, &only),
-        Task::Soak { only } => run::run("soak", steps::SOAK, &only),
-        Task::Gpu => run::run("gpu", steps::GPU, &[]),
+        Task::Test { only, bless: true, .. } => run::run("test --bless", steps::BLESS, &[], &only),
+        Task::Test { only, .. } => run::run("test", steps::TEST, steps::BESIDE, &only),
+        Task::Soak { only } => run::run("soak", steps::SOAK, &[], &only),
+        Task::Gpu => run::run("gpu", steps::GPU, &[], &[]),
         Task::Fuzz { target, minutes } => fuzz::task(&target, minutes),
-        Task::Bench { only } => run::run("bench", steps::BENCH, &only),
+        Task::Bench { only } => run::run("bench", steps::BENCH, &[], &only),
     }
 }

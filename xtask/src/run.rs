@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use crate::beside::Beside;
 use crate::command::{Tests, in_ci};
 use crate::tools::{self, Tool};
 
@@ -41,9 +42,9 @@ pub fn list(steps: &[Step]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the steps in `only`, or all. The last line counts tests: `N passed, N failed`, then `, N skipped` for ignored
-/// tests and skipped steps, if any.
-pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
+/// Runs the steps in `only`, or all, those in `beside` beside the others. The last line counts tests: `N passed, N
+/// failed`, then `, N skipped` for ignored tests and skipped steps, if any.
+pub fn run(task: &'static str, steps: &'static [Step], beside: &'static [&str], only: &[String]) -> ExitCode {
     for name in only {
         if !steps.iter().any(|step| step.name == name) {
             let names: Vec<_> = steps.iter().map(|step| step.name).collect();
@@ -54,10 +55,15 @@ pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
     let mut tests = Tests::default();
     let mut summary = Vec::new();
     let mut failed = None;
+    let (second, first): (Vec<&Step>, Vec<&Step>) = match only {
+        [] => steps.iter().partition(|step| beside.contains(&step.name)),
+        only => (vec![], steps.iter().filter(|step| only.iter().any(|name| name == step.name)).collect()),
+    };
+    let second = (!second.is_empty()).then(|| Beside::start(task, &second));
     if only.is_empty() {
-        tools::ensure_ahead(steps.iter().flat_map(|step| step.needs));
+        tools::ensure_ahead(first.iter().flat_map(|step| step.needs).collect());
     }
-    for step in steps.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)) {
+    for step in first {
         println!("\n=== {}: {} ===", step.name, step.about);
         let start = Instant::now();
         let outcome = execute(step);
@@ -75,7 +81,7 @@ pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
             Outcome::Failed(failure) => {
                 tests.add(failure.tests);
                 tests.failed = tests.failed.max(1);
-                failed = Some((step.name, failure.what));
+                failed = Some((step.name.to_owned(), failure.what));
                 "FAILED".to_owned()
             }
         };
@@ -83,17 +89,33 @@ pub fn run(task: &str, steps: &'static [Step], only: &[String]) -> ExitCode {
         if only.is_empty() && in_ci() {
             discard_unneeded(steps, step);
         }
-        summary.push((step.name, time, result));
+        summary.push((step.name.to_owned(), time, result));
         if failed.is_some() {
             break;
         }
+    }
+    if let Some((names, time, outcome)) = second.map(Beside::end) {
+        let result = match outcome {
+            Ok(counted) => {
+                tests.add(counted);
+                "ok"
+            }
+            Err(failure) => {
+                tests.add(failure.tests);
+                tests.failed = tests.failed.max(1);
+                failed.get_or_insert((names.clone(), failure.what));
+                "FAILED"
+            }
+        };
+        summary.push((names, time, result.to_owned()));
     }
     println!("\n=== summary ===");
     for (name, time, result) in &summary {
         println!("{name:<14} {:>8}  {result}", seconds(*time));
     }
     if let Some((name, what)) = &failed {
-        println!("\nstep `{name}` failed: {what}\nrun it alone: cargo xtask {task} --only {name}");
+        let only = name.replace(", ", " --only ");
+        println!("\nstep `{name}` failed: {what}\nrun it alone: cargo xtask {task} --only {only}");
     }
     println!("\n{tests}");
     if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }

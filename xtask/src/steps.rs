@@ -4,6 +4,7 @@ use std::thread;
 
 use crate::byte_order;
 use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_random_cases, without_stacks};
+use crate::platforms::Amount::{All, Part};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64,
@@ -39,7 +40,7 @@ pub const TEST: &[Step] = &[
         needs: &[GDB],
         run: debugging::check,
     },
-    Step { name: "test-minimal", about: "tests without default features", needs: &[], run: test_minimal },
+    Step { name: "test-minimal", about: "unit tests without default features", needs: &[], run: test_minimal },
     Step {
         name: "upstream",
         about: "upstream's converters do what the tests compare with",
@@ -174,21 +175,21 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "aarch64-jit",
-        about: "the JIT and the tests on aarch64, on an emulator",
+        about: "the JIT and tests on aarch64, on an emulator",
         needs: &[QEMU, GCC_AARCH64, RUST_AARCH64],
-        run: platforms::aarch64_jit,
+        run: || platforms::aarch64_jit(Part),
     },
     Step {
         name: "musl",
-        about: "the quickstart and the tests as statically linked executables",
+        about: "the quickstart and the runtime's tests as statically linked executables",
         needs: &[GDB, RUST_MUSL],
-        run: platforms::musl,
+        run: || platforms::musl(Part),
     },
     Step {
         name: "check-targets",
-        about: "lints for macOS, Android and Windows",
-        needs: &[CLIPPY, RUST_MACOS, RUST_ANDROID, RUST_WINDOWS],
-        run: platforms::check_targets,
+        about: "lints for macOS",
+        needs: &[CLIPPY, RUST_MACOS],
+        run: || platforms::check_targets(Part),
     },
     Step {
         name: "formats",
@@ -198,9 +199,9 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "windows",
-        about: "the quickstart, the tests and the hosts for Windows, under Wine",
+        about: "the quickstart, tests and the hosts for Windows, under Wine",
         needs: &[LLVM_22, LLVM_22_TOOLS, LLD_22, CLANG_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
-        run: platforms::windows,
+        run: || platforms::windows(Part),
     },
     Step { name: "soak", about: "memory stays flat, threads agree: short runs", needs: &[], run: soak },
     Step {
@@ -223,6 +224,10 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[UPSTREAM], run: bench_smoke },
 ];
+
+/// The steps of [`TEST`] that build in target directories of their own. A whole run runs them beside the others: Miri
+/// and the tests of the others use one processor most of the time.
+pub const BESIDE: &[&str] = &["miri", "sanitizers", "fuzz"];
 
 /// `cargo xtask test --bless`.
 pub const BLESS: &[Step] = &[Step {
@@ -260,6 +265,36 @@ pub const SOAK: &[Step] = &[
         about: "a module of 2 GiB: packed in little memory, linked, loaded",
         needs: &[],
         run: payload::payload,
+    },
+    Step {
+        name: "aarch64-jit",
+        about: "that step of `cargo xtask test`, with unit tests",
+        needs: &[QEMU, GCC_AARCH64, RUST_AARCH64],
+        run: || platforms::aarch64_jit(All),
+    },
+    Step {
+        name: "musl",
+        about: "that step of `cargo xtask test`, with all tests of the library",
+        needs: &[GDB, RUST_MUSL],
+        run: || platforms::musl(All),
+    },
+    Step {
+        name: "check-targets",
+        about: "lints for macOS, Android and Windows",
+        needs: &[CLIPPY, RUST_MACOS, RUST_ANDROID, RUST_WINDOWS],
+        run: || platforms::check_targets(All),
+    },
+    Step {
+        name: "windows",
+        about: "that step of `cargo xtask test`, with unit tests and tests of generated code",
+        needs: &[LLVM_22, LLVM_22_TOOLS, LLD_22, CLANG_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
+        run: || platforms::windows(All),
+    },
+    Step {
+        name: "miri",
+        about: "the runtime's tests with threads on Miri, each with eight orders of threads",
+        needs: &[MIRI, RUST_SRC],
+        run: miri_seeds,
     },
 ];
 
@@ -464,16 +499,18 @@ fn test() -> Result {
     if !with_llvm::is_there() {
         return all([everything(cargo(&["test", "--workspace"]), &[])]);
     }
-    println!("left out: the library's integration tests: the steps `llvm` and `gpu` run them with both backends");
-    // cargo takes patterns of names, and no name to leave out
-    let others = cargo(&["test", "--workspace", "--lib", "--bins", "--test", "[!l]*"]);
+    println!(
+        "left out: tests of the library and the command line: the steps `llvm` and `gpu` run them with both backends"
+    );
+    let with_llvm = ["--exclude", "tvm-ffi-codegen", "--exclude", "tvm-ffi-codegen-cli"];
+    let others = cargo(&[&["test", "--workspace", "--tests"], &with_llvm[..]].concat());
     // `--doc` would also run the examples of a crate that includes the library's files
     let docs = cargo(&["test", "--workspace", "--exclude", "dispatch-alone", "--doc"]);
     all([everything(others, &[]), docs])
 }
 
 fn test_minimal() -> Result {
-    all([without_stacks(cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"]))])
+    all([without_stacks(cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features", "--lib"]))])
 }
 
 /// Tests of the library and the command line with LLVM.
@@ -591,14 +628,24 @@ fn miri() -> Result {
     Ok(tests)
 }
 
+/// Tests whose threads Miri interleaves in another way for each seed.
+fn miri_seeds() -> Result {
+    let words = ["miri", "test", "-p", "tvm-ffi-runtime", "--test", "main", "--", "thread", "race", "while_others"];
+    all((0..8).map(|seed| nightly(&words).env("MIRIFLAGS", &format!("-Zmiri-disable-isolation -Zmiri-seed={seed}"))))
+}
+
 fn sanitizers() -> Result {
     // ThreadSanitizer must instrument the standard library's locks.
     let thread = |tests: &[&str]| sanitizer("thread", &[&["-Zbuild-std"], tests].concat());
-    all_at_once([sanitizer("address", RUNTIME), thread(RUNTIME), thread(DISPATCH_TABLES)])
+    let skipped: Vec<&str> = LONG_ON_ONE_THREAD.iter().flat_map(|&test| ["--skip", test]).collect();
+    all_at_once([sanitizer("address", RUNTIME), thread(&[RUNTIME, &skipped].concat()), thread(DISPATCH_TABLES)])
 }
 
 /// The runtime's integration tests. ThreadSanitizer uses more memory than the memory test allows.
 const RUNTIME: &[&str] = &["-p", "tvm-ffi-runtime", "--test", "main", "--", "--skip", "take_little_memory"];
+/// Tests that show nothing to ThreadSanitizer, and take it minutes.
+const LONG_ON_ONE_THREAD: &[&str] =
+    &["a_cycle_is_an_error", "values_that_contain_themselves", "every_global_function_stands_any_arguments"];
 /// The tests of dispatch tables, without code generators.
 const DISPATCH_TABLES: &[&str] = &["-p", "dispatch-alone", "--lib"];
 

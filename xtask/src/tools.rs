@@ -264,8 +264,8 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Installs the tools of later steps while the first ones run, in order. A step waits for the tool that is being
 /// installed, and reports the error of one that can't be.
-pub fn ensure_ahead(tools: impl Iterator<Item = &'static Tool> + Send + 'static) {
-    thread::spawn(move || tools.for_each(|tool| drop(ensure(tool))));
+pub fn ensure_ahead(tools: Vec<&'static Tool>) {
+    thread::spawn(move || tools.into_iter().for_each(|tool| drop(ensure(tool))));
 }
 
 /// [`ensure`] for callers that hold the lock.

@@ -14,6 +14,29 @@ pub use windows::windows;
 
 use crate::with_llvm;
 
+/// The amount of tests on a platform.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum Amount {
+    /// Code that depends on the platform: for `cargo xtask test`.
+    Part,
+    /// Everything that can run there: for `cargo xtask soak`.
+    All,
+}
+
+impl Amount {
+    /// Options of `cargo` for the build. Cranelift takes two minutes longer to optimise than it gains in a part of the
+    /// tests.
+    fn build(self) -> &'static [&'static str] {
+        const UNOPTIMISED: &[&str] = &[
+            "--config",
+            "profile.dev.package.cranelift-codegen.opt-level=0",
+            "--config",
+            "profile.dev.package.regalloc2.opt-level=0",
+        ];
+        if self == Amount::Part { UNOPTIMISED } else { &[] }
+    }
+}
+
 /// Tests that are left out on a platform.
 struct LeftOut {
     /// The test's path, or a part that several paths share.
@@ -48,6 +71,22 @@ impl LeftOut {
         Self::new("example_compilers::names", TEXT),
         Self::new("gpu::code_objects", "images are read alike on each system"),
     ];
+    /// Tests of generated code, and of the library apart from files, processes, threads and C code.
+    const GENERATED: [Self; 13] = [
+        Self::new("bodies::", LOWERING),
+        Self::new("contract::", LOWERING),
+        Self::new("dispatch_table::", LOWERING),
+        Self::new("example_compilers::", LOWERING),
+        Self::new("fixtures::", LOWERING),
+        Self::new("gpu::", "`cargo xtask soak` launches on each system"),
+        Self::new("host_text::", LOWERING),
+        Self::new("lower_errors::", LOWERING),
+        Self::new("prototypes::", LOWERING),
+        Self::new("records::", LOWERING),
+        Self::new("stated_args::", LOWERING),
+        Self::new("upstream::", LOWERING),
+        Self::new("variants::", LOWERING),
+    ];
     /// The tests of launches, on a stand-in driver that is a shared library.
     const LAUNCHES: Self = Self::new("gpu::", "a static executable loads no driver");
 }
@@ -55,6 +94,7 @@ impl LeftOut {
 /// Reasons that several tests share.
 const TEXT: &str = "texts, and the code made from them, are the same on each system";
 const INSTRUCTIONS: &str = "the instructions are those of x86-64 Linux";
+const LOWERING: &str = "what is generated depends on no system; `cargo xtask soak` runs it there";
 const FIXTURES: &str = "the fixtures have the system's calling convention";
 
 /// The arguments of a test binary that leave out these tests. Prints each test with its reason.

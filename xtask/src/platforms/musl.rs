@@ -1,7 +1,7 @@
 //! The quickstart and the tests as statically linked executables. Tests that load libraries are ignored, and the reason
 //! is printed.
 
-use super::{LeftOut, without};
+use super::{Amount, LeftOut, without};
 use crate::command::{Tests, all, cargo, few_random_cases, without_stacks};
 use crate::quickstart;
 use crate::run::Failure;
@@ -11,14 +11,16 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 /// do if there is none for musl.
 const COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
-/// Runs the quickstart, the unit tests and the integration tests.
-pub fn statically_linked() -> Result<Tests, Failure> {
-    let mut tests =
-        quickstart::check(cargo(&[quickstart::RUN, &["--target", TARGET]].concat()).env(COMPILER.0, COMPILER.1))?;
-    let crates = ["test", "--target", TARGET, "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-runtime"];
-    let words = [&crates[..], &["--lib", "--test", "library", "--test", "main"]].concat();
+/// Runs the quickstart, which compiles in the process, and the runtime's tests. `All` adds the unit tests and the
+/// library's integration tests.
+pub fn statically_linked(amount: Amount) -> Result<Tests, Failure> {
+    let quickstart = [amount.build(), quickstart::RUN, &["--target", TARGET]].concat();
+    let mut tests = quickstart::check(cargo(&quickstart).env(COMPILER.0, COMPILER.1))?;
+    // The same packages for both amounts, so the quickstart and the tests share one build of the dependencies.
+    let packages = ["test", "--target", TARGET, "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-runtime", "--test", "main"];
+    let others: &[&str] = if amount == Amount::All { &["--lib", "--test", "library"] } else { &[] };
     let left_out = without(LeftOut::SAME.iter().chain(&[LeftOut::LAUNCHES]).chain(&LeftOut::TEXTS));
-    let words = [&words[..], &left_out].concat();
+    let words = [amount.build(), &packages, others, &left_out].concat();
     tests.add(all([few_random_cases(without_stacks(cargo(&words))).env(COMPILER.0, COMPILER.1)])?);
     Ok(tests)
 }
