@@ -4,6 +4,7 @@
 // On a runtime other than the bundled one, only the tests of bodies that make calls run. The code that the other tests
 // cover is independent of the runtime.
 #[cfg(not(feature = "external-runtime"))]
+mod accesses;
 mod artifact;
 #[cfg(not(feature = "external-runtime"))]
 mod bodies;

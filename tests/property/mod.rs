@@ -4,7 +4,7 @@
 //! `PROPTEST_CASES` sets the number of signatures (each gets [`CALLS`] calls), and `TVM_FFI_CODEGEN_SEED` repeats a
 //! run.
 
-mod calls;
+pub mod calls;
 pub mod signatures;
 mod texts;
 

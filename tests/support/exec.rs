@@ -113,7 +113,8 @@ impl Runnable for Interpreted<'_> {
     }
 }
 
-fn interpreter(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
+/// A wrapper on the interpreter.
+pub fn interpreter(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
     let interpreter = Interpreter::new(&program.module, HOST.with(NativeHost::clone)).map_err(|e| e.to_string())?;
     Ok(Box::new(Interpreted(interpreter.with_fuel(100_000_000), program.signature.symbol())))
 }

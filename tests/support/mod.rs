@@ -1,5 +1,6 @@
 //! Shared code of the tests: executors, valid and invalid arguments, kernels by name.
 
+pub mod accesses;
 pub mod allocator;
 pub mod args;
 pub mod by_convention;

@@ -1,6 +1,7 @@
 //! Tests of random values. `PROPTEST_CASES` sets how many, and `TVM_FFI_CODEGEN_SEED` repeats a run.
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::dice::seed;
@@ -21,4 +22,10 @@ pub fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Res
     if let Err(error) = TestRunner::new_with_rng(config, rng).run(strategy, test) {
         panic!("{error}\nTVM_FFI_CODEGEN_SEED={seed} repeats this");
     }
+}
+
+/// A random value, the same in each run.
+pub fn sample<S: Strategy>(strategy: &S) -> S::Value {
+    let runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &[0; 32]));
+    strategy.new_tree(&mut { runner }).unwrap().current()
 }

@@ -206,7 +206,7 @@ pub const TEST: &[Step] = &[
     Step { name: "soak", about: "memory stays flat, threads agree: short runs", needs: &[], run: soak },
     Step {
         name: "miri",
-        about: "tests of the runtime and of dispatch tables on Miri",
+        about: "unit tests, and tests of memory, of the runtime and of dispatch tables on Miri",
         needs: &[MIRI, RUST_SRC],
         run: miri,
     },
@@ -292,9 +292,9 @@ pub const SOAK: &[Step] = &[
     },
     Step {
         name: "miri",
-        about: "the runtime's tests with threads on Miri, each with eight orders of threads",
+        about: "all tests of the runtime and of dispatch tables on Miri, those with threads in eight orders",
         needs: &[MIRI, RUST_SRC],
-        run: miri_seeds,
+        run: miri_long,
     },
 ];
 
@@ -609,29 +609,42 @@ fn nightly(args: &[&str]) -> Cmd {
         .env("CARGO_INCREMENTAL", "0")
 }
 
-/// Modules of the runtime's tests that take about half of Miri's time.
-const SLOW_ON_MIRI: &[&str] = &["containers::", "reflection::", "collections::"];
+/// Miri on tests of the runtime and of dispatch tables, with a seed for the order of threads.
+fn under_miri(tests: &[&str], seed: u32) -> Cmd {
+    nightly(&[&["miri", "test"], tests].concat())
+        .env("MIRIFLAGS", &format!("-Zmiri-disable-isolation -Zmiri-seed={seed}"))
+        .env("PROPTEST_CASES", "3")
+}
 
-/// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so
-/// the tests are split into several runs.
+const UNITS_ON_MIRI: &[&str] = &["-p", "tvm-ffi-runtime", "--lib"];
+/// The tests that neither open libraries nor start processes.
+const RUNTIME_ON_MIRI: &[&str] = &["-p", "tvm-ffi-runtime", "--test", "main", "--"];
+/// The modules of the runtime's tests whose code handles memory itself: objects, values and their owners.
+const MEMORY: &[&str] =
+    &["errors::", "functions::", "modules::", "null_arguments::", "objects::", "sound::", "tensors::", "values::"];
+/// The modules of the tests of dispatch tables whose functions are dropped while others run.
+const RECLAMATION: &[&str] = &["--", "reclamation::", "replacement::"];
+
+/// Unit tests, and the tests of memory. `cargo xtask soak` runs the others.
 fn miri() -> Result {
-    let run =
-        |words: &[&str]| nightly(&[&["miri", "test"], words].concat()).env("MIRIFLAGS", "-Zmiri-disable-isolation");
-    let runtime = ["-p", "tvm-ffi-runtime"];
-    let skipped: Vec<&str> = SLOW_ON_MIRI.iter().flat_map(|&room| ["--skip", room]).collect();
     // Build once, before the parallel runs start.
-    let mut tests = all([run(&[&runtime[..], &["--lib"]].concat())])?;
-    let slow = run(&[&runtime[..], &["--test", "main", "--"], SLOW_ON_MIRI].concat());
-    let rest = run(&[&runtime[..], &["--test", "main", "--"], &skipped[..]].concat());
-    let tables = run(DISPATCH_TABLES).env("PROPTEST_CASES", "3");
-    tests.add(all_at_once([slow, rest, tables])?);
+    let mut tests = all([under_miri(UNITS_ON_MIRI, 0)])?;
+    let memory = under_miri(&[RUNTIME_ON_MIRI, MEMORY].concat(), 0);
+    tests.add(all_at_once([memory, under_miri(&[DISPATCH_TABLES, RECLAMATION].concat(), 0)])?);
     Ok(tests)
 }
 
-/// Tests whose threads Miri interleaves in another way for each seed.
-fn miri_seeds() -> Result {
-    let words = ["miri", "test", "-p", "tvm-ffi-runtime", "--test", "main", "--", "thread", "race", "while_others"];
-    all((0..8).map(|seed| nightly(&words).env("MIRIFLAGS", &format!("-Zmiri-disable-isolation -Zmiri-seed={seed}"))))
+/// Every test once, then those with threads in seven other orders. Miri runs a program on one thread, so two programs
+/// run at a time.
+fn miri_long() -> Result {
+    let mut tests = all([under_miri(UNITS_ON_MIRI, 0)])?;
+    tests.add(all_at_once([under_miri(RUNTIME_ON_MIRI, 0), under_miri(DISPATCH_TABLES, 0)])?);
+    for seed in 1..8 {
+        let threads = [RUNTIME_ON_MIRI, &["thread", "race", "while_others"]].concat();
+        let stress = [DISPATCH_TABLES, &["--", "stress::", "misses::", "reclamation::"]].concat();
+        tests.add(all_at_once([under_miri(&threads, seed), under_miri(&stress, seed)])?);
+    }
+    Ok(tests)
 }
 
 fn sanitizers() -> Result {

