@@ -1,6 +1,6 @@
 //! Runs the files of `fixtures/` on every executor. `fixtures/README.md` explains their format.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,6 +118,25 @@ pub fn signatures() -> Vec<(String, Signature, Kernel)> {
                         found.push((heading, signature.clone(), kernel(&value, signature)));
                     }
                 }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// The calls of all fixtures, by the text of their signature.
+pub fn calls() -> HashMap<String, Vec<Call>> {
+    let mut found: HashMap<String, Vec<Call>> = HashMap::new();
+    for path in fixture_files() {
+        let text = fs::read_to_string(path).unwrap();
+        let mut signature = String::new();
+        for line in text.lines().enumerate().filter_map(|(i, raw)| split_line(i + 1, raw)) {
+            match line.key {
+                "signature" => {
+                    signature = line.value.parse().map_or_else(|_| String::new(), |s: Signature| s.to_string())
+                }
+                "call" => found.entry(signature.clone()).or_default().extend(parse_call(line.value)),
                 _ => {}
             }
         }

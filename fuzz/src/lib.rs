@@ -3,6 +3,10 @@
 //!
 //! The tests of the root crate include these modules, and run them on the committed inputs in `fuzz/corpus`.
 
+// The tests of the root crate, which include these modules, have it too.
+#[allow(clippy::duplicate_mod)]
+#[path = "../../tests/support/accesses/mod.rs"]
+mod accesses;
 pub mod bodies;
 pub mod graphs;
 pub mod host_text;

@@ -311,7 +311,8 @@ fn several(dice: &mut Dice) -> Vec<Value> {
 }
 
 /// Makes one change to a call.
-fn change(call: &mut Call, dice: &mut Dice) {
+/// Changes one part of a call.
+pub fn change(call: &mut Call, dice: &mut Dice) {
     let nodes: usize = call.args.iter().map(|(_, value)| count(value)).sum();
     match dice.below(40) {
         0 => drop(call.args.pop()),
@@ -386,6 +387,10 @@ fn change_value(value: &mut Value, held: bool, dice: &mut Dice) {
 }
 
 fn change_tensor(tensor: &mut TensorSpec, dice: &mut Dice) {
+    // Stated values fit the tensor as it was.
+    if let Data::Values(_) = tensor.data {
+        tensor.data = Data::Zeros;
+    }
     let rank = tensor.shape.len();
     let place = if rank > 0 { dice.below(rank) } else { 0 };
     let number = dice.number() as i64;

@@ -16,6 +16,7 @@ use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, ParamType, Signature};
 
+use super::accesses::prove;
 use super::args::{Arguments, Form, Place, strong_count};
 use super::kernels::{self, Noted};
 use super::model::{self, Prediction};
@@ -32,6 +33,7 @@ pub struct Program {
 impl Program {
     pub fn new(signature: Signature, kernel: Kernel) -> Result<Self, String> {
         let module = lower(&signature, &kernel, RuntimeHelpers::Define).map_err(|e| e.to_string())?;
+        prove(&module)?;
         let module = ir::verify(module).map_err(|e| e.to_string())?;
         if format!("{kernel:?}") == "Kernel::Body" {
             super::library::reads_back(&[(signature.clone(), kernel.clone())]);

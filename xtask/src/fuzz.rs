@@ -33,12 +33,19 @@ const SECONDS_IN_ALL: u64 = 120;
 /// Runs all targets on their committed inputs and on some new ones: the step of `cargo xtask test`.
 pub fn check() -> Result<Tests, Failure> {
     let targets = targets()?;
-    run(&targets, SECONDS_IN_ALL / targets.len() as u64, SEED)
+    run(&targets, &Run { seconds: SECONDS_IN_ALL / targets.len() as u64, seed: SEED, jobs: 1 })
 }
 
-/// `cargo xtask fuzz`: one target for some minutes.
-pub fn task(target: &str, minutes: u64) -> ExitCode {
-    match one(target, minutes) {
+/// How long, and with how many processes, a target runs.
+struct Run {
+    seconds: u64,
+    seed: u32,
+    jobs: u32,
+}
+
+/// `cargo xtask fuzz`: one target for some minutes, in that many processes.
+pub fn task(target: &str, minutes: u64, jobs: u32) -> ExitCode {
+    match one(target, &Run { seconds: 60 * minutes, seed: ANY_SEED, jobs }) {
         Ok(_) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{}", failure.what);
@@ -47,10 +54,10 @@ pub fn task(target: &str, minutes: u64) -> ExitCode {
     }
 }
 
-fn one(target: &str, minutes: u64) -> Result<Tests, Failure> {
+fn one(target: &str, how: &Run) -> Result<Tests, Failure> {
     let known = targets()?;
     match known.iter().any(|name| name == target) {
-        true => run(&[target.to_owned()], 60 * minutes, ANY_SEED),
+        true => run(&[target.to_owned()], how),
         false => Err(failed(format!("there is no target `{target}`; the targets are {}", known.join(", ")))),
     }
 }
@@ -70,7 +77,7 @@ fn targets() -> Result<Vec<String>, Failure> {
 }
 
 /// Builds targets, and runs them at the same time.
-fn run(targets: &[String], seconds: u64, seed: u32) -> Result<Tests, Failure> {
+fn run(targets: &[String], how: &Run) -> Result<Tests, Failure> {
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let built = target_folder().join("fuzz");
     let folder = built.to_string_lossy().into_owned();
@@ -82,31 +89,33 @@ fn run(targets: &[String], seconds: u64, seed: u32) -> Result<Tests, Failure> {
     build.push("-Zprofile-rustflags");
     build.extend(flags.iter().flat_map(|flags| ["--config", flags]));
     let mut tests = all([cmd("rustup", &build)])?;
-    let runs: Result<Vec<Cmd>, Failure> =
-        targets.iter().map(|target| fuzzer(&built, &triple, target, seconds, seed)).collect();
+    let runs: Result<Vec<Cmd>, Failure> = targets.iter().map(|target| fuzzer(&built, &triple, target, how)).collect();
     tests.add(all_at_once(runs?)?);
     tests.passed += targets.len() as u64;
     Ok(tests)
 }
 
 /// A target's program. It reads the committed inputs, then generates more, which it keeps in the target directory.
-fn fuzzer(built: &Path, triple: &str, target: &str, seconds: u64, seed: u32) -> Result<Cmd, Failure> {
+fn fuzzer(built: &Path, triple: &str, target: &str, how: &Run) -> Result<Cmd, Failure> {
     let [inputs, findings] = ["corpus", "findings"].map(|name| built.join(name).join(target));
     for folder in [&inputs, &findings] {
         fs::create_dir_all(folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
     }
     let program = built.join(triple).join("release").join(target);
-    let time = format!("-max_total_time={seconds}");
+    let time = format!("-max_total_time={}", how.seconds);
     let artifacts = format!("-artifact_prefix={}/", findings.display());
-    let (committed, seed) = (format!("fuzz/corpus/{target}"), format!("-seed={seed}"));
+    let (committed, seed) = (format!("fuzz/corpus/{target}"), format!("-seed={}", how.seed));
     // compiled code stays loaded until the process ends, which isn't a leak
     let options =
         [&time, &seed, &artifacts, "-timeout=30", "-rss_limit_mb=4096", "-detect_leaks=0", "-print_final_stats=1"];
+    // libFuzzer's processes share what they find
+    let fork = (how.jobs > 1).then(|| format!("-fork={}", how.jobs));
     let folders = [&*inputs.to_string_lossy(), &committed];
     // an object has thousands of bytes, but short programs find more
     let of_target: &[&str] = if target == "bodies" { &["-len_control=0", "-max_len=512"] } else { &[] };
     Ok(cmd(&program.to_string_lossy(), &options)
         .args(of_target)
+        .args(&fork.iter().map(String::as_str).collect::<Vec<_>>())
         .args(&folders)
         .env("TVM_FFI_BACKTRACE", "0")
         .env("ASAN_OPTIONS", "allocator_may_return_null=1:detect_odr_violation=0"))

@@ -72,6 +72,9 @@ enum Task {
         /// The number of minutes of generated inputs.
         #[arg(long, default_value_t = 1)]
         minutes: u64,
+        /// The number of processes, which share the inputs that they find.
+        #[arg(long, default_value_t = 1)]
+        jobs: u32,
     },
     /// Runs benchmarks, and prints their tables.
     Bench {
@@ -88,7 +91,7 @@ fn main() -> ExitCode {
         Task::Test { only, .. } => run::run("test", steps::TEST, steps::BESIDE, &only),
         Task::Soak { only } => run::run("soak", steps::SOAK, &[], &only),
         Task::Gpu => run::run("gpu", steps::GPU, &[], &[]),
-        Task::Fuzz { target, minutes } => fuzz::task(&target, minutes),
+        Task::Fuzz { target, minutes, jobs } => fuzz::task(&target, minutes, jobs),
         Task::Bench { only } => run::run("bench", steps::BENCH, &[], &only),
     }
 }

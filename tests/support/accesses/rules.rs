@@ -9,7 +9,8 @@ use tvm_ffi_codegen::runtime::abi::{
 };
 
 use super::facts::Facts;
-use super::terms::{Node, Term, Terms, bytes, edges_to, reverse_postorder};
+use super::graph::{Edge, Graph, targets};
+use super::terms::{Node, Term, Terms, bytes};
 use super::{Proof, Violation};
 
 const ANY: i64 = size_of::<TVMFFIAny>() as i64;
@@ -40,12 +41,12 @@ type Verdict = Result<Allowed, String>;
 
 /// Checks a function's accesses.
 pub fn check(module: &Module, name: &str, function: &Function, proof: &mut Proof, violations: &mut Vec<Violation>) {
-    let order = reverse_postorder(function);
-    let terms = Terms::of(function, &order);
-    let edges = facts_of_edges(function, &terms, &order);
+    let graph = Graph::of(function);
+    let terms = Terms::of(function, &graph);
+    let edges = facts_of_edges(function, &terms, &graph);
     let rules = Rules { module, function, terms: &terms, edges: &edges };
-    for &block in &order {
-        let facts = at_entry(function, &order, &edges, block);
+    for &block in &graph.order {
+        let facts = at_entry(&graph, &edges, block);
         for &inst in &function.blocks[block].insts {
             for verdict in rules.instruction(inst, &facts) {
                 match verdict {
@@ -64,23 +65,22 @@ pub fn check(module: &Module, name: &str, function: &Function, proof: &mut Proof
     }
 }
 
-/// The facts on each edge: a block and the number of its target.
-type Edges = HashMap<(Block, usize), Facts>;
+/// The facts on each edge.
+type Edges = HashMap<Edge, Facts>;
 
 /// Finds the facts of all edges. An edge that isn't known yet is one of a loop and restricts nothing, until it is.
-fn facts_of_edges(function: &Function, terms: &Terms<'_>, order: &[Block]) -> Edges {
+fn facts_of_edges(function: &Function, terms: &Terms<'_>, graph: &Graph) -> Edges {
     let mut edges = Edges::new();
     loop {
         let mut changed = false;
-        for &block in order {
-            let before = at_entry(function, order, &edges, block);
-            let terminator = function.blocks[block].terminator.as_ref();
-            for number in 0..terminator.map_or(0, |terminator| terminator.targets().count()) {
+        for &from in &graph.order {
+            let before = at_entry(graph, &edges, from);
+            for target in 0..targets(function, from).len() {
                 let mut facts = before.clone();
-                if let Some(Terminator::Branch { cond, .. }) = terminator {
-                    facts.learn(terms, terms.value(*cond), number == 0);
+                if let Some(Terminator::Branch { cond, .. }) = &function.blocks[from].terminator {
+                    facts.learn(terms, terms.value(*cond), target == 0);
                 }
-                changed |= edges.insert((block, number), facts.clone()) != Some(facts);
+                changed |= edges.insert(Edge { from, target }, facts.clone()) != Some(facts);
             }
         }
         if !changed {
@@ -89,8 +89,8 @@ fn facts_of_edges(function: &Function, terms: &Terms<'_>, order: &[Block]) -> Ed
     }
 }
 
-fn at_entry(function: &Function, order: &[Block], edges: &Edges, block: Block) -> Facts {
-    let known = edges_to(function, order, block).filter_map(|(from, number, _)| edges.get(&(from, number)));
+fn at_entry(graph: &Graph, edges: &Edges, block: Block) -> Facts {
+    let known = graph.edges_to(block).iter().filter_map(|edge| edges.get(edge));
     known.cloned().reduce(|one, other| one.both(&other)).unwrap_or_default()
 }
 
@@ -162,18 +162,13 @@ impl Rules<'_> {
     }
 
     /// Every alternative of a joined address must be allowed. A loop that moves an address is trusted, as its start is.
-    fn each(
-        &self,
-        alternatives: &[(Block, usize, Term)],
-        facts: &Facts,
-        check: impl Fn(Term, &Facts) -> Verdict,
-    ) -> Verdict {
+    fn each(&self, alternatives: &[(Edge, Term)], facts: &Facts, check: impl Fn(Term, &Facts) -> Verdict) -> Verdict {
         let mut allowed = Ok(Allowed::Trusted);
-        for (from, number, term) in alternatives {
+        for (edge, term) in alternatives {
             if matches!(self.terms.node(self.terms.split(*term).0), Node::Within(_) | Node::Joined(_)) {
                 continue;
             }
-            allowed = Ok(check(*term, &self.edges[&(*from, *number)].and(facts))?);
+            allowed = Ok(check(*term, &self.edges[edge].and(facts))?);
         }
         allowed
     }
@@ -335,9 +330,9 @@ impl Rules<'_> {
             }
             Node::Joined(param) => {
                 let alternatives = self.terms.alternatives(param);
-                let tensor = |(from, number, term): &(Block, usize, Term)| {
+                let tensor = |(edge, term): &(Edge, Term)| {
                     !matches!(self.terms.node(*term), Node::Joined(_))
-                        && self.is_tensor(*term, &self.edges[&(*from, *number)].and(facts))
+                        && self.is_tensor(*term, &self.edges[edge].and(facts))
                 };
                 !alternatives.is_empty() && alternatives.iter().all(tensor)
             }
@@ -366,13 +361,18 @@ impl Rules<'_> {
         field == DATA && self.is_tensor(holder, facts)
     }
 
-    /// Whether a loaded pointer comes from memory that is trusted: not from an argument.
+    /// Whether a pointer comes from memory that is trusted: the binder's, the runtime's or a body's, and no argument.
     fn is_trusted(&self, pointer: Term) -> bool {
         match self.terms.node(pointer) {
-            Node::Load(_, from) => self.is_trusted(self.terms.split(from).0),
-            Node::Param(ARGS) | Node::Joined(_) => false,
+            Node::Load(_, address) | Node::Within(address) | Node::Offset(address, _) => self.is_trusted(address),
             Node::Param(HANDLE | RESULT..) | Node::Other(_) => true,
-            Node::Within(inner) => self.is_trusted(self.terms.split(inner).0),
+            Node::Select(_, a, b) => self.is_trusted(a) && self.is_trusted(b),
+            Node::Joined(param) => {
+                let trusted = |(_, term): &(Edge, Term)| {
+                    !matches!(self.terms.node(*term), Node::Joined(_)) && self.is_trusted(*term)
+                };
+                self.terms.alternatives(param).iter().all(trusted)
+            }
             _ => false,
         }
     }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use tvm_ffi_codegen::ir::{
-    BinaryOp, Block, ConvertOp, DataRef, Function, IntCC, Op, StackSlot, Terminator, Type, UnaryOp, Value, ValueDef,
+    BinaryOp, Block, ConvertOp, DataRef, Function, IntCC, Op, StackSlot, Type, UnaryOp, Value, ValueDef,
 };
+
+use super::graph::{Edge, Graph};
 
 /// The number of a term.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -37,26 +39,28 @@ pub enum Node {
 /// The terms of a function.
 pub struct Terms<'f> {
     function: &'f Function,
+    graph: &'f Graph,
     nodes: Vec<Node>,
     numbers: HashMap<Node, Term>,
     values: HashMap<Value, Term>,
-    /// What a joined parameter gets on each edge: the block that branches, the number of the target, and the term.
-    joined: HashMap<Value, Vec<(Block, usize, Term)>>,
+    /// What a joined parameter gets on each edge.
+    joined: HashMap<Value, Vec<(Edge, Term)>>,
 }
 
 impl<'f> Terms<'f> {
-    /// Computes the terms of all values that blocks in the order define.
-    pub fn of(function: &'f Function, order: &[Block]) -> Self {
+    /// Computes the terms of all values that reachable blocks define.
+    pub fn of(function: &'f Function, graph: &'f Graph) -> Self {
         let mut terms = Terms {
             function,
+            graph,
             nodes: Vec::new(),
             numbers: HashMap::new(),
             values: HashMap::new(),
             joined: HashMap::new(),
         };
         let mut seen = vec![false; function.blocks.len()];
-        for (at, &block) in order.iter().enumerate() {
-            terms.params(block, at == 0, order, &seen);
+        for (at, &block) in graph.order.iter().enumerate() {
+            terms.params(block, at == 0, &seen);
             seen[block.as_u32() as usize] = true;
             for &inst in &function.blocks[block].insts {
                 let data = &function.insts[inst];
@@ -69,34 +73,31 @@ impl<'f> Terms<'f> {
         // Blocks that come later in the order may branch back.
         for (&param, edges) in &mut terms.joined {
             let ValueDef::Param(block, number) = function.values[param].def else { continue };
-            *edges = edges_to(function, order, block)
-                .map(|(from, target, value)| (from, target, terms.values[&value(number as usize)]))
-                .collect();
+            let given = |edge: &Edge| (*edge, terms.values[&graph.argument(function, *edge, number as usize)]);
+            *edges = graph.edges_to(block).iter().map(given).collect();
         }
         terms
     }
 
-    fn params(&mut self, block: Block, is_entry: bool, order: &[Block], seen: &[bool]) {
+    fn params(&mut self, block: Block, is_entry: bool, seen: &[bool]) {
         for (number, &param) in self.function.blocks[block].params.iter().enumerate() {
             let term = match is_entry {
                 true => self.term(Node::Param(number as u32)),
-                false => self.joined(block, number, param, order, seen),
+                false => self.joined(block, number, param, seen),
             };
             self.values.insert(param, term);
         }
     }
 
-    fn joined(&mut self, block: Block, number: usize, param: Value, order: &[Block], seen: &[bool]) -> Term {
-        let mut terms = Vec::new();
-        for (from, _, value) in edges_to(self.function, order, block) {
-            match seen[from.as_u32() as usize] {
-                true => terms.push(self.values[&value(number)]),
-                false => terms.clear(),
-            }
-        }
-        match terms[..] {
-            [first, ref rest @ ..] if rest.iter().all(|term| *term == first) && !rest.is_empty() => first,
-            [only] if edges_to(self.function, order, block).count() == 1 => only,
+    fn joined(&mut self, block: Block, number: usize, param: Value, seen: &[bool]) -> Term {
+        let edges = self.graph.edges_to(block);
+        let known = |edge: &Edge| {
+            let value = self.graph.argument(self.function, *edge, number);
+            seen[edge.from.as_u32() as usize].then(|| self.values[&value])
+        };
+        let terms: Option<Vec<Term>> = edges.iter().map(known).collect();
+        match terms.as_deref() {
+            Some([first, rest @ ..]) if rest.iter().all(|term| term == first) => *first,
             _ => {
                 self.joined.insert(param, Vec::new());
                 self.term(Node::Joined(param))
@@ -205,47 +206,9 @@ impl<'f> Terms<'f> {
     }
 
     /// What a joined parameter gets on each edge.
-    pub fn alternatives(&self, param: Value) -> &[(Block, usize, Term)] {
+    pub fn alternatives(&self, param: Value) -> &[(Edge, Term)] {
         self.joined.get(&param).map_or(&[], Vec::as_slice)
     }
-}
-
-/// The edges from blocks in the order to a block: the block that branches, the number of the target, and its arguments.
-pub fn edges_to<'f>(
-    function: &'f Function,
-    order: &'f [Block],
-    to: Block,
-) -> impl Iterator<Item = (Block, usize, impl Fn(usize) -> Value + 'f)> + 'f {
-    let targets = |block: Block| function.blocks[block].terminator.iter().flat_map(Terminator::targets).enumerate();
-    order.iter().flat_map(move |&from| {
-        targets(from)
-            .filter(move |(_, target)| target.block == to)
-            .map(move |(number, target)| (from, number, move |param: usize| target.args[param]))
-    })
-}
-
-/// The reachable blocks, each after those that lead to it, apart from loops.
-pub fn reverse_postorder(function: &Function) -> Vec<Block> {
-    let mut seen = vec![false; function.blocks.len()];
-    let (mut order, mut stack) = (Vec::new(), Vec::new());
-    let enter = |block: Block, seen: &mut Vec<bool>, stack: &mut Vec<(Block, Vec<Block>)>| {
-        if !std::mem::replace(&mut seen[block.as_u32() as usize], true) {
-            let targets = function.blocks[block].terminator.iter().flat_map(Terminator::targets);
-            stack.push((block, targets.map(|target| target.block).collect()));
-        }
-    };
-    function.entry().into_iter().for_each(|entry| enter(entry, &mut seen, &mut stack));
-    while let Some((block, next)) = stack.last_mut() {
-        match next.pop() {
-            Some(next) => enter(next, &mut seen, &mut stack),
-            None => {
-                order.push(*block);
-                stack.pop();
-            }
-        }
-    }
-    order.reverse();
-    order
 }
 
 /// The size of a type in bytes.

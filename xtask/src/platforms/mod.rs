@@ -61,7 +61,8 @@ impl LeftOut {
         Self::new(with_llvm::OBJECTS, "the step `objects` compares them, for each machine"),
     ];
     /// Tests of texts and of the lowering, which depend on no system.
-    const TEXTS: [Self; 8] = [
+    const TEXTS: [Self; 9] = [
+        Self::new("accesses::", TEXT),
         Self::new("growth::", TEXT),
         Self::new("ir_text::", TEXT),
         Self::new("explain::", TEXT),
