@@ -7,6 +7,7 @@ mod calls_cost;
 mod command;
 mod compiler;
 mod debugging;
+mod dependencies;
 mod difference;
 mod dispatch_cost;
 mod fuzz;

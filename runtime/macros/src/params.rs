@@ -20,7 +20,10 @@ pub fn check(signature: &Signature) -> Result<()> {
     }
     for (what, is_there) in [
         ("an async function", signature.asyncness.is_some()),
-        ("an unsafe function, which callers could call without `unsafe`,", signature.unsafety.is_some()),
+        (
+            "an unsafe function, which callers could call without `unsafe`,",
+            matches!(signature.safety, syn::Safety::Unsafe(_)),
+        ),
         ("a variadic function", signature.variadic.is_some()),
     ] {
         if is_there {
