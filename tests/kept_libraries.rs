@@ -35,8 +35,13 @@ fn define_host() {
     set("artifacts.add", Function::from_packed(|args| Ok((args[0].cast::<i64>()? + args[1].cast::<i64>()?).into())));
     set("artifacts.refuse", Function::from_packed(|_| Err(Error::new(kind::VALUE_ERROR, "not this one"))));
     // the values of the keys come before the arguments
-    let more = |args: &[_]| Ok(Array::from(vec![Any::from(args.len() as i64), Any::from(args[0])]).into());
-    set("artifacts.more", Function::from_packed(more));
+    set(
+        "artifacts.more",
+        Function::from_packed(|args| {
+            let key: bool = args[0].cast()?;
+            Ok(Array::from(vec![Any::from(args.len() as i64), Any::from(key)]).into())
+        }),
+    );
     let load = |name: Bytes| load(&folder().join(std::str::from_utf8(name.as_bytes()).unwrap()));
     register_module_loader("artifacts.library", load).unwrap();
 }
@@ -121,6 +126,8 @@ fn run_text(text: &str, version: &str, problems: &mut Vec<String>) -> (Vec<PathB
                 }
             }
             ("call", Some(_)) => call = Some(parse_call(line.value).unwrap()),
+            // what the call does with an older version of upstream's package
+            ("before", Some(_)) => {}
             ("expect", Some(signature)) => {
                 let call = call.take().unwrap_or_else(|| panic!("line {number}: no call"));
                 for name in &current {

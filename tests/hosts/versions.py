@@ -195,8 +195,13 @@ def run():
         elif key == "signature":
             signature = value
         elif key == "call":
-            arguments = value
+            arguments, older = value, None
+        elif key == "before":
+            since, _, outcome = value.partition(" ")
+            if numbers(version) < numbers(since):
+                older = outcome
         elif key == "expect":
+            value = older or value
             for name in current:
                 if name not in libraries:
                     continue
