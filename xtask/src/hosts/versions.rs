@@ -36,7 +36,7 @@ fn released() -> Result<Vec<String>> {
     let printed = cmd("python3", &["-m", "pip", "index", "versions", "apache-tvm-ffi"]).read()?;
     let versions = printed.lines().find_map(|line| line.strip_prefix("Available versions: "));
     let versions = versions.ok_or_else(|| failure(format!("pip lists no versions of apache-tvm-ffi: {printed}")))?;
-    Ok(versions.split(", ").rev().map(str::to_owned).collect())
+    Ok(versions.split(',').rev().map(|version| version.trim().to_owned()).collect())
 }
 
 /// Runs a text on a version. Returns what the version loads and which calls pass, or that it doesn't install.
