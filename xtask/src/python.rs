@@ -150,7 +150,7 @@ fn wheel() -> Result<PathBuf, Failure> {
 /// The versions of Python that the wheel is for: 3.9 and later ones.
 const PYTHONS: std::ops::RangeInclusive<u32> = 9..=14;
 
-/// Installs the wheel on each version of Python that the machine has, and runs `python/smoke.py`.
+/// Installs the wheel on each version of Python that the machine has, and runs `python/tests/smoke.py`.
 pub fn pythons() -> Result<Tests, Failure> {
     let wheel = text(&wheel()?);
     let mut tests = Tests::default();
@@ -166,7 +166,7 @@ pub fn pythons() -> Result<Tests, Failure> {
         let site = text(&root().join("target/python").join(&version));
         let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--target", &site];
         python(&install).args(&["apache-tvm-ffi", "typing_extensions", &wheel]).run()?;
-        let smoke = python(&["python/smoke.py"]).env("PYTHONPATH", &site).env("PYTHONDONTWRITEBYTECODE", "1");
+        let smoke = python(&["python/tests/smoke.py"]).env("PYTHONPATH", &site).env("PYTHONDONTWRITEBYTECODE", "1");
         without_stacks(smoke).run()?;
         tests.passed += 1;
     }
