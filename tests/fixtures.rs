@@ -386,7 +386,7 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
 }
 
 /// An outcome in the form of an `expect:` line.
-fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
+pub fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
     let mut text = match (&outcome.code, &outcome.error) {
         (Ok(0), None) => "ok".to_owned(),
         (Ok(-1), Some((kind, message))) => format!("{kind}: {message}"),

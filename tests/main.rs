@@ -42,6 +42,8 @@ mod host_text;
 mod in_use;
 #[cfg(not(feature = "external-runtime"))]
 mod ir_text;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(feature = "external-runtime")))]
+mod kept_libraries;
 #[cfg(not(feature = "external-runtime"))]
 mod library_image;
 #[cfg(not(feature = "external-runtime"))]

@@ -122,8 +122,16 @@ pub fn site() -> Result<PathBuf, Failure> {
     if let Some(site) = SITE.get() {
         return Ok(site.clone());
     }
+    let (site, wheel) = (root().join("target/python/site"), wheel()?);
+    let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", &text(&site), &text(&wheel)];
+    cmd("python3", &install).run()?;
+    Ok(SITE.get_or_init(|| site).clone())
+}
+
+/// Builds the wheel, in debug mode.
+fn wheel() -> Result<PathBuf, Failure> {
     let folder = root().join("target/python");
-    let (wheels, site) = (folder.join("wheels"), folder.join("site"));
+    let wheels = folder.join("wheels");
     // remove a wheel of another version, and modules that no longer exist
     let _ = fs::remove_dir_all(&folder);
     let maturin = python_package(&MATURIN).join("bin/maturin");
@@ -136,10 +144,33 @@ pub fn site() -> Result<PathBuf, Failure> {
         .env("PYTHONPATH", &text(&python_package(&CFFI)))
         .run()?;
     let wheel = fs::read_dir(&wheels).ok().and_then(|mut wheels| wheels.next()?.ok());
-    let wheel = wheel.ok_or_else(|| failure("maturin has made no wheel"))?.path();
-    let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", &text(&site), &text(&wheel)];
-    cmd("python3", &install).run()?;
-    Ok(SITE.get_or_init(|| site).clone())
+    Ok(wheel.ok_or_else(|| failure("maturin has made no wheel"))?.path())
+}
+
+/// The versions of Python that the wheel is for: 3.9 and later ones.
+const PYTHONS: std::ops::RangeInclusive<u32> = 9..=14;
+
+/// Installs the wheel on each version of Python that the machine has, and runs `python/tests/smoke.py`.
+pub fn pythons() -> Result<Tests, Failure> {
+    let wheel = text(&wheel()?);
+    let mut tests = Tests::default();
+    for version in PYTHONS.map(|minor| format!("3.{minor}")) {
+        // pyenv chooses its interpreter by this variable
+        let program = format!("python{version}");
+        let python = |args: &[&str]| cmd(&program, args).env("PYENV_VERSION", &version);
+        if !python(&["--version"]).quiet() {
+            println!("left out: this machine has no Python {version}");
+            tests.skipped += 1;
+            continue;
+        }
+        let site = text(&root().join("target/python").join(&version));
+        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--target", &site];
+        python(&install).args(&["apache-tvm-ffi", "typing_extensions", &wheel]).run()?;
+        let smoke = python(&["python/tests/smoke.py"]).env("PYTHONPATH", &site).env("PYTHONDONTWRITEBYTECODE", "1");
+        without_stacks(smoke).run()?;
+        tests.passed += 1;
+    }
+    Ok(tests)
 }
 
 /// The tests of a file or directory, with the package in `site` and the packages in `more`.

@@ -302,6 +302,18 @@ pub const SOAK: &[Step] = &[
         needs: &[MIRI, RUST_SRC],
         run: miri_long,
     },
+    Step {
+        name: "versions",
+        about: "the libraries of fixtures/artifacts with each released apache-tvm-ffi",
+        needs: &[NUMPY, TYPING_EXTENSIONS],
+        run: hosts::versions,
+    },
+    Step {
+        name: "pythons",
+        about: "the package for Python on each version of Python that the machine has",
+        needs: &[MATURIN, CFFI],
+        run: python::pythons,
+    },
 ];
 
 /// `cargo xtask gpu`.

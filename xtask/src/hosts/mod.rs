@@ -15,6 +15,7 @@ mod load;
 mod missing;
 mod on_both;
 mod three_ways;
+mod versions;
 mod windows;
 
 use std::fs;
@@ -36,6 +37,7 @@ pub use headers::headers;
 pub use jit_in_python::jit_in_python;
 pub use load::load;
 pub use three_ways::three_ways;
+pub use versions::versions;
 pub use windows::windows;
 
 type Result<T = ()> = std::result::Result<T, Failure>;
