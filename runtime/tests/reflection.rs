@@ -322,7 +322,7 @@ fn use_field(object: &ObjectRef, field: &TVMFFIFieldInfo) {
     };
     drop(read());
     // Each kind of field gets other values.
-    let first = (field.field_static_type_index as usize) % SHARE;
+    let first = (field.field_static_type_index as usize).rem_euclid(SHARE);
     for value in hostile::values().into_iter().skip(first).step_by(SHARE) {
         let raw = *value.as_raw();
         // SAFETY: the field is one of the object's type. Its setter has this type if the flag isn't set.

@@ -81,6 +81,8 @@ pub fn run(task: &'static str, steps: &'static [Step], beside: &'static [&str], 
             Outcome::Failed(failure) => {
                 tests.add(failure.tests);
                 tests.failed = tests.failed.max(1);
+                // at once: the steps beside may go on for minutes
+                println!("FAILED: {}", failure.what);
                 failed = Some((step.name.to_owned(), failure.what));
                 "FAILED".to_owned()
             }
