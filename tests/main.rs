@@ -5,6 +5,7 @@
 // cover is independent of the runtime.
 #[cfg(not(feature = "external-runtime"))]
 mod accesses;
+#[cfg(not(feature = "external-runtime"))]
 mod artifact;
 #[cfg(not(feature = "external-runtime"))]
 mod bodies;
