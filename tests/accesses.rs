@@ -75,7 +75,7 @@ fn without(module: &Module, check: Check) -> Module {
     module
 }
 
-/// How a removed check was noticed.
+/// The way in which a removed check was noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Noticed {
     ByTheProof,
@@ -110,7 +110,8 @@ fn each_check_is_needed() {
     assert!(unnoticed.len() * 50 <= counts.values().sum(), "{counts:?}\n{}", unnoticed.join("\n"));
 }
 
-/// The fixture's calls of a signature and random ones, each also with changes; with the model's verdict, if it has one.
+/// The fixture's calls of a signature, random calls, and variations of accepted ones. Each has the model's verdict:
+/// true if the wrapper refuses it. Calls without a verdict are left out.
 fn judged_calls(signature: &Signature, own: &[Call]) -> Vec<(Call, bool)> {
     let random = sample(&vec(calls::plan(), CALLS as usize)).into_iter().map(|plan| plan.call(signature));
     let bases = own.iter().cloned().chain(random);
@@ -230,7 +231,7 @@ fn tensors(tensor: &TensorSpec) -> Vec<TensorSpec> {
     found
 }
 
-/// Removes each check of a signature's fast path in turn; returns those that no call missed.
+/// Removes each check of a signature's fast path in turn; returns those that neither the proof nor a call noticed.
 fn removed(signature: &Signature, own: &[Call], counts: &Mutex<BTreeMap<Noticed, usize>>) -> Vec<String> {
     let Ok(program) = Program::new(signature.clone(), Kernel::check_only()) else { return Vec::new() };
     let judged = judged_calls(signature, own);

@@ -38,13 +38,13 @@ mod tests {
     /// The packages that users depend on.
     const LIBRARIES: [&str; 3] = ["tvm-ffi-codegen", "tvm-ffi-runtime", "tvm-ffi-macros"];
 
-    /// Who gets a crate in a build. A crate that several packages need has the first of these.
+    /// The builds that contain a crate. A crate that several packages need has the first of these.
     #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Reach {
         Everyone,
-        /// Those who choose one of these features.
+        /// Users of one of these features.
         Features(BTreeSet<String>),
-        /// Those who build the command line or a C library.
+        /// Users who build the command line or a C library.
         Programs,
         Developers,
     }

@@ -59,7 +59,7 @@ impl Facts {
         }
     }
 
-    /// Whether a term isn't 0.
+    /// True if the facts say that a term isn't 0.
     pub fn is_not_zero(&self, term: Term) -> bool {
         self.0.contains(&Fact::NotZero(term))
     }

@@ -34,7 +34,7 @@ impl Graph {
         &self.into[block.as_u32() as usize]
     }
 
-    /// What an edge gives to a parameter of its target.
+    /// The value that an edge passes for a parameter of its target.
     pub fn argument(&self, function: &Function, edge: Edge, param: usize) -> Value {
         let terminator = function.blocks[edge.from].terminator.as_ref().unwrap();
         terminator.targets().nth(edge.target).unwrap().args[param]

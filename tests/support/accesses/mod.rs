@@ -71,7 +71,7 @@ pub fn prove(module: &Module) -> Result<Proof, String> {
     if lines.is_empty() { Ok(proof) } else { Err(lines.join("\n")) }
 }
 
-/// Whether a function takes the handle, the arguments, their number and the result first.
+/// True if the first parameters are a wrapper's: handle, arguments, number of arguments, result.
 fn is_wrapper(body: &Function) -> bool {
     const PARAMS: [Type; 4] = [Type::Ptr, Type::Ptr, Type::I32, Type::Ptr];
     let params = body.entry().map(|entry| &body.blocks[entry].params);

@@ -289,7 +289,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether a `TVMFFIAny` of the caller is there: an argument, or an item of a tuple.
+    /// True if the address is that of a caller's `TVMFFIAny`: an argument, or an item of a tuple.
     fn is_any(&self, base: Term, at: i64, facts: &Facts) -> bool {
         at % ANY == 0
             && match self.terms.node(base) {
@@ -319,7 +319,7 @@ impl Rules<'_> {
         self.kind((base, field - PAYLOAD), facts)
     }
 
-    /// Whether a term is the address of a `DLTensor` minus an object's header, or NULL.
+    /// True if a term is NULL, or the address of a `DLTensor` minus the size of an object's header.
     fn is_tensor(&self, term: Term, facts: &Facts) -> bool {
         match self.terms.node(term) {
             Node::Load(..) => self.kind_of_object(term, facts) == Some(TypeIndex::TENSOR),
@@ -355,13 +355,13 @@ impl Rules<'_> {
         facts.constant(self.terms, length)
     }
 
-    /// Whether a loaded pointer is that of a tensor's elements.
+    /// True if a pointer loaded from this address points to a tensor's elements.
     fn is_elements(&self, from: Term, facts: &Facts) -> bool {
         let (holder, field) = self.terms.split(from);
         field == DATA && self.is_tensor(holder, facts)
     }
 
-    /// Whether a pointer comes from memory that is trusted: the binder's, the runtime's or a body's, and no argument.
+    /// True if a pointer comes from the binder, the runtime or a body, and not from an argument.
     fn is_trusted(&self, pointer: Term) -> bool {
         match self.terms.node(pointer) {
             Node::Load(_, address) | Node::Within(address) | Node::Offset(address, _) => self.is_trusted(address),

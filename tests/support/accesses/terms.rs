@@ -43,7 +43,7 @@ pub struct Terms<'f> {
     nodes: Vec<Node>,
     numbers: HashMap<Node, Term>,
     values: HashMap<Value, Term>,
-    /// What a joined parameter gets on each edge.
+    /// The terms that the edges pass for each joined parameter.
     joined: HashMap<Value, Vec<(Edge, Term)>>,
 }
 
@@ -205,7 +205,7 @@ impl<'f> Terms<'f> {
         self.values[&value]
     }
 
-    /// What a joined parameter gets on each edge.
+    /// The terms that the edges pass for a joined parameter.
     pub fn alternatives(&self, param: Value) -> &[(Edge, Term)] {
         self.joined.get(&param).map_or(&[], Vec::as_slice)
     }

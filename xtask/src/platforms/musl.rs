@@ -16,7 +16,8 @@ const COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 pub fn statically_linked(amount: Amount) -> Result<Tests, Failure> {
     let quickstart = [amount.build(), quickstart::RUN, &["--target", TARGET]].concat();
     let mut tests = quickstart::check(cargo(&quickstart).env(COMPILER.0, COMPILER.1))?;
-    // The same packages for both amounts, so the quickstart and the tests share one build of the dependencies.
+    // `tvm-ffi-codegen` is selected in either case: its features give the quickstart and the tests one build of the
+    // dependencies.
     let packages = ["test", "--target", TARGET, "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-runtime", "--test", "main"];
     let others: &[&str] = if amount == Amount::All { &["--lib", "--test", "library"] } else { &[] };
     let left_out = without(LeftOut::SAME.iter().chain(&[LeftOut::LAUNCHES]).chain(&LeftOut::TEXTS));
