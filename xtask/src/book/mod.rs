@@ -1,0 +1,64 @@
+//! The book in `docs/`: mdBook builds it, its links lead somewhere, its generated parts are current, and the programs of
+//! its first pages print what the pages say.
+
+mod links;
+mod reference;
+mod starts;
+
+use std::process::ExitCode;
+
+use crate::command::{Cmd, Tests, cmd, root, target_folder};
+use crate::platforms::Amount;
+use crate::run::Failure;
+use crate::tools::{MDBOOK, ensure, python_package};
+
+/// The step `book`.
+pub fn check() -> Result<Tests, Failure> {
+    reference::check()?;
+    build().run()?;
+    links::check(&folder())?;
+    starts::check(Amount::Part)
+}
+
+/// The step `starts` of `cargo xtask soak`.
+pub fn starts() -> Result<Tests, Failure> {
+    starts::check(Amount::All)
+}
+
+/// `cargo xtask book`: writes the generated parts anew, and builds the pages.
+pub fn task() -> ExitCode {
+    let result = match ensure(&MDBOOK) {
+        Ok(_) => reference::write().and_then(|()| build().run()).and_then(|_| links::check(&folder())),
+        Err(why) => Err(failed(why)),
+    };
+    match result {
+        Ok(()) => {
+            println!("{}", folder().join("index.html").display());
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("{}", failure.what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory of the built pages.
+fn folder() -> std::path::PathBuf {
+    target_folder().join("book")
+}
+
+fn build() -> Cmd {
+    let program = python_package(&MDBOOK).join("bin/mdbook");
+    let to = folder();
+    cmd(&program.to_string_lossy(), &["build", "docs", "--dest-dir", &to.to_string_lossy()])
+}
+
+fn failed(what: impl Into<String>) -> Failure {
+    Failure { what: what.into(), tests: Tests::default() }
+}
+
+/// Reads a file of the repository.
+fn read(path: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(root().join(path)).map_err(|e| failed(format!("{path}: {e}")))
+}
