@@ -25,6 +25,26 @@ fn bodies() {
 }
 
 #[test]
+fn cache() {
+    run("cache", targets::cache::run);
+}
+
+#[test]
+fn calls() {
+    run("calls", targets::calls::run);
+}
+
+#[test]
+fn dispatch() {
+    run("dispatch", targets::dispatch::run);
+}
+
+#[test]
+fn files() {
+    run("files", targets::files::run);
+}
+
+#[test]
 fn graphs() {
     run("graphs", targets::graphs::run);
 }
@@ -34,10 +54,25 @@ fn host_text() {
     run("host_text", targets::host_text::run);
 }
 
+#[test]
+fn images() {
+    run("images", targets::images::run);
+}
+
+#[test]
+fn listings() {
+    run("listings", targets::listings::run);
+}
+
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn objects() {
     run("objects", targets::objects::run);
+}
+
+#[test]
+fn signatures() {
+    run("signatures", targets::signatures::run);
 }
 
 #[test]

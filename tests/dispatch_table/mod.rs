@@ -1,5 +1,6 @@
 //! Tables of functions by keys: clause C20 of the contract.
 
+pub mod expected;
 mod keys;
 mod misses;
 mod model;

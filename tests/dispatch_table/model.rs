@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{call, constant, kept, packed, table};
+use super::expected::{Made, Model};
+use super::{Slot, call, constant, kept, packed, table};
 use crate::support::random::{run, stated_or};
 
 #[derive(Clone, Debug)]
@@ -26,64 +27,10 @@ fn steps() -> impl Strategy<Value = (usize, Vec<Step>)> {
     (1usize..9, proptest::collection::vec(step, 1..80))
 }
 
-/// A kept function of the model: its key, its number, when it was used and taken.
-#[derive(Clone, Debug)]
-struct Kept {
-    key: i64,
-    number: i64,
-    used: u64,
-    taken: u64,
-}
+/// The key whose `on_miss` removes it, so that the table doesn't keep the function.
+const DETACHED: i64 = 11;
 
-/// C20 in its simplest form.
-#[derive(Default)]
-struct Model {
-    most: usize,
-    kept: Vec<Kept>,
-    time: u64,
-    made: i64,
-    hits: u64,
-    misses: u64,
-    errors: u64,
-    evictions: u64,
-}
-
-impl Model {
-    fn keep(&mut self, key: i64, number: i64) {
-        self.time += 1;
-        self.kept.push(Kept { key, number, used: self.time, taken: self.time });
-        self.time += 1;
-        if self.kept.len() > self.most {
-            let oldest = self.kept.iter().map(|kept| (kept.used, kept.taken)).min().unwrap();
-            self.kept.retain(|kept| (kept.used, kept.taken) != oldest);
-            self.evictions += 1;
-        }
-    }
-
-    /// The number that a call returns, or `None` for an error. Keys that are a multiple of 5 fail now and then.
-    fn call(&mut self, key: i64) -> Option<i64> {
-        if let Some(kept) = self.kept.iter_mut().find(|kept| kept.key == key) {
-            kept.used = self.time;
-            self.hits += 1;
-            return Some(kept.number);
-        }
-        self.misses += 1;
-        self.made += 1;
-        if fails(key, self.made) {
-            self.errors += 1;
-            return None;
-        }
-        self.keep(key, self.made);
-        Some(self.made)
-    }
-
-    fn remove(&mut self, key: i64) -> bool {
-        let before = self.kept.len();
-        self.kept.retain(|kept| kept.key != key);
-        self.kept.len() < before
-    }
-}
-
+/// Keys that are a multiple of 5 fail now and then.
 fn fails(key: i64, made: i64) -> bool {
     key % 5 == 0 && made % 2 == 0
 }
@@ -92,26 +39,38 @@ fn fails(key: i64, made: i64) -> bool {
 fn a_table_does_what_the_model_does() {
     run(stated_or(60), &steps(), |(most, steps)| {
         let made = std::sync::atomic::AtomicI64::new(0);
+        let slot = Slot::default();
+        let of_on_miss = slot.clone();
         let on_miss = packed(move |args| {
-            let made = made.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
-            if fails(args[0].cast()?, made) {
+            let (key, made) = (args[0].cast()?, made.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1);
+            if key == DETACHED {
+                of_on_miss.get().remove((key,))?;
+            }
+            if fails(key, made) {
                 return Err(tvm_ffi_codegen::runtime::Error::new("KeyError", "fails"));
             }
             Ok(constant(made).into())
         });
         let table = table(on_miss, Some(most));
-        let mut model = Model { most, ..Model::default() };
+        slot.set(&table);
+        let mut model = Model::of(most);
+        let called = |model: &mut Model<i64>, key: i64| {
+            model.call(&key, |_, made| match key {
+                _ if fails(key, made) => Made::Nothing,
+                DETACHED => Made::Detached,
+                _ => Made::Kept,
+            })
+        };
         for (place, step) in steps.iter().enumerate() {
             match step {
-                Step::Call(key) => prop_assert_eq!(call(&table, *key).ok(), model.call(*key)),
+                Step::Call(key) => prop_assert_eq!(call(&table, *key).ok(), called(&mut model, *key)),
                 Step::Insert(key) => {
                     table.insert((*key,), constant(-*key)).unwrap();
-                    model.remove(*key);
-                    model.keep(*key, -*key);
+                    model.insert(*key, -*key);
                 }
-                Step::Remove(key) => prop_assert_eq!(table.remove((*key,)).unwrap(), model.remove(*key)),
+                Step::Remove(key) => prop_assert_eq!(table.remove((*key,)).unwrap(), model.remove(key)),
                 Step::Prewarm(key) => {
-                    prop_assert_eq!(table.prewarm([(*key,)]).is_ok(), model.call(*key).is_some());
+                    prop_assert_eq!(table.prewarm([(*key,)]).is_ok(), called(&mut model, *key).is_some());
                 }
                 Step::Clear => {
                     table.clear();
@@ -126,6 +85,7 @@ fn a_table_does_what_the_model_does() {
                 (model.hits, model.misses, model.errors, model.evictions, 0)
             );
         }
+        slot.clear();
         Ok(())
     });
 }

@@ -42,6 +42,11 @@ pub fn plan() -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
+    /// The plan of some numbers: those of a [`plan`] when they are in its ranges.
+    pub const fn of(values: [i64; SYMBOLS.len()], id: i32, seed: u64, changes: Vec<u64>) -> Self {
+        Plan { values, id, seed, changes }
+    }
+
     pub fn call(&self, signature: &Signature) -> Call {
         let mut maker = Maker { plan: self, signature, dice: Dice::new(self.seed) };
         let (min, max) = signature.arity();
@@ -310,7 +315,6 @@ fn several(dice: &mut Dice) -> Vec<Value> {
     (0..dice.below(3)).map(|_| anything(dice, true)).collect()
 }
 
-/// Makes one change to a call.
 /// Changes one part of a call.
 pub fn change(call: &mut Call, dice: &mut Dice) {
     let nodes: usize = call.args.iter().map(|(_, value)| count(value)).sum();

@@ -1,9 +1,10 @@
 //! Random signatures, with correct and incorrect random calls. All executors agree with each other and with the model
 //! of the contract. Correct calls succeed.
 //!
-//! `PROPTEST_CASES` sets the number of signatures (each gets [`CALLS`] calls), and `TVM_FFI_CODEGEN_SEED` repeats a
-//! run.
+//! `PROPTEST_CASES` sets the number of signatures, `TVM_FFI_CODEGEN_CALLS` that of the calls of each, and
+//! `TVM_FFI_CODEGEN_SEED` repeats a run.
 
+pub mod agreement;
 pub mod calls;
 pub mod signatures;
 mod texts;
@@ -13,66 +14,41 @@ use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tvm_ffi_codegen::lower::Convention;
+use tvm_ffi_codegen::Signature;
 use tvm_ffi_codegen::runtime::AnyView;
-use tvm_ffi_codegen::{Kernel, ParamType, Signature};
 
 use crate::support::args::{Arguments, Form};
-use crate::support::exec::{Outcome, Prepared, Program, Returned};
-use crate::support::model::{self, Accepted, Prediction};
+use crate::support::exec::{Outcome, Prepared, Program};
 use crate::support::random::{run, stated_or};
 use crate::support::value::Call;
-use crate::support::{recorder, show};
-use calls::Plan;
+use crate::support::{model, show};
+pub use agreement::Behind;
+use agreement::check;
 
 /// The number of signatures in a default run; 1,000 of them make 100,000 calls.
 const SIGNATURES: u32 = 30;
-/// The number of calls per signature.
+/// The number of calls per signature in a default run.
 const CALLS: usize = 100;
 
-/// The code that the wrapper calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Behind {
-    Nothing,
-    /// A body that returns the first scalar.
-    Echo,
-    Recorder,
-}
-
-impl Behind {
-    /// A kernel that fits the signature.
-    pub fn choose(signature: &Signature, choice: u8) -> Self {
-        let first = signature.params().iter().find_map(|p| p.ty.as_scalar());
-        match signature.ret() {
-            None if choice == 0 => Behind::Nothing,
-            Some(ParamType::Scalar(ty)) if choice < 4 && first == Some(*ty) => Behind::Echo,
-            _ => Behind::Recorder,
-        }
-    }
-
-    pub fn kernel(self, signature: &Signature) -> Result<Kernel, String> {
-        match self {
-            Behind::Nothing => Ok(Kernel::check_only()),
-            Behind::Echo => {
-                let first = signature.params().iter().find(|p| p.ty.as_scalar().is_some());
-                let name = first.map(|p| p.name.clone()).unwrap_or_default();
-                Ok(Kernel::body(move |b| b.ret(b.arg(&name))))
-            }
-            Behind::Recorder => recorder::kernel(signature),
-        }
-    }
+/// The number of calls per signature. With thousands, a run spends its time on calls instead of compilations.
+fn calls_per_signature() -> usize {
+    std::env::var("TVM_FFI_CODEGEN_CALLS").ok().and_then(|stated| stated.parse().ok()).unwrap_or(CALLS)
 }
 
 /// The numbers of accepted calls, of rejected calls by reason, and of calls that weren't made.
 #[derive(Default)]
 struct Counts {
-    accepted: Cell<u32>,
-    untrusted: Cell<u32>,
-    refused: RefCell<BTreeMap<String, u32>>,
+    accepted: Cell<u64>,
+    untrusted: Cell<u64>,
+    refused: RefCell<BTreeMap<String, u64>>,
+    /// The calls of executors: several for each of the calls above.
+    executed: Cell<u64>,
 }
 
 impl Counts {
-    fn count(&self, outcome: &Outcome) {
+    fn count(&self, outcome: Option<Outcome>, executions: usize) {
+        let Some(outcome) = outcome else { return self.untrusted.set(self.untrusted.get() + 1) };
+        self.executed.set(self.executed.get() + executions as u64);
         match &outcome.error {
             None => self.accepted.set(self.accepted.get() + 1),
             Some((_, message)) => *self.refused.borrow_mut().entry(kind_of(message)).or_default() += 1,
@@ -82,7 +58,8 @@ impl Counts {
     fn print(&self) {
         let (accepted, untrusted) = (self.accepted.get(), self.untrusted.get());
         let refused = self.refused.borrow();
-        println!("{accepted} calls accepted, {} refused, {untrusted} not made", refused.values().sum::<u32>());
+        println!("{accepted} calls accepted, {} refused, {untrusted} not made", refused.values().sum::<u64>());
+        println!("{} calls of executors", self.executed.get());
         println!("refused: {refused:?}");
     }
 }
@@ -114,7 +91,7 @@ fn executors_and_the_model_agree_on_large_numbers() {
 }
 
 fn agree_on_calls_of(cases: u32, signatures: impl Strategy<Value = Signature>) {
-    let strategy = (signatures, 0u8..8, vec(calls::plan(), CALLS));
+    let strategy = (signatures, 0u8..8, vec(calls::plan(), calls_per_signature()));
     let counts = Counts::default();
     run(cases, &strategy, |(signature, choice, plans)| {
         let behind = Behind::choose(&signature, choice);
@@ -123,72 +100,12 @@ fn agree_on_calls_of(cases: u32, signatures: impl Strategy<Value = Signature>) {
         let program = program.map_err(fail)?;
         let mut prepared = Prepared::new(&program).map_err(fail)?;
         for plan in &plans {
-            check(&mut prepared, &signature, behind, plan, &counts)?;
+            let outcome = check(&mut prepared, &signature, behind, plan).map_err(TestCaseError::fail)?;
+            counts.count(outcome, prepared.executions());
         }
         Ok(())
     });
     counts.print();
-}
-
-fn check(
-    prepared: &mut Prepared<'_>,
-    signature: &Signature,
-    behind: Behind,
-    plan: &Plan,
-    counts: &Counts,
-) -> Result<(), TestCaseError> {
-    let call = plan.call(signature);
-    let predicted = model::predict(signature, &call, Convention::Flat).filter(|predicted| {
-        // a body relies on valid elements
-        behind != Behind::Echo || matches!(predicted, Prediction::Refused(_)) || calls::elements_are_there(&call)
-    });
-    let Some(predicted) = predicted else {
-        counts.untrusted.set(counts.untrusted.get() + 1);
-        return Ok(());
-    };
-    let fail = |problem: String| TestCaseError::fail(format!("{signature}\n{call:?}\n{problem}"));
-    let outcome = prepared.run(&call).map_err(fail)?;
-    outcome.follows_contract(signature, &call, Convention::Flat).map_err(fail)?;
-    match &predicted {
-        Prediction::Refused(_) if outcome.result != Returned::Untouched => {
-            return Err(fail(format!("refused, with a result: {outcome:?}")));
-        }
-        Prediction::Refused(_) => {}
-        Prediction::Accepted(accepted) => succeeded(&outcome, accepted, signature, behind).map_err(fail)?,
-    }
-    if plan.is_right(signature) && outcome.code != Ok(0) {
-        return Err(fail(format!("a right call fails: {outcome:?}")));
-    }
-    counts.count(&outcome);
-    Ok(())
-}
-
-/// Checks that an accepted call had its kernel's effect.
-fn succeeded(outcome: &Outcome, accepted: &Accepted, signature: &Signature, behind: Behind) -> Result<(), String> {
-    let wrong = |what: &str| Err(format!("{what}: {outcome:?}"));
-    if outcome.error.is_some() && accepted.tensors.is_none() && !signature.returned_tensors().is_empty() {
-        // memory on that device may be unavailable
-        return Ok(());
-    }
-    if outcome.code != Ok(0) || outcome.error.is_some() {
-        return wrong("an accepted call fails");
-    }
-    if behind == Behind::Recorder && outcome.received.is_empty() && !accepted.words.is_empty() {
-        return wrong("the kernel was not called");
-    }
-    if behind == Behind::Echo {
-        let Returned::Plain(index, padding, payload) = outcome.result else { return wrong("no scalar") };
-        let scalar = accepted.first_scalar.is_some_and(|s| model::same_result(s, (index, padding, payload)));
-        return if scalar { Ok(()) } else { wrong("another scalar") };
-    }
-    let expected = accepted.tensors.clone().or_else(|| recorder::result(signature));
-    let result = outcome.result.text()?;
-    match (signature.ret(), expected) {
-        (None, _) if result.is_some() => wrong("a result of a function without one"),
-        (Some(_), None) if result.is_none() => wrong("no result"),
-        (Some(_), Some(expected)) if result.as_ref() != Some(&expected) => wrong(&format!("expected {expected}")),
-        _ => Ok(()),
-    }
 }
 
 #[test]

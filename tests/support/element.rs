@@ -1,5 +1,7 @@
 //! Elements of tensors in memory.
 
+use std::fmt::Write;
+
 use tvm_ffi_codegen::{DLDataType, ScalarType};
 
 use super::half;
@@ -54,7 +56,11 @@ macro_rules! elements {
                     1 => "true".to_owned(),
                     other => format!("bool {other}"),
                 },
-                _ => bytes.iter().fold("0x".to_owned(), |text, b| format!("{text}{b:02x}")),
+                // an element may have thousands of lanes
+                _ => bytes.iter().fold("0x".to_owned(), |mut text, byte| {
+                    let _ = write!(text, "{byte:02x}");
+                    text
+                }),
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Executors. Each runs the same wrapper, and all must have the same observable effects.
 //!
-//! `TVM_FFI_CODEGEN_EXECUTOR` selects a single executor for slow runs, such as in an emulator or under a tool that
-//! checks each memory access.
+//! `TVM_FFI_CODEGEN_EXECUTOR` selects some executors, separated by `;`, for slow runs. Such runs are in an emulator or
+//! under a tool that checks each memory access.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::args::{Arguments, Form, Place, strong_count};
 use super::kernels::{self, Noted};
 use super::model::{self, Prediction};
 use super::value::Call;
-use super::{show, states, streams, written};
+use super::{fence, show, states, streams, written};
 
 /// A wrapper to run. Its module includes the runtime helpers, because the interpreter has none of its own.
 pub struct Program {
@@ -36,7 +36,7 @@ impl Program {
         prove(&module)?;
         let module = ir::verify(module).map_err(|e| e.to_string())?;
         if format!("{kernel:?}") == "Kernel::Body" {
-            super::library::reads_back(&[(signature.clone(), kernel.clone())]);
+            super::text::reads_back(&[(signature.clone(), kernel.clone())]);
         }
         Ok(Program { signature, kernel, module })
     }
@@ -65,15 +65,19 @@ const EXECUTORS: &[Executor] = &[
     Executor { name: "llvm, optimised", prepare: |p| compile(&LLVM_OPTIMISED, p) },
 ];
 
-/// The name of the single executor selected for this run, if any.
-pub fn stated_executor() -> Option<String> {
+/// The names of the executors selected for this run, if any.
+pub fn stated_executors() -> Option<String> {
     std::env::var("TVM_FFI_CODEGEN_EXECUTOR").ok()
+}
+
+/// Returns whether an executor is one of this run.
+pub fn is_stated(executor: &str) -> bool {
+    stated_executors().is_none_or(|names| names.split(';').any(|name| name == executor))
 }
 
 /// The executors of this run.
 pub fn executors() -> impl Iterator<Item = &'static Executor> {
-    let stated = stated_executor();
-    EXECUTORS.iter().filter(move |executor| stated.as_ref().is_none_or(|name| executor.name == name))
+    EXECUTORS.iter().filter(|executor| is_stated(executor.name))
 }
 
 fn build(backend: Backend, level: OptLevel) -> Engine {
@@ -220,8 +224,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Compares the call with `docs/contract.md`: whether it is accepted, the full error message, and the arguments of
-    /// a native kernel with the convention `flat`. What the kernel does afterwards isn't compared.
+    /// Compares the call with `docs/reference/contract.md`: whether it is accepted, the full error message, and the
+    /// arguments of a native kernel with the convention `flat`. What the kernel does afterwards isn't compared.
     pub fn follows_contract(&self, signature: &Signature, call: &Call, convention: Convention) -> Result<(), String> {
         let predicted = model::predict(signature, call, convention);
         let follows = match &predicted {
@@ -256,7 +260,7 @@ pub const BEFORE: (i32, u32, u64) = (0, 0xa5a5_a5a5, 0x5a5a_5a5a_5a5a_5a5a);
 
 /// Calls a prepared wrapper with fresh arguments.
 pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
-    let args = Arguments::new(call, form);
+    let args = fence::at_page_ends(|| Arguments::new(call, form));
     let (index, padding, payload) = BEFORE;
     let mut result = TVMFFIAny::none();
     result.type_index = index;
@@ -317,6 +321,11 @@ impl<'a> Prepared<'a> {
         let objects = program.signature.params().iter().any(|param| mentions_object(&param.ty));
         let forms = if objects { &[Form::Object][..] } else { &[Form::DlTensor, Form::Object] };
         Ok(Prepared { executors, forms })
+    }
+
+    /// The number of calls of executors for one [`run`](Self::run).
+    pub fn executions(&self) -> usize {
+        self.executors.len() * self.forms.len()
     }
 
     /// The outcome, which must be the same for all executors and both forms of tensors; otherwise the differences.

@@ -1,4 +1,5 @@
-//! The parameters of a kernel with the convention `flat`, one by one, according to the table in `docs/contract.md`.
+//! The parameters of a kernel with the convention `flat`, one by one, according to the table in
+//! `docs/reference/contract.md`.
 
 use tvm_ffi_codegen::runtime::abi::DLDeviceType;
 use tvm_ffi_codegen::{ParamType, ScalarType, Signature, TensorType};

@@ -1,6 +1,6 @@
 //! Libraries of several functions, on every executor, with recorded calls of the runtime.
 //!
-//! [`stated_executor`] may select a single executor.
+//! [`stated_executors`] may select some executors.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -9,13 +9,14 @@ use std::sync::{Arc, LazyLock};
 use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
 use tvm_ffi_codegen::ir::{self, Linkage, VerifiedModule};
-use tvm_ffi_codegen::lower::{Recipe, RuntimeHelpers};
+use tvm_ffi_codegen::lower::RuntimeHelpers;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::{Any, Error, Function, Module};
-use tvm_ffi_codegen::{Backend, Body, Engine, HostProgram, Kernel, LowerError, OptLevel, Signature};
+use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
 
-use super::exec::stated_executor;
+use super::exec::{is_stated, stated_executors};
+use super::text::{lowered, reads_back};
 use super::{allocator, modules, recording, show, sig};
 use crate::calls::callees::{self, SYMBOLS};
 
@@ -57,34 +58,6 @@ impl Library {
     }
 }
 
-fn lowered(functions: &[(Signature, Kernel)], helpers: RuntimeHelpers) -> Result<ir::Module, String> {
-    let recipe = Recipe { helpers, ..Recipe::default() };
-    let recipe = functions.iter().fold(recipe, |recipe, (signature, kernel)| recipe.function(signature, kernel));
-    let lowered = recipe.lower().map(|lowered| lowered.module);
-    lowered.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-}
-
-/// Prints functions as text, and compares the code of what is read back.
-#[track_caller]
-pub fn reads_back(functions: &[(Signature, Kernel)]) {
-    let program = match HostProgram::of(functions.iter().map(|(signature, kernel)| (signature, kernel))) {
-        // other kernels than bodies
-        Err(LowerError::NoText { what, .. }) if !what.starts_with("a body") => return,
-        printed => printed.unwrap_or_else(|error| panic!("{error}")),
-    };
-    let text = program.to_string();
-    let images = program.images().map(|(name, image)| (name, image.clone()));
-    let read = HostProgram::parse_with(&text, images).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(read.to_string(), text);
-    let read: Vec<(Signature, Kernel)> =
-        read.functions().map(|(signature, kernel)| (signature.clone(), kernel.clone())).collect();
-    let [before, after] = [functions, &read[..]].map(|functions| lowered(functions, RuntimeHelpers::Import));
-    let after = after.unwrap_or_else(|error| panic!("{error}\n{text}")).to_string();
-    let before = before.unwrap_or_else(|error| panic!("{error}")).to_string();
-    let difference = before.lines().zip(after.lines()).find(|(before, after)| before != after);
-    assert!(before == after, "{difference:?}\n{text}");
-}
-
 /// An executor for libraries.
 pub struct Executor {
     pub name: &'static str,
@@ -106,7 +79,7 @@ pub const EXECUTORS: &[Executor] = &[
 
 fn build(backend: Backend, level: OptLevel) -> Engine {
     // slow runs don't verify the code, because the other runs do
-    let verifies = cfg!(debug_assertions) && stated_executor().is_none();
+    let verifies = cfg!(debug_assertions) && stated_executors().is_none();
     let mut builder = Engine::builder().backend(backend).opt_level(level).verifier(verifies);
     for (name, address) in SYMBOLS {
         // SAFETY: the functions belong to the tests of calls, and follow the convention.
@@ -263,9 +236,7 @@ impl<'a> Prepared<'a> {
             Ok(loaded) => Ok((executor.name, loaded)),
             Err(problem) => Err(format!("{}: {problem}", executor.name)),
         };
-        let stated = stated_executor();
-        let is_meant = |executor: &&Executor| stated.as_ref().is_none_or(|name| executor.name == name);
-        Ok(Prepared(EXECUTORS.iter().filter(is_meant).map(load).collect::<Result<_, _>>()?))
+        Ok(Prepared(EXECUTORS.iter().filter(|executor| is_stated(executor.name)).map(load).collect::<Result<_, _>>()?))
     }
 
     /// Runs a closure on the library with each executor, followed by [`Loaded::unload`]. All executors must produce the

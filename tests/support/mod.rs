@@ -9,6 +9,7 @@ pub mod compiler;
 pub mod dice;
 pub mod element;
 pub mod exec;
+pub mod fence;
 pub mod half;
 pub mod kernels;
 pub mod layout;
@@ -23,6 +24,7 @@ pub mod recording;
 pub mod show;
 pub mod states;
 pub mod streams;
+pub mod text;
 pub mod value;
 pub mod written;
 

@@ -26,8 +26,14 @@ struct Recorder {
     returns: Option<ParamType>,
 }
 
+/// The code of a recorder, with the data that it refers to.
+struct Made {
+    code: Arc<Code>,
+    _recorder: Box<Recorder>,
+}
+
 thread_local! {
-    static MADE: RefCell<HashMap<Signature, Arc<Code>>> = RefCell::new(HashMap::new());
+    static MADE: RefCell<HashMap<Signature, Made>> = RefCell::new(HashMap::new());
 }
 
 const SYMBOL: &str = "recorder";
@@ -39,12 +45,13 @@ pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
         Gives::Value => KernelReturn::Value,
         Gives::Written => KernelReturn::Status,
     };
-    let known = MADE.with_borrow(|made| made.get(signature).cloned());
+    let known = MADE.with_borrow(|made| made.get(signature).map(|made| made.code.clone()));
     let code = match known {
         Some(code) => code,
         None => {
-            let code = compile(signature, flat_signature(signature, returns).map_err(|e| e.to_string())?)?;
-            MADE.with_borrow_mut(|made| made.insert(signature.clone(), code.clone()));
+            let made = compile(signature, flat_signature(signature, returns).map_err(|e| e.to_string())?)?;
+            let code = made.code.clone();
+            MADE.with_borrow_mut(|all| all.insert(signature.clone(), made));
             code
         }
     };
@@ -54,7 +61,7 @@ pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
     Ok(if returns == KernelReturn::Status { kernel.returns(returns) } else { kernel })
 }
 
-fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, String> {
+fn compile(signature: &Signature, prototype: FuncSig) -> Result<Made, String> {
     let slots = layout(signature);
     let words: usize = slots.iter().map(|slot| slot.words()).sum();
     if words != prototype.params.len() {
@@ -62,8 +69,7 @@ fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, Strin
             "the contract gives the kernel of `{signature}` {words} words, its prototype is {prototype}"
         ));
     }
-    // leaked, because the code lives as long as its thread
-    let recorder = Box::leak(Box::new(Recorder { slots, returns: signature.ret().cloned() }));
+    let recorder = Box::new(Recorder { slots, returns: signature.ret().cloned() });
     let mut module = Module::new();
     let function = module.declare(SYMBOL, prototype.clone(), Linkage::Export);
     let mut b = FunctionBuilder::new(&mut module, function);
@@ -99,7 +105,8 @@ fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, Strin
     b.ret(result);
     b.finish();
     let module = ir::verify(module).map_err(|e| e.to_string())?;
-    UNOPTIMISED.jit().load(&module).map_err(|e| e.to_string())
+    let code = UNOPTIMISED.jit().load(&module).map_err(|e| e.to_string())?;
+    Ok(Made { code, _recorder: recorder })
 }
 
 /// The integer that a recorder returns.

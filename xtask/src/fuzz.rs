@@ -20,7 +20,8 @@ const FLAGS: &[&str] = &[
 
 /// The packages that are built with [`FLAGS`]. Instrumenting the others would make the build of Cranelift several times
 /// slower.
-const INSTRUMENTED: &[&str] = &["tvm-ffi-codegen", "tvm-ffi-codegen-fuzz", "tvm-ffi-runtime"];
+const INSTRUMENTED: &[&str] =
+    &["tvm-ffi-codegen", "tvm-ffi-codegen-fuzz", "tvm-ffi-codegen-fuzz-clib", "tvm-ffi-runtime"];
 
 /// The fixed seed of the step, so each run on the same code finds the same errors.
 const SEED: u32 = 1;
@@ -113,8 +114,11 @@ fn fuzzer(built: &Path, triple: &str, target: &str, how: &Run) -> Result<Cmd, Fa
     let folders = [&*inputs.to_string_lossy(), &committed];
     // an object has thousands of bytes, but short programs find more
     let of_target: &[&str] = if target == "bodies" { &["-len_control=0", "-max_len=512"] } else { &[] };
+    let dictionary = format!("fuzz/dictionaries/{target}.dict");
+    let dictionary = root().join(&dictionary).exists().then(|| format!("-dict={dictionary}"));
     Ok(cmd(&program.to_string_lossy(), &options)
         .args(of_target)
+        .args(dictionary.as_deref().as_slice())
         .args(&fork.iter().map(String::as_str).collect::<Vec<_>>())
         .args(&folders)
         .env("TVM_FFI_BACKTRACE", "0")

@@ -1,8 +1,8 @@
 //! Proves that a wrapper reads and writes only the memory that its checks allow, without running it.
 //!
-//! The pass works on the IR and knows `docs/contract.md` and the layouts of `tvm/ffi/c_api.h`. It shares no code with
-//! `src/lower`. It gives each value a [term](terms) and collects the [facts](facts) that the branches before an
-//! access imply. The [rules](rules) say which facts an access needs:
+//! The pass works on the IR and knows `docs/reference/contract.md` and the layouts of `tvm/ffi/c_api.h`. It shares no
+//! code with `src/lower`. It gives each value a [term](terms) and collects the [facts](facts) that the branches before
+//! an access imply. The [rules](rules) say which facts an access needs:
 //!
 //! | access | needs | clause |
 //! | --- | --- | --- |

@@ -8,7 +8,7 @@ use tvm_ffi_codegen::runtime::abi::{
     DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIFunctionCell, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
 };
 
-use super::facts::Facts;
+use super::facts::{Facts, Table};
 use super::graph::{Edge, Graph, targets};
 use super::terms::{Node, Term, Terms, bytes};
 use super::{Proof, Violation};
@@ -43,8 +43,9 @@ type Verdict = Result<Allowed, String>;
 pub fn check(module: &Module, name: &str, function: &Function, proof: &mut Proof, violations: &mut Vec<Violation>) {
     let graph = Graph::of(function);
     let terms = Terms::of(function, &graph);
-    let edges = facts_of_edges(function, &terms, &graph);
-    let rules = Rules { module, function, terms: &terms, edges: &edges };
+    let table = table(function, &terms, &graph);
+    let edges = facts_of_edges(function, &terms, &table, &graph);
+    let rules = Rules { module, function, terms: &terms, table: &table, edges: &edges };
     for &block in &graph.order {
         let facts = at_entry(&graph, &edges, block);
         for &inst in &function.blocks[block].insts {
@@ -68,19 +69,39 @@ pub fn check(module: &Module, name: &str, function: &Function, proof: &mut Proof
 /// The facts on each edge.
 type Edges = HashMap<Edge, Facts>;
 
+/// The facts that the conditions of branches and selections may imply.
+fn table(function: &Function, terms: &Terms<'_>, graph: &Graph) -> Table {
+    let mut table = Table::default();
+    for &block in &graph.order {
+        if let Some(Terminator::Branch { cond, .. }) = &function.blocks[block].terminator {
+            table.add(terms, terms.value(*cond));
+        }
+        for &inst in &function.blocks[block].insts {
+            if let Op::Select(cond, ..) = function.insts[inst].op {
+                table.add(terms, terms.value(cond));
+            }
+        }
+    }
+    table
+}
+
 /// Finds the facts of all edges. An edge that isn't known yet is one of a loop and restricts nothing, until it is.
-fn facts_of_edges(function: &Function, terms: &Terms<'_>, graph: &Graph) -> Edges {
+fn facts_of_edges(function: &Function, terms: &Terms<'_>, table: &Table, graph: &Graph) -> Edges {
     let mut edges = Edges::new();
     loop {
         let mut changed = false;
         for &from in &graph.order {
             let before = at_entry(graph, &edges, from);
             for target in 0..targets(function, from).len() {
-                let mut facts = before.clone();
-                if let Some(Terminator::Branch { cond, .. }) = &function.blocks[from].terminator {
-                    facts.learn(terms, terms.value(*cond), target == 0);
+                let facts = match &function.blocks[from].terminator {
+                    Some(Terminator::Branch { cond, .. }) => table.after(&before, terms.value(*cond), target == 0),
+                    _ => before.clone(),
+                };
+                let edge = Edge { from, target };
+                if edges.get(&edge) != Some(&facts) {
+                    edges.insert(edge, facts);
+                    changed = true;
                 }
-                changed |= edges.insert(Edge { from, target }, facts.clone()) != Some(facts);
             }
         }
         if !changed {
@@ -90,14 +111,16 @@ fn facts_of_edges(function: &Function, terms: &Terms<'_>, graph: &Graph) -> Edge
 }
 
 fn at_entry(graph: &Graph, edges: &Edges, block: Block) -> Facts {
-    let known = graph.edges_to(block).iter().filter_map(|edge| edges.get(edge));
-    known.cloned().reduce(|one, other| one.both(&other)).unwrap_or_default()
+    let mut known = graph.edges_to(block).iter().filter_map(|edge| edges.get(edge));
+    let first = known.next().cloned().unwrap_or_default();
+    known.fold(first, Facts::both)
 }
 
 struct Rules<'a> {
     module: &'a Module,
     function: &'a Function,
     terms: &'a Terms<'a>,
+    table: &'a Table,
     edges: &'a Edges,
 }
 
@@ -127,7 +150,7 @@ impl Rules<'_> {
         let (base, before) = self.terms.split(address);
         let at = before + offset;
         match self.terms.node(base) {
-            Node::Param(ARGS) => self.argument(base, at + size, facts),
+            Node::Param(ARGS) => self.argument(base, at, size, facts),
             Node::Load(_, from) => self.read_behind(base, from, at, size, facts),
             Node::Joined(param) => match self.is_tensor(base, facts) {
                 true => self.read_tensor(base, at, size, facts),
@@ -161,26 +184,27 @@ impl Rules<'_> {
         }
     }
 
-    /// Every alternative of a joined address must be allowed. A loop that moves an address is trusted, as its start is.
+    /// Every alternative of a joined address must be allowed. If a loop moves the address, each must be trusted: the
+    /// distance is known only at run time.
     fn each(&self, alternatives: &[(Edge, Term)], facts: &Facts, check: impl Fn(Term, &Facts) -> Verdict) -> Verdict {
-        let mut allowed = Ok(Allowed::Trusted);
-        for (edge, term) in alternatives {
-            if matches!(self.terms.node(self.terms.split(*term).0), Node::Within(_) | Node::Joined(_)) {
-                continue;
-            }
-            allowed = Ok(check(*term, &self.edges[edge].and(facts))?);
+        let (moved, starts): (Vec<_>, Vec<_>) = alternatives.iter().copied().partition(|(_, term)| {
+            matches!(self.terms.node(self.terms.split(*term).0), Node::Within(_) | Node::Joined(_))
+        });
+        let mut allowed = Err("an address without a start".to_owned());
+        for (edge, term) in starts {
+            allowed = match check(term, &self.edges[&edge].and(facts))? {
+                Allowed::Proven | Allowed::Own if !moved.is_empty() => {
+                    return Err("an address that a loop moves".to_owned());
+                }
+                verdict => Ok(verdict),
+            };
         }
         allowed
     }
 
     fn either(&self, cond: Term, [a, b]: [Term; 2], facts: &Facts, check: impl Fn(Term, &Facts) -> Verdict) -> Verdict {
-        let learnt = |holds| {
-            let mut facts = facts.clone();
-            facts.learn(self.terms, cond, holds);
-            facts
-        };
-        check(a, &learnt(true))?;
-        check(b, &learnt(false))
+        check(a, &self.table.after(facts, cond, true))?;
+        check(b, &self.table.after(facts, cond, false))
     }
 
     fn own_or_trusted(&self, base: Term, at: i64, size: i64, writes: bool) -> Verdict {
@@ -204,13 +228,14 @@ impl Rules<'_> {
         }
     }
 
-    /// The argument array up to a byte: C3.1 and C3.3.
-    fn argument(&self, args: Term, end: i64, facts: &Facts) -> Verdict {
-        let count = self.terms.find(Node::Param(NUM_ARGS)).and_then(|count| facts.constant(self.terms, count));
+    /// A read of the argument array: C3.1 and C3.3.
+    fn argument(&self, args: Term, at: i64, size: i64, facts: &Facts) -> Verdict {
+        let count =
+            self.terms.find(Node::Param(NUM_ARGS)).and_then(|count| self.table.constant(facts, self.terms, count));
         match count {
-            _ if !facts.is_not_zero(args) => Err("C3.3: `args` may be NULL".to_owned()),
-            Some(count) if end <= count * ANY => Ok(Allowed::Proven),
-            Some(count) => Err(format!("C3.1: byte {end} of {count} arguments")),
+            _ if !self.table.is_not_zero(facts, args) => Err("C3.3: `args` may be NULL".to_owned()),
+            Some(count) if at >= 0 && at + size <= count * ANY => Ok(Allowed::Proven),
+            Some(count) => Err(format!("C3.1: bytes {at} to {} of {count} arguments", at + size)),
             None => Err("C3.1: the number of arguments is unknown".to_owned()),
         }
     }
@@ -224,7 +249,7 @@ impl Rules<'_> {
         if self.is_any(holder, field - PAYLOAD, facts) {
             return self.read_object(pointer, (holder, field - PAYLOAD), at, size, facts);
         }
-        let not_null = |clause: &str| match facts.is_not_zero(pointer) {
+        let not_null = |clause: &str| match self.table.is_not_zero(facts, pointer) {
             true => Ok(()),
             false => Err(format!("{clause}: the pointer may be NULL")),
         };
@@ -260,7 +285,7 @@ impl Rules<'_> {
 
     /// A read of the object that a `TVMFFIAny` holds.
     fn read_object(&self, pointer: Term, any: (Term, i64), at: i64, size: i64, facts: &Facts) -> Verdict {
-        if !facts.is_not_zero(pointer) {
+        if !self.table.is_not_zero(facts, pointer) {
             return Err("C4.4, C5.1: the object may be NULL".to_owned());
         }
         let Some(kind) = self.kind(any, facts) else { return Err("C4.1: the type is unknown".to_owned()) };
@@ -282,7 +307,7 @@ impl Rules<'_> {
 
     /// A read of a tensor's `DLTensor`, at an address that is a header's size before it.
     fn read_tensor(&self, tensor: Term, at: i64, size: i64, facts: &Facts) -> Verdict {
-        match facts.is_not_zero(tensor) {
+        match self.table.is_not_zero(facts, tensor) {
             false => Err("C5.1: the tensor may be NULL".to_owned()),
             true if at >= HEADER && at + size <= HEADER + size_of::<DLTensor>() as i64 => Ok(Allowed::Proven),
             true => Err(format!("byte {at} of a `DLTensor`, which has no object's header")),
@@ -306,7 +331,7 @@ impl Rules<'_> {
     /// The type index of a `TVMFFIAny`.
     fn kind(&self, (base, at): (Term, i64), facts: &Facts) -> Option<TypeIndex> {
         let index = self.terms.find_load(4, base, at)?;
-        facts.constant(self.terms, index).map(|index| TypeIndex(index as i32))
+        self.table.constant(facts, self.terms, index).map(|index| TypeIndex(index as i32))
     }
 
     /// The type of the object that a term points to, if a `TVMFFIAny` of the caller holds it.
@@ -344,7 +369,7 @@ impl Rules<'_> {
     fn rank(&self, tensor: Term, facts: &Facts) -> Option<i64> {
         let word = |bytes| {
             let word = self.terms.find_load(bytes, tensor, NDIM)?;
-            facts.constant(self.terms, word)
+            self.table.constant(facts, self.terms, word)
         };
         word(4).or_else(|| word(8)).map(|word| i64::from(word as i32))
     }
@@ -352,7 +377,7 @@ impl Rules<'_> {
     /// The number of entries of a Shape, a sequence or a string.
     fn length(&self, object: Term, facts: &Facts) -> Option<i64> {
         let length = self.terms.find_load(8, object, CELL_SIZE)?;
-        facts.constant(self.terms, length)
+        self.table.constant(facts, self.terms, length)
     }
 
     /// True if a pointer loaded from this address points to a tensor's elements.

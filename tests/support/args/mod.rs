@@ -39,7 +39,7 @@ impl Place {
 
 /// The arguments of one call, kept alive.
 pub struct Arguments {
-    array: Vec<TVMFFIAny>,
+    array: Box<[TVMFFIAny]>,
     null_array: bool,
     num_args: i32,
     // Dropped in this order: containers have references to what comes after them.
@@ -63,7 +63,7 @@ impl Arguments {
         register_types();
         let num_args = call.num_args.unwrap_or(call.args.len() as i32);
         let mut all = Arguments {
-            array: Vec::new(),
+            array: Box::default(),
             null_array: call.null_array,
             num_args,
             owned: Vec::new(),
@@ -74,10 +74,9 @@ impl Arguments {
             _byte_arrays: Vec::new(),
             counts: Vec::new(),
         };
-        for (argument, (_, value)) in call.args.iter().enumerate() {
-            let any = all.add(value, &Place { argument, path: String::new() }, form);
-            all.array.push(any);
-        }
+        let place = |argument| Place { argument, path: String::new() };
+        let values = call.args.iter().enumerate();
+        all.array = values.map(|(argument, (_, value))| all.add(value, &place(argument), form)).collect();
         all.counts = all.count();
         all
     }

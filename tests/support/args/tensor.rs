@@ -1,12 +1,13 @@
 //! Tensors in memory, well-formed or malformed as requested.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIObject, TypeIndex};
 
 use super::Form;
-use crate::support::element;
 use crate::support::value::{Data, Strides, TensorSpec};
+use crate::support::{element, fence};
 
 /// A manually built `ffi.Tensor`; its second part also serves as a bare `DLTensor`.
 #[repr(C)]
@@ -20,6 +21,8 @@ struct Buffer {
     bytes: Vec<u8>,
     /// The offset of the `data` pointer from the start of `bytes`.
     data: usize,
+    /// The offsets of the tensor's whole memory, from its aligned start.
+    memory: Range<usize>,
 }
 
 const ALIGN: usize = 256;
@@ -31,9 +34,13 @@ impl Buffer {
     fn new(low: i128, high: i128, shift: usize) -> Self {
         let (low, high) = if high - low > MOST { (0, 0) } else { (low, high) };
         let lead = (low.unsigned_abs() as usize).next_multiple_of(ALIGN) + ALIGN;
-        let bytes = vec![0u8; lead + high as usize + shift + 3 * ALIGN];
-        let data = bytes.as_ptr().addr().next_multiple_of(ALIGN) - bytes.as_ptr().addr() + lead + shift;
-        Buffer { bytes, data }
+        // at a page's end, what is behind the elements is another page
+        let behind = if fence::is_on() { 0 } else { 2 * ALIGN };
+        let bytes = vec![0u8; ALIGN + lead + shift + high as usize + behind];
+        let end = bytes.as_ptr().addr() + bytes.len();
+        let size = lead + shift + high as usize + behind;
+        let start = (end - size) / ALIGN * ALIGN - bytes.as_ptr().addr();
+        Buffer { bytes, data: start + lead + shift, memory: start..start + size }
     }
 }
 
@@ -151,8 +158,7 @@ impl Built {
     /// The tensor's whole memory, from its aligned start.
     pub fn memory(&self) -> Option<Vec<u8>> {
         let buffer = self.buffer.as_ref()?;
-        let start = buffer.bytes.as_ptr().addr().next_multiple_of(ALIGN) - buffer.bytes.as_ptr().addr();
-        Some(read(buffer, start, buffer.bytes.len() - ALIGN))
+        Some(read(buffer, buffer.memory.start, buffer.memory.len()))
     }
 
     /// The offset of an address from the tensor's data; `None` unless the address, with or without the byte offset, is
@@ -160,7 +166,8 @@ impl Built {
     pub fn distance(&self, address: u64) -> Option<u64> {
         let buffer = self.buffer.as_ref()?;
         let start = pointer(buffer.bytes.as_ptr());
-        let memory = start..start + buffer.bytes.len() as u64;
+        // a tensor without elements may be at the end
+        let memory = start..=start + buffer.bytes.len() as u64;
         let near = memory.contains(&address) || memory.contains(&address.wrapping_sub(self.object.tensor.byte_offset));
         near.then(|| address.wrapping_sub(start + buffer.data as u64))
     }

@@ -1,5 +1,5 @@
-//! The behaviour of a wrapper for a call, according to `docs/contract.md`: a reference that shares no code with
-//! `src/lower`.
+//! The behaviour of a wrapper for a call, according to `docs/reference/contract.md`: a reference that shares no code
+//! with `src/lower`.
 //!
 //! Executors that run the same lowered IR agree even if the lowering is wrong; this model would differ.
 

@@ -1,0 +1,4 @@
+//! See `cache` of the library.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| tvm_ffi_codegen_fuzz::cache::run(input));

@@ -1,0 +1,9 @@
+//! See `files` of the library.
+#![no_main]
+
+use tvm_ffi_codegen_fuzz::{files, memory::Counting};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| files::run(input));
