@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 use object::read::archive::{ArchiveFile, ArchiveMember};
-use object::{BinaryFormat, File, Object, ObjectKind, ObjectSymbol};
+use object::read::macho::{MachHeader, MachOFile};
+use object::{BinaryFormat, Endianness, File, Object, ObjectKind, ObjectSymbol};
 use target_lexicon::Triple;
 
 use super::format;
@@ -256,7 +257,22 @@ fn check(bytes: &[u8], expected: (BinaryFormat, object::Architecture)) -> Result
     if file.kind() != ObjectKind::Relocatable {
         return Err("expected an object, got a file that is linked already".to_owned());
     }
-    file.symbols().try_for_each(|symbol| symbol.name_bytes().map(drop)).map_err(|error| error.to_string())
+    // the reader of Mach-O takes a file whose commands are cut for one without symbols
+    let commands = match &file {
+        File::MachO32(file) => read_commands(file),
+        File::MachO64(file) => read_commands(file),
+        _ => Ok(()),
+    };
+    commands
+        .and_then(|()| file.symbols().try_for_each(|symbol| symbol.name_bytes().map(drop)))
+        .map_err(|error| error.to_string())
+}
+
+/// Reads the load commands of a Mach-O file.
+fn read_commands<H: MachHeader<Endian = Endianness>>(file: &MachOFile<'_, H>) -> object::Result<()> {
+    let mut commands = file.macho_load_commands()?;
+    while commands.next()?.is_some() {}
+    Ok(())
 }
 
 impl Diagnose for ArchiveError {

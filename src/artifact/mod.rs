@@ -8,7 +8,8 @@
 //!
 //! The bundled runtime loads libraries ([`Module`](tvm_ffi_runtime::Module)). For all steps from signatures to a
 //! loaded library, with the limits of each target, see
-//! [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
+//! [the book](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/howto/libraries.md)
+//! (`docs/howto/libraries.md`).
 
 mod archive;
 #[cfg(feature = "_engine")]

@@ -93,7 +93,11 @@ impl CraneliftJit {
             let mut module = JITModule::new(builder);
             let placed = compiled.place(&mut module, &Bindings::new(), false).map_err(CodegenError::from)?;
             let infos = place_infos(&mut module, infos)?;
-            module.finalize_definitions().map_err(|e| CodegenError::Cranelift(e.into()))?;
+            module.finalize_definitions().map_err(|error| match error {
+                // the code is complete, and the system can't make it executable
+                ModuleError::Allocation { err } => memory(err),
+                other => CodegenError::Cranelift(other.into()).into(),
+            })?;
             let address = |id| module.get_finalized_function(id).expose_provenance();
             let data = |id| module.get_finalized_data(id).0.expose_provenance();
             let all = compiled.functions().iter().zip(placed.ids).filter(|_| wanted.any());

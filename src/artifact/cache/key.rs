@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 
 use super::super::LibraryBuilder;
 use crate::lower::{Kernel, NoIdentity};
@@ -51,9 +51,15 @@ impl fmt::Debug for CacheKey {
 }
 
 /// A builder of a [`CacheKey`]. The order of the parts matters.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct CacheKeyBuilder(Sha256);
+
+impl fmt::Debug for CacheKeyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CacheKeyBuilder").finish_non_exhaustive()
+    }
+}
 
 impl CacheKeyBuilder {
     /// Adds a part: for example the bytes of a linked object, a linker option, or the version of the compiler that
@@ -106,7 +112,7 @@ impl CacheKeyBuilder {
 
     /// The key.
     pub fn finish(self) -> CacheKey {
-        CacheKey(self.0.finalize().into())
+        CacheKey(self.0.finalize())
     }
 
     /// Adds the length and then the bytes, so different lists of parts never give the same bytes.

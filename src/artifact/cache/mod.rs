@@ -1,9 +1,9 @@
 //! A cache of artifacts in a directory that many processes share.
 //!
-//! An artifact is the file `<key>/<hash><extension>`, where the hash is computed from its bytes. A path therefore
-//! always has the same bytes, and a library that a process has loaded from it never changes. A file is written under
-//! another name and then moved, and its hash is compared with its name when it is read. An artifact that doesn't
-//! match its name is removed. Nothing else is removed: a file must have a name that a cache makes, in a directory
+//! An artifact is the file `<key>/<hash><extension>`, where the hash is computed from its key, its extension and its
+//! bytes. A path therefore always has the same bytes, and a library that a process has loaded from it never changes. A
+//! file is written under another name and then moved, and its hash is compared with its name when it is read. An
+//! artifact that doesn't match its name is removed: its bytes have changed, or it was moved here from another key. Nothing else is removed: a file must have a name that a cache makes, in a directory
 //! marked as a cache.
 
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 use tempfile::TempDir;
 
 use super::map::open;
@@ -123,7 +123,7 @@ impl Cache {
                 let Some(hash) = hash_in(&name, extension) else { continue };
                 // skip an entry that isn't a regular file or has been removed meanwhile
                 let Ok(file) = place.file(&name) else { continue };
-                if hash_of(&file)? == hash {
+                if hash_of(key, extension, &file)? == hash {
                     // records the last use; if that fails, the artifact is evicted earlier
                     let _ = file.set_modified(SystemTime::now());
                     return Ok(self.path(key, &name));
@@ -203,7 +203,7 @@ impl Cache {
         let folder = self.writable()?;
         let mut copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.folder)?;
         let mut size = 0;
-        let hash = hash_parts(artifact, |part| {
+        let hash = hash_parts(key, extension, artifact, |part| {
             size += part.len() as u64;
             copy.write_all(part)
         })?;
@@ -217,7 +217,7 @@ impl Cache {
                 place => place?,
             };
             // By its name, an existing file has the same bytes, and it may be loaded: keep it unless it is broken.
-            if place.file(&name).and_then(|file| hash_of(&file)).is_ok_and(|found| found == hash) {
+            if place.file(&name).and_then(|file| hash_of(key, extension, &file)).is_ok_and(|found| found == hash) {
                 return Ok(path);
             }
             match copy.persist(&path) {
@@ -293,18 +293,26 @@ fn is_of_writing(error: &io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
-/// The SHA-256 of a file, in hexadecimal digits. The file is read instead of mapped, because another process may
+/// The hash in the name of an artifact that is a file. The file is read instead of mapped, because another process may
 /// write to it.
-fn hash_of(file: &File) -> io::Result<String> {
-    hash_parts(file, |_| Ok(()))
+fn hash_of(key: &CacheKey, extension: &str, file: &File) -> io::Result<String> {
+    hash_parts(key, extension, file, |_| Ok(()))
 }
 
-/// The SHA-256 of bytes, in hexadecimal digits. Each part of the bytes is also passed to `each`.
-fn hash_parts(bytes: impl Read, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<String> {
+/// The hash in the name of an artifact: a SHA-256 in hexadecimal digits. Each part of the bytes is also passed to
+/// `each`.
+fn hash_parts(
+    key: &CacheKey,
+    extension: &str,
+    bytes: impl Read,
+    mut each: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<String> {
     const PART: usize = 1 << 16;
 
     let mut reader = BufReader::with_capacity(PART, bytes);
     let mut hasher = Sha256::new();
+    // no extension has this character
+    hasher.update(format!("{key}{extension}/"));
     loop {
         let part = reader.fill_buf()?;
         let len = part.len();
@@ -315,6 +323,5 @@ fn hash_parts(bytes: impl Read, mut each: impl FnMut(&[u8]) -> io::Result<()>) -
         each(part)?;
         reader.consume(len);
     }
-    let hash: [u8; 32] = hasher.finalize().into();
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

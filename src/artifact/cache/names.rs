@@ -11,7 +11,7 @@ pub(super) fn is_key(name: &OsStr) -> bool {
     name.to_str().is_some_and(is_hash)
 }
 
-/// Whether a name is that of an artifact: its hash and the extension.
+/// Whether a name is that of an artifact: a hash and the extension.
 pub(super) fn is_artifact(name: &OsStr) -> bool {
     let parts = name.to_str().and_then(|name| name.split_at_checked(64));
     parts.is_some_and(|(hash, extension)| is_hash(hash) && is_extension(extension))

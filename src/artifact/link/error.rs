@@ -99,6 +99,18 @@ pub enum LinkError {
         /// The linker's output.
         output: String,
     },
+    /// The linker reported success but wrote only a part of the library.
+    #[error(
+        "the linker succeeded and wrote only a part of the library ({problem}); is the disk full? {command}\n{output}"
+    )]
+    Incomplete {
+        /// What is missing.
+        problem: String,
+        /// The linker's command, in shell syntax.
+        command: String,
+        /// The linker's output.
+        output: String,
+    },
 }
 
 impl Diagnose for LinkError {

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use target_lexicon::Triple;
 
+use super::map::contents;
 use super::output::OutputFolder;
 use stated::{Input, Link, Run};
 use undefined::FindLibrary;
@@ -21,6 +23,7 @@ mod plain;
 mod position;
 mod stated;
 mod undefined;
+mod whole;
 #[cfg(feature = "libwild")]
 mod wild;
 mod windows;
@@ -172,11 +175,13 @@ impl Linker {
         }
         position::check(&self.link)?;
         let run = link(&self.link, &objects, &output.file());
-        let Run { command, output: said } = run.map_err(|error| position::explained(&self.link, error))?;
+        let run = run.map_err(|error| position::explained(&self.link, error))?;
         if !output.is_written() {
-            return Err(LinkError::NothingWritten { command, output: said });
+            return Err(LinkError::NothingWritten { command: run.command, output: run.output });
         }
-        undefined::check(&self.link, &output.file(), find)?;
+        let written = contents(&output.file()).map_err(failed)?;
+        whole::check(&written, &run)?;
+        undefined::check(&self.link, &written, find).map_err(|error| failed(io::Error::other(error)))??;
         output.commit().map_err(failed)
     }
 

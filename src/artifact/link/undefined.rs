@@ -29,24 +29,21 @@ const REFERENCES: usize = 4;
 /// Finds a library that is loaded with the output, given its name in the output.
 pub(super) type FindLibrary<'a> = &'a dyn Fn(&OsStr) -> Option<PathBuf>;
 
-/// Checks that the linked library at `output` has no symbol that stays undefined.
-pub(super) fn check(linker: &Link, output: &Path, find: FindLibrary<'_>) -> Result<(), LinkError> {
-    let io = |source| LinkError::Io { path: output.to_owned(), source };
-    let mapped = contents(output).map_err(io)?;
+/// Checks that the bytes of a linked library have no symbol that stays undefined. The outer error is about the bytes.
+pub(super) fn check(linker: &Link, library: &[u8], find: FindLibrary<'_>) -> object::Result<Result<(), LinkError>> {
     // The loader refuses files of other kinds.
-    let Ok(file) = File::parse(&*mapped) else { return Ok(()) };
-    let missing = match &file {
-        File::Elf32(file) => of_elf(file, linker, find),
-        File::Elf64(file) => of_elf(file, linker, find),
-        File::MachO32(file) => of_macho(file),
-        File::MachO64(file) => of_macho(file),
+    let Ok(file) = File::parse(library) else { return Ok(Ok(())) };
+    let mut missing = match &file {
+        File::Elf32(file) => of_elf(file, linker, find)?,
+        File::Elf64(file) => of_elf(file, linker, find)?,
+        File::MachO32(file) => of_macho(file)?,
+        File::MachO64(file) => of_macho(file)?,
         // PE linkers leave no symbol undefined
-        _ => return Ok(()),
+        _ => return Ok(Ok(())),
     };
-    let mut missing = missing.map_err(|error| io(std::io::Error::other(error)))?;
     missing.retain(|name| !name.starts_with(C_API) && !linker.allows(name));
     if missing.is_empty() {
-        return Ok(());
+        return Ok(Ok(()));
     }
     let symbols = missing.iter().map(|name| UndefinedSymbol::new(name, []));
     let mut symbols: Vec<UndefinedSymbol> = symbols.collect();
@@ -60,7 +57,7 @@ pub(super) fn check(linker: &Link, output: &Path, find: FindLibrary<'_>) -> Resu
             }
         }
     });
-    Err(LinkError::Undefined { symbols })
+    Ok(Err(LinkError::Undefined { symbols }))
 }
 
 /// The undefined symbols of an ELF library, except those of the C library and of the libraries loaded with it.

@@ -24,6 +24,8 @@ pub(super) fn link(linker: &Link, objects: &[PathBuf], output: &Path) -> Result<
     let emulation = emulation(&linker.target).ok_or_else(unsupported)?;
     let mut args: Vec<String> =
         ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed", "-z", "now"].map(String::from).into();
+    // on a full disk, a write to a mapped file ends the process with `SIGBUS`
+    args.push("--no-mmap-output-file".to_owned());
     if is_small(linker) {
         // the output doesn't depend on the number of threads, and starting them takes longer than the link
         args.push("--threads=1".to_owned());

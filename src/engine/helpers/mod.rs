@@ -354,8 +354,9 @@ fn raise(slot: usize, error: &EngineError) {
     let text = format!("can't compile the runtime helpers: {error}").replace('\0', "");
     let text = CString::new(text).unwrap_or_default();
     let parts = [text.as_ptr()];
-    // SAFETY: the arguments are a C string and an array of one element; the runtime copies both.
-    unsafe { raise(c"RuntimeError".as_ptr(), parts.as_ptr(), 1) }
+    let kind = if matches!(error, EngineError::Memory { .. }) { c"MemoryError" } else { c"RuntimeError" };
+    // SAFETY: the arguments are C strings and an array of one element; the runtime copies them.
+    unsafe { raise(kind.as_ptr(), parts.as_ptr(), 1) }
 }
 
 /// `int32_t bind(const void* table, uint32_t descriptor, const TVMFFIAny* args, int64_t num_args, void* scratch)`

@@ -1,0 +1,91 @@
+//! Lets allocation n fail for every n, each in a child process. `malloc.c` must be preloaded.
+//!
+//! Rust's collections, and parts of the C library, end the process when an allocation fails. What matters then is that
+//! it ends by their handlers, and that every file is whole.
+
+use std::ffi::{c_int, c_long};
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+
+use crate::children::Child;
+use crate::outputs;
+use crate::scenarios::Scenario;
+use crate::{Folders, Result};
+
+/// `fail_allocations_after` of `malloc.c`.
+type FailAfter = extern "C" fn(c_long, c_int) -> c_long;
+
+/// The exit codes of a child.
+const SUCCESS: u8 = 0;
+const ERROR: u8 = 10;
+/// No allocation has failed: there were fewer.
+const ENOUGH: u8 = 11;
+/// The scenario fails without a fault.
+const BROKEN: u8 = 12;
+
+pub fn run(scenario: &Scenario, folders: &Folders) -> Result {
+    // SAFETY: the name is a C string.
+    let fail_after = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"fail_allocations_after".as_ptr()) };
+    if fail_after.is_null() {
+        return Err("preload the library of malloc.c".into());
+    }
+    // SAFETY: the library defines the function with this prototype.
+    let fail_after = unsafe { std::mem::transmute::<*mut std::ffi::c_void, FailAfter>(fail_after) };
+    for only_one in [false, true] {
+        every_allocation(scenario, folders, fail_after, only_one)?;
+    }
+    Ok(())
+}
+
+fn every_allocation(scenario: &Scenario, folders: &Folders, fail_after: FailAfter, only_one: bool) -> Result {
+    let path = folders.out.with_file_name("stderr");
+    let (mut successes, mut errors, mut aborts) = (0, 0, 0);
+    for count in 0.. {
+        outputs::begin(scenario, folders)?;
+        let child = Child::start(&File::create(&path)?, || attempt(scenario, folders, fail_after, count, only_one))?;
+        let status = child.wait()?;
+        let failed = |what: &str| {
+            let said = fs::read_to_string(&path).unwrap_or_default();
+            format!("{}, allocation {count}, only one: {only_one}: {what} ({status}: {})", scenario.name, said.trim())
+        };
+        match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
+            (Some(ENOUGH), _) => break,
+            (Some(SUCCESS), _) => successes += 1,
+            (Some(ERROR), _) => errors += 1,
+            (Some(BROKEN), _) => return Err(failed("the scenario fails afterwards").into()),
+            (None, Some(libc::SIGABRT)) if is_orderly(&fs::read_to_string(&path)?) => aborts += 1,
+            _ => return Err(failed("expected an error, or an abort by a handler").into()),
+        }
+        outputs::check(scenario, folders, status.code() == Some(SUCCESS.into()))
+            .map_err(|error| failed(&error.to_string()))?;
+    }
+    println!(
+        "{:<10} {} {:>7} allocations {successes:>7} succeeded {errors:>7} errors {aborts:>7} aborts",
+        scenario.name,
+        if only_one { "only one fails      " } else { "all fail from then on" },
+        successes + errors + aborts
+    );
+    Ok(())
+}
+
+/// Whether the last words are those of Rust's handler or of the C library.
+fn is_orderly(stderr: &str) -> bool {
+    stderr.contains("memory allocation of ") || stderr.contains("Fatal glibc error")
+}
+
+fn attempt(scenario: &Scenario, folders: &Folders, fail_after: FailAfter, count: c_long, only_one: bool) -> u8 {
+    fail_after(count, only_one.into());
+    let result = (scenario.run)(folders);
+    let failed = fail_after(-1, 0);
+    let is_success = result.is_ok();
+    drop(result);
+    if failed == 0 {
+        return if is_success { ENOUGH } else { BROKEN };
+    }
+    // everything works afterwards, in the same process
+    if let Err(error) = (scenario.run)(folders) {
+        eprintln!("{error}");
+        return BROKEN;
+    }
+    if is_success { SUCCESS } else { ERROR }
+}
