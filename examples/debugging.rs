@@ -1,6 +1,6 @@
 //! A function whose body has source locations. You can see them in `gdb`, in `perf` and in the backtrace of an error;
-//! the guide's section "Debugging" shows the output. With an argument, the example writes the function to an object
-//! file of that name instead.
+//! `docs/howto/debugging.md` shows the output. With an argument, the example writes the function to an object file
+//! of that name instead.
 //!
 //! The source of a DSL would be `model.dsl`:
 //!

@@ -9,7 +9,7 @@ use crate::image::Image;
 use crate::lower::{HostSource, Kernel, LowerError, text_of};
 use crate::spec::{LaunchLocal, Signature, SyntaxError, did_you_mean};
 
-/// Functions that a text states, as `docs/host-text.md` defines. They may call each other.
+/// Functions that a text states, as `docs/reference/host-text.md` defines. They may call each other.
 ///
 #[cfg_attr(feature = "cranelift", doc = "```")]
 #[cfg_attr(not(feature = "cranelift"), doc = "```text")]

@@ -60,10 +60,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`) defines
-//! what a wrapper guarantees: it never crashes on bad input. No panic leaves the library. For everything about
-//! libraries, from objects to loading and the command line, see
-//! [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
+//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/reference/contract.md)
+//! (`docs/reference/contract.md`) defines what a wrapper guarantees: it checks all that the signature states before the
+//! kernel runs. C13 lists what the ABI takes on trust. No panic leaves the library. For libraries, from objects to
+//! loading, see [the book](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/howto/libraries.md)
+//! (`docs/howto/libraries.md`).
 //!
 //! # Stability
 //!
@@ -164,22 +165,47 @@ pub use variants::Dispatch;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The examples of the guide, run as doc tests.
+/// The examples of `docs/howto/bodies.md`, run as doc tests.
 #[cfg(all(doctest, feature = "cranelift"))]
-#[doc = include_str!("../docs/guide.md")]
-struct Guide;
+#[doc = include_str!("../docs/howto/bodies.md")]
+struct Bodies;
 
-/// The examples of `docs/artifacts.md`, run as doc tests.
+/// The examples of `docs/howto/own-module.md`, run as doc tests.
 #[cfg(all(doctest, feature = "cranelift"))]
-#[doc = include_str!("../docs/artifacts.md")]
-struct Artifacts;
+#[doc = include_str!("../docs/howto/own-module.md")]
+struct OwnModule;
 
-/// The examples of `docs/signatures.md`, run as doc tests. They need no backend.
+/// The examples of `docs/howto/objects.md`, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/howto/objects.md")]
+struct Objects;
+
+/// The examples of `docs/howto/calling-out.md`, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/howto/calling-out.md")]
+struct CallingOut;
+
+/// The examples of `docs/howto/dispatch.md`, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/howto/dispatch.md")]
+struct DispatchHowTo;
+
+/// The examples of `docs/howto/libraries.md`, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/howto/libraries.md")]
+struct Libraries;
+
+/// The examples of `docs/howto/debugging.md`, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/howto/debugging.md")]
+struct Debugging;
+
+/// The examples of `docs/reference/signatures.md`, run as doc tests. They need no backend.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/signatures.md")]
+#[doc = include_str!("../docs/reference/signatures.md")]
 struct Signatures;
 
-/// The examples of `docs/rust-api.md`, run as doc tests. They need no backend.
+/// The examples of `docs/howto/runtime.md`, run as doc tests. They need no backend.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/rust-api.md")]
-struct RustApi;
+#[doc = include_str!("../docs/howto/runtime.md")]
+struct RuntimeHowTo;

@@ -17,9 +17,9 @@ use tvm_ffi_runtime::Function;
 /// One function with several variants. It computes *keys* from its arguments, finds the row of constants that holds for
 /// them, and forwards its call to the row's variant.
 ///
-/// Keys are expressions of host text over the signature, rows have a pattern for each key (`docs/host-text.md`,
-/// `match`). A variant is an ordinary function with a name and a signature of its own. It gets the arguments as they
-/// came, so its signature states what is stricter than the dispatch.
+/// Keys are expressions of host text over the signature, rows have a pattern for each key
+/// (`docs/reference/host-text.md`, `match`). A variant is an ordinary function with a name and a signature of its own.
+/// It gets the arguments as they came, so its signature states what is stricter than the dispatch.
 ///
 #[cfg_attr(feature = "cranelift", doc = "```")]
 #[cfg_attr(not(feature = "cranelift"), doc = "```text")]

@@ -9,8 +9,8 @@ use tvm_ffi_codegen::spec::{KernelArg, Launch};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType, dim};
 
 use crate::support::args::{new_fields, strong_count};
-use crate::support::library::reads_back;
 use crate::support::sig;
+use crate::support::text::reads_back;
 
 fn engines() -> impl Iterator<Item = Engine> {
     Backend::ALL.iter().map(|backend| Engine::builder().backend(*backend).build().unwrap())

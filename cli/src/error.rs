@@ -113,7 +113,7 @@ impl CliError {
         }
     }
 
-    /// The error's parts, as docs/artifacts.md lists them.
+    /// The error's parts, as docs/reference/errors.md lists them.
     fn json(&self) -> Value {
         match self {
             CliError::Usage(_) => json!({ "kind": "UsageError", "message": self.text() }),

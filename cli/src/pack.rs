@@ -148,7 +148,7 @@ impl Pack {
         let payload = match is_stream(&import.file) {
             false => Payload::File(import.file.clone()),
             true if stdin.replace(()).is_some() => {
-                return Err(CliError::Usage("stdin can be one import alone".to_owned()));
+                return Err(CliError::Usage("only one --import can read from stdin".to_owned()));
             }
             true => Payload::Bytes(read_stdin()?),
         };

@@ -311,7 +311,7 @@ def test_a_workspace_and_a_callback():
 
 
 def test_the_example_of_the_documentation_compiles():
-    page = (ROOT / "docs/python.md").read_text()
+    page = (ROOT / "docs/howto/python.md").read_text()
     (example,) = re.findall(r"```python\n(from tvm_ffi_codegen import host\n.*?)```", page, re.DOTALL)
     entries = {"rows": 2, "first": 2, "second": 3}
     cubin = ".version 8.0\n.target sm_80\n"

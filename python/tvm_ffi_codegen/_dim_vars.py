@@ -1,5 +1,5 @@
-"""Values of a signature's dim_vars. Matches sizes and computes expressions as wrappers do (docs/contract.md, C10.9 to
-C10.15).
+"""Values of a signature's dim_vars. Matches sizes and computes expressions as wrappers do (docs/reference/contract.md,
+C10.9 to C10.15).
 
 Numbers may be of any type with Python's arithmetic operators, such as PyTorch's ``SymInt``.
 """

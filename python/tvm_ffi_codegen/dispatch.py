@@ -127,10 +127,11 @@ def specialize(
         def axpy(key):
             return signature, kernel
 
-    ``signature`` states what all variants take. ``keys`` are expressions of host text over it (``docs/host-text.md``),
-    or such expressions by names. The decorated function gets a :class:`Key`, and returns the variant: a signature and a
-    kernel, these and the objects with the kernel's symbol, or any ``tvm_ffi.Function``. The variant gets the arguments
-    as they came, so its signature states what is stricter than the dispatch.
+    ``signature`` states what all variants take. ``keys`` are expressions of host text over it
+    (``docs/reference/host-text.md``), or such expressions by names. The decorated function gets a :class:`Key`, and
+    returns the variant: a signature and a kernel, these and the objects with the kernel's symbol, or any
+    ``tvm_ffi.Function``. The variant gets the arguments as they came, so its signature states what is stricter than the
+    dispatch.
 
     With ``max_entries`` the variants that were used longest ago go first. With a ``cache`` the variants are kept for
     later processes, which then don't run the decorated function: ``version`` names everything that decides what it

@@ -1,4 +1,4 @@
-"""A builder of host text, the language of bodies (``docs/host-text.md``). It prints text, and checks nothing else.
+"""A builder of host text (``docs/reference/host-text.md``). It prints text, and checks nothing else.
 
     program = host.Program()
     b = program.function("squares(n: int64) -> int64")
@@ -203,7 +203,7 @@ def not_(value: Passed) -> Value:
 
 def op(name: str, *inputs: Passed, **named: Passed) -> Value:
     """An operation by its word: ``op("max", a, b)``, ``op("slice", x, 0, start, size)``, ``op("shape", [n, 2])``,
-    ``op("load", type_("float32"), pointer)``. ``docs/host-text.md`` lists them.
+    ``op("load", type_("float32"), pointer)``. ``docs/reference/host-text.md`` lists them.
     """
     all = [*map(_input, inputs), *(f"{of}={_input(value)}" for of, value in named.items())]
     return Value(f"{_new_name('name', name)}({', '.join(all)})")

@@ -136,8 +136,8 @@ class Kernel:
 
     @staticmethod
     def launch(launch: str, images: bytes | Iterable[bytes]) -> Kernel:
-        """A device kernel, specified by the text of its launch, ``launch ENTRY grid=...`` (``docs/gpu.md``), with its
-        images: cubins, fatbins, PTX, or AMD code objects.
+        """A device kernel, specified by the text of its launch, ``launch ENTRY grid=...``
+        (``docs/reference/launches.md``), with its images: cubins, fatbins, PTX, or AMD code objects.
         """
         launch, images = _check.text("launch", launch), _check.several_data("images", images)
         return Kernel(_launch(launch, images), ("launch", (launch, images), {}))
@@ -174,8 +174,8 @@ class Kernel:
         ``globals`` are global variables of the image, by names, each with the value that the launch writes, as in
         ``args``. ``on_load`` and ``on_unload`` are global functions that get an image and a device.
         ``cluster_scheduling`` is ``"spread"`` or ``"load_balancing"``, ``memory_sync_domain`` ``"default"`` or
-        ``"remote"``, and ``shared_memory_carveout`` a percentage. An extent is a number, or an expression as a str. Pass several as a list of up to
-        three.
+        ``"remote"``, and ``shared_memory_carveout`` a percentage. An extent is a number, or an expression as a str.
+        Pass several as a list of up to three.
         """
         items = {
             "grid": grid,
@@ -215,7 +215,7 @@ class Kernel:
 
     @staticmethod
     def host(text: str, *, images: Mapping[str, bytes] | None = None, objects: bytes | Iterable[bytes] = ()) -> Kernel:
-        """A body as host text, the block of a function (``docs/host-text.md``): ``"{ return n + 1; }"``.
+        """A body as host text, the block of a function (``docs/reference/host-text.md``): ``"{ return n + 1; }"``.
 
         ``images`` are those that its launches may use, by names. ``objects`` are objects and archives with functions
         that it calls by their symbols, for this process; a library gets them when it is linked.

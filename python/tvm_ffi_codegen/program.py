@@ -69,7 +69,7 @@ class Program:
 
 
 def program(text: str, *, images: Mapping[str, bytes] | None = None, objects: bytes | Iterable[bytes] = ()) -> Program:
-    """Parses a host text with several functions (``docs/host-text.md``).
+    """Parses a host text with several functions (``docs/reference/host-text.md``).
 
     ``images`` are those that its launches may use, by names. ``objects`` are relocatable objects and archives with the
     C functions of its kernels, and with functions that its bodies call by symbol.

@@ -44,9 +44,9 @@ class Parameter:
 class Signature:
     """A function's name, parameters, result and constraints.
 
-    The text form is described in ``docs/signatures.md``: ``saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n],
-    float32))``. ``locations`` are the source locations of its parts: of ``"signature"``, ``"result"``, the parameters by
-    their names, and ``"where[0]"``. Errors are raised together as one :class:`SignatureError`.
+    The text form is described in ``docs/reference/signatures.md``: ``saxpy(a: float32, x: Tensor([n], float32), y:
+    Tensor([n], float32))``. ``locations`` are the source locations of its parts: of ``"signature"``, ``"result"``, the
+    parameters by their names, and ``"where[0]"``. Errors are raised together as one :class:`SignatureError`.
     """
 
     __slots__ = ("_info", "_native", "_locations")

@@ -142,7 +142,7 @@ pub use stream::{StreamGuard, current_stream, with_stream};
 pub use string::{Bytes, Str};
 pub use tensor::{Element, Tensor, TensorView};
 #[cfg(feature = "macros")]
-pub use tvm_ffi_macros::{Object, export, methods};
+pub use tvm_ffi_runtime_macros::{Object, export, methods};
 pub use typed::TypeSchema;
 
 /// Items that this crate's macros refer to in other crates.

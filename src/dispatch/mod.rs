@@ -14,8 +14,8 @@
 //! # Ok::<(), tvm_ffi_codegen::runtime::Error>(())
 //! ```
 //!
-//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`, C20)
-//! defines keys, misses, waiting, errors and eviction.
+//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/reference/contract.md)
+//! (`docs/reference/contract.md`, C20) defines keys, misses, waiting, errors and eviction.
 
 mod barrier;
 mod entry;

@@ -1,4 +1,5 @@
-//! Host functions as text: the tree of a text, its parser and its printer. `docs/host-text.md` defines the language.
+//! Host functions as text: the tree of a text, its parser and its printer. `docs/reference/host-text.md` defines the
+//! language.
 //!
 //! The parser knows the grammar alone. `lower::host_text` walks the tree and calls the operations of a body, which make
 //! all checks of names, types and ownership.

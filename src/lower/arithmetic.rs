@@ -1,6 +1,6 @@
-//! Arithmetic of dimensions (docs/signatures.md): signed 64-bit, with overflow detection. Division rounds down, and the
-//! remainder has the divisor's sign. All dimensions are lowered to IR here. Bodies divide integers of any width with
-//! the same code.
+//! Arithmetic of dimensions (docs/reference/signatures.md): signed 64-bit, with overflow detection. Division rounds
+//! down, and the remainder has the divisor's sign. All dimensions are lowered to IR here. Bodies divide integers of any
+//! width with the same code.
 
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, IntCC, Value};
 use crate::spec::{Dim, DimOp};

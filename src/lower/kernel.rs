@@ -106,8 +106,8 @@ impl Kernel {
         Self::new(KernelCode::Body(Arc::new(build)))
     }
 
-    /// A body as text, in braces: the block of a function in `docs/host-text.md`. `images` are those that its launches
-    /// may use, each with its name.
+    /// A body as text, in braces: the block of a function in `docs/reference/host-text.md`. `images` are those that its
+    /// launches may use, each with its name.
     ///
     #[cfg_attr(feature = "cranelift", doc = "```")]
     #[cfg_attr(not(feature = "cranelift"), doc = "```text")]
@@ -222,7 +222,7 @@ impl Kernel {
     ///
     /// You need no driver to compile, link or load the code. The first call locates the driver, with
     /// `dlopen("libcuda.so.1")` or `dlopen("libamdhip64.so")`, on Windows as `nvcuda.dll` or `amdhip64_6.dll`. Without
-    /// a driver, a call raises a `RuntimeError`. See docs/gpu.md for details.
+    /// a driver, a call raises a `RuntimeError`. See docs/howto/gpu.md for details.
     ///
     /// # Errors
     /// Creating the wrapper reports all errors together, as [`LowerError::Launch`]: parameters that the images' kernels

@@ -2,11 +2,12 @@
 //!
 //! A wrapper consists mainly of its *fast path*: few branches that accept the arguments that callers nearly always
 //! pass. If a condition fails, the *slow path* passes the arguments and the signature's *descriptor* to the runtime
-//! helper `bind`. It performs the exact checks, in the contract's order (`docs/contract.md`). It raises the error of
-//! the first check that fails, or creates arguments that the fast path accepts. With these the wrapper starts again.
+//! helper `bind`. It performs the exact checks, in the contract's order (`docs/reference/contract.md`). It raises the
+//! error of the first check that fails, or creates arguments that the fast path accepts. With these the wrapper starts
+//! again.
 //!
-//! The modules are layers: each may import only the modules above it in `src/layers.txt`. `docs/architecture.md`
-//! describes them, with a worked example.
+//! The modules are layers: each may import only the modules above it in `src/layers.txt`.
+//! `docs/internals/architecture.md` describes them, and `docs/internals/worked-example.md` follows one signature.
 //!
 //! For backends and experts: items that the crate root doesn't re-export are [outside of semver](crate#stability).
 

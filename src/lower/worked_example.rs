@@ -1,5 +1,5 @@
-//! Generates the worked example of `docs/architecture.md`: one signature with its IR, its descriptors byte by byte, and
-//! one failing call. The test regenerates it and compares, so the document stays correct.
+//! Generates the worked example of `docs/internals/worked-example.md`: one signature with its IR, its descriptors byte
+//! by byte, and one failing call. The test regenerates it and compares, so the document stays correct.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::spec::Signature;
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TVMFFIAny, TypeIndex};
 
 const BLESS: &str = "TVM_FFI_CODEGEN_BLESS";
-const DOCUMENT: &str = "docs/architecture.md";
+const DOCUMENT: &str = "docs/internals/worked-example.md";
 const BEGIN: &str = "<!-- worked example: `lower::worked_example` writes it with TVM_FFI_CODEGEN_BLESS=1 -->\n";
 const END: &str = "<!-- end of the worked example -->\n";
 
@@ -45,10 +45,11 @@ fn example() -> String {
         super::c_prototype(&signature, "add_one_kernel", super::Convention::Flat, super::KernelReturn::Nothing)
             .expect("the kernel fits");
     let mut text = format!(
-        "## A worked example
+        "The signature is `{signature}`. Its kernel is this C function:
 
-The signature is `{signature}`. Its kernel is the C function
-`{}`
+```c
+{}
+```
 
 ",
         prototype.trim()
@@ -63,9 +64,9 @@ The signature is `{signature}`. Its kernel is the C function
 fn ir(signature: &Signature, kernel: &Kernel, text: &mut String) {
     let module = lower(signature, kernel, RuntimeHelpers::Import).expect("the kernel fits");
     text.push_str(
-        "### The IR\n\nThe blocks of the fast path are marked. A call with two `ffi.Tensor`s that it accepts passes \
-         through them, from `block0` \
-         to the call of\nthe kernel, and nearly always through no other. Every other block is cold.\n\n```text\n",
+        "## IR\n\nComments mark the blocks of the fast path. A call with two valid `ffi.Tensor`s runs through them, \
+         from `block0` to the\ncall of the kernel. Nearly always it runs through no other block. All other blocks are \
+         cold.\n\n```text\n",
     );
     let listing = module.to_string();
     let start = listing.find("export fn").expect("the wrapper is exported");
@@ -133,10 +134,10 @@ fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Enc
     let pool = EncodedPool { bytes: data.bytes.clone(), signature: encoded.offset };
     let _ = write!(
         text,
-        "### The descriptors\n\nThe constant pool has {} bytes of descriptors and texts for this signature, and the \
-         binder takes {} bytes of \
-         scratch memory. Each line\nshows an offset in the pool, the bytes there, and the field that they are. A text is shown behind its \
-         offset. Both parameters share\none type descriptor.\n\n```text\n",
+        "## Descriptors\n\nFor this signature, the constant pool has {} bytes of descriptors and strings. The binder \
+         needs {} bytes of scratch\nmemory. Each line shows an offset in the pool, the bytes there, and their field. If \
+         a field is the offset of a string,\nthe string follows `->`. Both parameters share one type \
+         descriptor.\n\n```text\n",
         pool.bytes.len(),
         encoded.scratch.bytes
     );
@@ -283,13 +284,12 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: EncodedPool, text:
         // no system has memory at such low addresses
         _ if value < 1 << 20 => value.to_string(),
         // a string of the runtime helpers, after the signature's strings in the pool
-        _ => "a text of the helpers".to_owned(),
+        _ => "a string of the helpers".to_owned(),
     };
     text.push_str(
-        "### A failing call\n\n`x` has 3 elements and `y` has 5. The fast path compares the two sizes, and leaves to \
-         the slow path. `bind` checks `x`, writes an\n\
-         accepted argument for it, and binds `n`. It checks `y` up to its size, where C5.11 fails. The scratch memory \
-         then holds:\n\n```text\n",
+        "## A failing call\n\n`x` has 3 elements, and `y` has 5. The fast path compares the two sizes and goes to the \
+         slow path. `bind` checks `x`,\nwrites an accepted argument for it, and binds `n` to 3. It then checks `y` up \
+         to its size, where clause C5.11 fails. The\nscratch memory then contains:\n\n```text\n",
     );
     let mut row = |at: usize, name: &str| {
         if word(at) != UNTOUCHED {
@@ -314,13 +314,13 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: EncodedPool, text:
     }
     let _ = write!(
         text,
-        "```\n\nThe payload of an accepted `DLTensor*` is an object: the address of a copy of the `DLTensor`, less the \
-         size of a header, so that the fast path\n\
-         takes it for an `ffi.Tensor`. `bind` leaves the number of a message template to `report`, which goes through the template, prints the\n\
-         fields that its directives name, and raises a `{kind}` of these parts:\n\n```text\n"
+        "```\n\n`bind` copies each accepted `DLTensor`. The payload is the copy's address minus the size of an object \
+         header, so the\nfast path treats it as an `ffi.Tensor`. `bind` passes the number of a message template to \
+         `report`. `report` replaces\nthe template's directives with the fields that they name, and raises a `{kind}` \
+         with these parts:\n\n```text\n"
     );
     for part in &parts {
         let _ = writeln!(text, "  {part:?}");
     }
-    let _ = write!(text, "```\n\nThe message is:\n\n```text\n{kind}: {}\n```\n\n", parts.concat());
+    let _ = write!(text, "```\n\nTogether they are the message:\n\n```text\n{kind}: {}\n```\n", parts.concat());
 }

@@ -6,8 +6,8 @@ use std::fmt::{self, Display, Formatter};
 use super::dim::Dim;
 use super::scalar::ScalarType;
 
-/// An argument of a kernel, native or launched: the value of one C parameter. `docs/signatures.md` defines its text
-/// form.
+/// An argument of a kernel, native or launched: the value of one C parameter. `docs/reference/launches.md` defines its
+/// text form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum KernelArg {

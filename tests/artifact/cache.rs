@@ -58,6 +58,19 @@ fn an_artifact_is_made_once() {
 }
 
 #[test]
+fn an_artifact_of_another_key_or_extension_is_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path(), 1 << 20).unwrap();
+    let [one, other] = [1, 2].map(|number| cached(cache.get_or_make(&key(number), ".so", make(number)).unwrap()));
+    let moved = other.with_file_name(one.file_name().unwrap());
+    fs::rename(&other, other.with_extension("o")).unwrap();
+    fs::rename(&one, &moved).unwrap();
+    assert_eq!(cache.get(&key(2), ".so").unwrap(), None);
+    assert_eq!(cache.get(&key(2), ".o").unwrap(), None);
+    assert_eq!(fs::read(cached(cache.get_or_make(&key(2), ".so", make(2)).unwrap())).unwrap(), content(2));
+}
+
+#[test]
 fn broken_artifacts_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(folder.path(), 1 << 20).unwrap();

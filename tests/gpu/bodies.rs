@@ -8,7 +8,7 @@ use tvm_ffi_codegen::{Backend, DLDataType, Engine, HostProgram, Kernel, dim};
 
 use super::devices::{Devices, elements, image, on};
 use super::engines;
-use crate::support::library::reads_back;
+use crate::support::text::reads_back;
 use crate::support::{allocator, host_linker, sig};
 
 const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([1], float32, device=\"cuda\"))";

@@ -8,8 +8,8 @@ use tvm_ffi_codegen::{Engine, HostProgram, Kernel, dim};
 use super::devices::{Devices, elements, image, on};
 use super::engines;
 use super::launches::load;
-use crate::support::library::reads_back;
 use crate::support::sig;
+use crate::support::text::reads_back;
 
 /// Kernels whose order matters: each reads what the one before it has written.
 pub const CHAIN: &str = "chain(x: Tensor([n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\"), \

@@ -26,7 +26,7 @@ const NAMES: [(&str, &str); 9] = [
 
 /// The documented example: the launch, and the driver's arguments by name.
 fn documented() -> (LaunchedSignature, BTreeMap<String, String>) {
-    let page = include_str!("../../docs/gpu.md");
+    let page = include_str!("../../docs/reference/launches.md");
     let (_, section) = page.split_once("\n## Tensor maps\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
     let code = section.split("```text\n").nth(1).unwrap().split("```").next().unwrap();

@@ -11,8 +11,8 @@ use tvm_ffi_codegen::{
 };
 
 use super::NO_IMAGES;
-use crate::support::library::reads_back;
 use crate::support::sig;
+use crate::support::text::reads_back;
 
 /// The names of public functions in a source file.
 fn public_functions(text: &str) -> impl Iterator<Item = &str> {
@@ -25,7 +25,7 @@ fn public_functions(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_operation_is_in_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let doc = fs::read_to_string(root.join("docs/host-text.md")).unwrap();
+    let doc = fs::read_to_string(root.join("docs/reference/host-text.md")).unwrap();
     let table = doc.split("## Each operation and its text").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -36,7 +36,7 @@ fn every_operation_is_in_the_table() {
         let text = fs::read_to_string(file).unwrap();
         for name in public_functions(&text) {
             found += 1;
-            assert!(words.contains(name), "docs/host-text.md has no row for `{name}`");
+            assert!(words.contains(name), "docs/reference/host-text.md has no row for `{name}`");
         }
     }
     assert!(found > 90, "{found}");

@@ -10,8 +10,8 @@ use tvm_ffi_codegen::spec::KernelArg;
 use tvm_ffi_codegen::{Backend, Body, HostProgram, Kernel, LowerError, OptLevel, Signature};
 
 use super::{NO_IMAGES, fixture, program};
-use crate::support::library::reads_back;
 use crate::support::sig;
+use crate::support::text::reads_back;
 
 /// The module of a program's functions, as text.
 fn module(program: &HostProgram) -> String {
@@ -53,7 +53,7 @@ fn programs_are_read_back() {
 
 #[test]
 fn the_documents_programs_are_read_back() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/host-text.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/host-text.md");
     let doc = fs::read_to_string(path).unwrap();
     let programs = doc.split("## Three programs").nth(1).unwrap();
     let programs = programs.split("```text\n").nth(1).unwrap().split("\n```").next().unwrap();

@@ -1,4 +1,4 @@
-//! The operations of bodies in Rust print as their rows of the table in `docs/host-text.md`.
+//! The operations of bodies in Rust print as their rows of the table in `docs/reference/host-text.md`.
 
 use tvm_ffi_codegen::lower::LaunchValue;
 use tvm_ffi_codegen::runtime::DLDevice;
@@ -8,8 +8,8 @@ use tvm_ffi_codegen::{
     Operand, ParamType, ScalarType, TensorFact, dim,
 };
 
-use crate::support::library::reads_back;
 use crate::support::sig;
+use crate::support::text::reads_back;
 
 /// Compares the text of a body in Rust, without the line of the signature, and reads it back.
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Compares modules.
 
-use tvm_ffi_codegen::ir::{FuncDecl, Function, Module, PointerFacts, Value, ValueDef};
+use tvm_ffi_codegen::ir::{FuncDecl, Function, Module, PointerFacts, ValueDef};
 
 /// Compares all that two modules hold, except the numbers of instructions, which texts don't have.
 ///
@@ -67,6 +67,6 @@ fn a_change_is_found() {
     }
     let mut other = module.clone();
     let body = other.functions.values_mut().next().unwrap().body.as_mut().unwrap();
-    body.values[Value::from_u32(1)].def = ValueDef::Param(body.entry().unwrap(), 0);
+    body.values[tvm_ffi_codegen::ir::Value::from_u32(1)].def = ValueDef::Param(body.entry().unwrap(), 0);
     assert!(same(&module, &other).is_ok(), "an instruction's result is what the instruction says");
 }

@@ -1,5 +1,5 @@
-//! What a kernel receives in a correct call, according to the tables in `docs/contract.md`, C11: its C parameters, and
-//! the words that `notes.h` records for them.
+//! What a kernel receives in a correct call, according to the tables in `docs/reference/contract.md`, C11: its C
+//! parameters, and the words that `notes.h` records for them.
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TVMFFIAny};

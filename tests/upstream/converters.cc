@@ -3,8 +3,8 @@
 // and compares the output with `fixtures/upstream/converters.table`. `tests/upstream/mod.rs` compares wrappers with the
 // same table.
 //
-// The notation is that of docs/signatures.md for types, and of fixtures/README.md for values. The argument is the name
-// of the package, which is printed in the table's header.
+// The notation is that of docs/reference/signatures.md for types, and of fixtures/README.md for values. The argument is
+// the name of the package, which is printed in the table's header.
 
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/dict.h>

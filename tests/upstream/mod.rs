@@ -1,5 +1,5 @@
 //! Compares wrappers with upstream's C++ functions of the same types. Both accept and receive the same values, except
-//! for the differences in `docs/upstream.md`.
+//! for the differences in `docs/reference/upstream.md`.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::support::value::parse::parse_call;
 use crate::support::{parallel, recorder, sig};
 
 const TABLE: &str = include_str!("../../fixtures/upstream/converters.table");
-const DOCUMENT: &str = include_str!("../../docs/upstream.md");
+const DOCUMENT: &str = include_str!("../../docs/reference/upstream.md");
 
 /// The outcome for a value: the function receives this value, or refuses with this kind of error.
 #[derive(Clone, PartialEq, Debug)]
@@ -208,7 +208,7 @@ fn wrappers_take_what_upstream_takes() {
             }
         }
     }
-    assert!(problems.is_empty(), "docs/upstream.md doesn't say what there is:\n{}", problems.join("\n"));
+    assert!(problems.is_empty(), "docs/reference/upstream.md doesn't say what there is:\n{}", problems.join("\n"));
 }
 
 /// The document's table of versions agrees with the versions that `inspect` tells.

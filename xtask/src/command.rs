@@ -309,6 +309,11 @@ impl Cmd {
         Err(Failure { what: format!("`{}`: memory is measured on Linux alone", self.text()), tests: Tests::default() })
     }
 
+    /// The command itself, for a caller that watches the process.
+    pub fn into_command(self) -> Command {
+        self.0
+    }
+
     /// Runs it without output, and returns whether it succeeded.
     pub fn quiet(mut self) -> bool {
         let status = self.0.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -1,10 +1,12 @@
-//! Checks the guide's section on debugging: the example prints the guide's output, and `gdb` shows the example's own
-//! source.
+//! Checks the page on debugging: the example prints the page's output, and `gdb` shows the example's own source.
 
 use crate::command::{Output, Tests, cargo, cmd, root, without_stacks};
 use crate::run::Failure;
 
 const EXAMPLE: &str = "debugging";
+
+/// The page that shows the example's output.
+const PAGE: &str = "docs/howto/debugging.md";
 
 /// The function where `gdb` stops, and parts of the backtrace's lines in order, possibly with other lines between them.
 /// `gdb` prints the path of a Rust function with full debug information, and its symbol with line tables alone.
@@ -16,10 +18,9 @@ const FRAMES: &[&str] =
 pub fn check() -> Result<Tests, Failure> {
     let Output { stdout, tests } = without_stacks(cargo(&["run", "--example", EXAMPLE])).run()?;
     let failure = |what: String| Failure { what, tests };
-    let guide =
-        std::fs::read_to_string(root().join("docs/guide.md")).map_err(|e| failure(format!("docs/guide.md: {e}")))?;
-    if stdout.is_empty() || !guide.contains(stdout.trim_end()) {
-        return Err(failure(format!("docs/guide.md lacks the output of the example `{EXAMPLE}`:\n{stdout}")));
+    let page = std::fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
+    if stdout.is_empty() || !page.contains(stdout.trim_end()) {
+        return Err(failure(format!("{PAGE} lacks the output of the example `{EXAMPLE}`:\n{stdout}")));
     }
     let program = root().join("target/debug/examples").join(EXAMPLE);
     let stop = format!("break {STOP}");

@@ -1,5 +1,5 @@
 //! The dependencies on other projects' crates: `cargo deny` with the rules of `deny.toml`, and the list of
-//! `docs/dependencies.md`.
+//! `docs/reference/dependencies.md`.
 
 use crate::command::{Tests, all, cmd};
 use crate::run::Failure;
@@ -34,9 +34,9 @@ mod tests {
 
     use crate::command::root;
 
-    const DOCUMENT: &str = "docs/dependencies.md";
+    const DOCUMENT: &str = "docs/reference/dependencies.md";
     /// The packages that users depend on.
-    const LIBRARIES: [&str; 3] = ["tvm-ffi-codegen", "tvm-ffi-runtime", "tvm-ffi-macros"];
+    const LIBRARIES: [&str; 3] = ["tvm-ffi-codegen", "tvm-ffi-runtime", "tvm-ffi-runtime-macros"];
 
     /// The builds that contain a crate. A crate that several packages need has the first of these.
     #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask test` runs everything that CI runs; `soak` and `bench` take longer.
 
 mod beside;
+mod book;
 mod byte_order;
 mod callgrind;
 mod calls_cost;
@@ -10,6 +11,7 @@ mod debugging;
 mod dependencies;
 mod difference;
 mod dispatch_cost;
+mod faults;
 mod fuzz;
 mod hosts;
 mod launches_cost;
@@ -17,6 +19,7 @@ mod layers;
 mod llvm_functions;
 mod page;
 mod payload;
+mod peers;
 mod platforms;
 mod python;
 mod quickstart;
@@ -64,6 +67,8 @@ enum Task {
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },
+    /// Builds the book into `target/book`, after writing its generated parts anew.
+    Book,
     /// Runs the tests of launches on the machine's GPUs, with its own driver.
     Gpu,
     /// Runs a fuzz target, after its committed inputs.
@@ -91,6 +96,7 @@ fn main() -> ExitCode {
         Task::Test { only, bless: true, .. } => run::run("test --bless", steps::BLESS, &[], &only),
         Task::Test { only, .. } => run::run("test", steps::TEST, steps::BESIDE, &only),
         Task::Soak { only } => run::run("soak", steps::SOAK, &[], &only),
+        Task::Book => book::task(),
         Task::Gpu => run::run("gpu", steps::GPU, &[], &[]),
         Task::Fuzz { target, minutes, jobs } => fuzz::task(&target, minutes, jobs),
         Task::Bench { only } => run::run("bench", steps::BENCH, &[], &only),

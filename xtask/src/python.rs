@@ -42,7 +42,7 @@ const ADAPTERS: [Adapter; 8] = [
 ];
 
 /// The directory of CuTe DSL's packages in that of [`CUTE`].
-const CUTE_PACKAGES: &str = "nvidia_cutlass_dsl/dsl_packages";
+pub const CUTE_PACKAGES: &str = "nvidia_cutlass_dsl/dsl_packages";
 
 /// The tests of functions in frameworks. Each has its own process.
 const FRAMEWORKS: [&str; 2] = ["test_torch.py", "test_jax.py"];

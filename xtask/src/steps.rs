@@ -2,20 +2,20 @@
 
 use std::thread;
 
-use crate::byte_order;
 use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_random_cases, without_stacks};
 use crate::platforms::Amount::{All, Part};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CARGO_DENY, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX,
     GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE,
-    MATURIN, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PYTEST, QEMU,
-    RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG, TORCH,
-    TRITON, TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
+    MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PYTEST,
+    QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG,
+    TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
 };
+use crate::{book, byte_order};
 use crate::{
-    calls_cost, debugging, dependencies, dispatch_cost, fuzz, hosts, launches_cost, layers, page, payload, platforms,
-    python, quickstart, runtime_cost, struct_args, upstream, with_llvm,
+    calls_cost, debugging, dependencies, dispatch_cost, faults, fuzz, hosts, launches_cost, layers, page, payload,
+    peers, platforms, python, quickstart, runtime_cost, struct_args, upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -42,7 +42,7 @@ pub const TEST: &[Step] = &[
     Step { name: "test", about: "tests and doc tests of the workspace", needs: &[GDB], run: test },
     Step {
         name: "debugging",
-        about: "the guide's example of debugging, and gdb's backtrace of it",
+        about: "the book's example of debugging, and gdb's backtrace of it",
         needs: &[GDB],
         run: debugging::check,
     },
@@ -75,7 +75,7 @@ pub const TEST: &[Step] = &[
     Step { name: "llvm-19", about: "tests with LLVM 19", needs: &[LLVM_19, CXX, GDB], run: llvm_19 },
     Step {
         name: "aot",
-        about: "the example aot prints what the README says, in Python, C and Rust",
+        about: "the example aot prints what the book says, in Python, C and Rust",
         needs: &[CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: hosts::aot,
     },
@@ -110,6 +110,12 @@ pub const TEST: &[Step] = &[
         about: "the package for Python as a wheel, and its tests",
         needs: &[LLVM_22, MATURIN, CFFI, PYTEST, LLVMLITE, TRITON, NVRTC, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: python::python,
+    },
+    Step {
+        name: "book",
+        about: "the book: its links, its generated parts, and the programs of its first pages but for the one in Rust",
+        needs: &[MDBOOK, MATURIN, CFFI, CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: book::check,
     },
     Step {
         name: "frameworks",
@@ -209,7 +215,12 @@ pub const TEST: &[Step] = &[
         needs: &[LLVM_22, LLVM_22_TOOLS, LLD_22, CLANG_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
         run: || platforms::windows(Part),
     },
-    Step { name: "soak", about: "memory stays flat, threads agree: short runs", needs: &[], run: soak },
+    Step {
+        name: "soak",
+        about: "memory stays flat, threads agree, system calls fail: short runs",
+        needs: &[],
+        run: soak,
+    },
     Step {
         name: "miri",
         about: "unit tests, and tests of memory, of the runtime and of dispatch tables on Miri",
@@ -303,10 +314,35 @@ pub const SOAK: &[Step] = &[
         run: miri_long,
     },
     Step {
+        name: "starts",
+        about: "the programs of the book's first pages",
+        needs: &[MATURIN, CFFI, CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: book::starts,
+    },
+    Step {
         name: "versions",
         about: "the libraries of fixtures/artifacts with each released apache-tvm-ffi",
         needs: &[NUMPY, TYPING_EXTENSIONS],
         run: hosts::versions,
+    },
+    Step {
+        name: "faults",
+        about: "each system call of each scenario fails in turn, the program is killed before it, and disks are full",
+        needs: &[],
+        run: faults::faults,
+    },
+    Step {
+        name: "allocations",
+        about: "each allocation of each scenario fails in turn, and of the runtime's C API",
+        needs: &[UPSTREAM],
+        run: faults::allocations,
+    },
+    Step { name: "kills", about: "10,000 kills of programs that write files", needs: &[], run: faults::kills },
+    Step {
+        name: "scale",
+        about: "large numbers of functions, lines, engines and calls: linear in time, flat in memory",
+        needs: &[],
+        run: faults::scale,
     },
     Step {
         name: "pythons",
@@ -337,6 +373,12 @@ pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
     Step { name: "dispatch", about: "calls of functions with variants", needs: &[VALGRIND], run: bench_dispatch },
+    Step {
+        name: "peers",
+        about: "wrappers of CuTe DSL, of TVM, in C and ours: compiling, calls, errors, sizes",
+        needs: &[LLVM_22, CLANG_22, CXX, UPSTREAM, APACHE_TVM, CUTE, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        run: peers::table,
+    },
     Step {
         name: "calls-out",
         about: "instructions of calls that generated code makes, beside C's",
@@ -617,7 +659,10 @@ fn under_valgrind(options: &[&str], args: &[&str]) -> Cmd {
 }
 
 fn soak() -> Result {
-    all([soak_example(DEBUG, &["--compile-cycles", "1000"]), soak_example(DEBUG, &["--threads", "2", "--loop", "200"])])
+    let runs = [&["--compile-cycles", "1000"][..], &["--threads", "2", "--loop", "200"]];
+    let mut tests = all(runs.map(|run| soak_example(DEBUG, run)))?;
+    tests.add(faults::some_faults()?);
+    Ok(tests)
 }
 
 /// The nightly toolchain's `cargo`. Errors have no backtraces, which take long here.

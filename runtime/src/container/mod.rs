@@ -10,6 +10,26 @@
 //! **Types.** `Array<T>`, `List<T>`, `Map<K, V>` and `Dict<K, V>` are handles to the same objects with checked
 //! elements. Without type parameters, elements can be of any type.
 //!
+//! ```
+//! use tvm_ffi_runtime::{Any, Array, Dict, Error, Function, List, Map};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let total = Function::from_typed(|weights: Map<String, f64>, names: Array<String>| -> Result<f64, Error> {
+//!     Ok(names.iter().map(|name| weights.get(&name)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().sum())
+//! });
+//! let weights: Map<String, f64> = [("a".to_owned(), 0.5), ("b".to_owned(), 2.0)].into_iter().collect();
+//! assert_eq!(total.call_as::<f64>((&weights, vec!["a", "b", "c"]))?, 2.5);
+//! assert!(total.call((&weights, vec![1])).is_err());
+//!
+//! let list: List<i64> = [1i64, 2].into_iter().collect();
+//! list.into_untyped().push("any value");
+//!
+//! let dict: Dict<String, Any> = Dict::default();
+//! dict.insert("any".to_owned(), total.into())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! **Cycles.** As upstream, a list or dict that contains itself is never freed.
 
 mod array;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::{self, LookupError, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use target_lexicon::{PointerWidth, Triple};
 
@@ -133,8 +133,11 @@ pub fn isa_for(triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, 
     if is_gpu(triple) {
         return Err(unsupported(triple, ON_GPU));
     }
-    let builder = isa::lookup(triple.clone()).map_err(|_| {
-        unsupported(triple, "Cranelift generates code for x86-64, AArch64, 64-bit RISC-V and s390x alone")
+    let builder = isa::lookup(triple.clone()).map_err(|error| match error {
+        LookupError::SupportDisabled => unsupported(triple, "build tvm-ffi-codegen with the feature `all-arch` for it"),
+        LookupError::Unsupported => {
+            unsupported(triple, "Cranelift generates code for x86-64, AArch64, 64-bit RISC-V and s390x only")
+        }
     })?;
     finish(builder, triple, options)
 }

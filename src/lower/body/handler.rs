@@ -32,6 +32,40 @@ impl<'a> Body<'a> {
     ///
     /// This catches errors of callees and of the body's own checks. It doesn't catch errors of the environment (code
     /// -2), such as a signal that Python has received, or a code without an error object.
+    ///
+    #[cfg_attr(feature = "_engine", doc = "```")]
+    #[cfg_attr(not(feature = "_engine"), doc = "```text")]
+    /// use tvm_ffi_codegen::runtime::{Error, Function, registry};
+    /// use tvm_ffi_codegen::{Engine, Kernel, ScalarType, Signature};
+    ///
+    /// let load = |key: i64| match key {
+    ///     0 => Err(Error::new("KeyError", "nothing")),
+    ///     1 => Err(Error::new("OSError", "the disk is gone")),
+    ///     key => Ok(10 * key),
+    /// };
+    /// registry::set_global("host.load", Function::from_typed(load), true)?;
+    ///
+    /// let signature: Signature = "load(key: int64) -> int64".parse()?;
+    /// let load = Kernel::body(|b| {
+    ///     let key = b.arg("key");
+    ///     b.try_(
+    ///         || b.ret(b.call_global("host.load", (key,)).returns(ScalarType::Int64).value()),
+    ///         |error| {
+    ///             b.if_(error.is_kind("KeyError"), || b.ret(-1));
+    ///             error.raise_from("RuntimeError", "can't load {}", [key]);
+    ///         },
+    ///     );
+    ///     b.ret(0); // nothing comes here
+    /// });
+    /// // SAFETY: the body reads no memory.
+    /// let load = unsafe { Engine::new()?.compile(&signature, &load)? };
+    /// assert_eq!(load.call((4,))?.cast::<i64>()?, 40);
+    /// assert_eq!(load.call((0,))?.cast::<i64>()?, -1);
+    /// let error = load.call((1,)).unwrap_err();
+    /// assert_eq!(error.to_string(), "RuntimeError: can't load 1");
+    /// assert_eq!(error.cause().ok_or("no cause")?.to_string(), "OSError: the disk is gone");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_<'b>(&'b self, attempt: impl FnOnce(), handler: impl FnOnce(Caught<'b, 'a>)) {
         self.is_in_graph("try");
         let blocks = self.emit(|l| {

@@ -17,7 +17,7 @@ use tvm_ffi_runtime::abi::{TVMFFITypeInfo, TypeIndex};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident $name:literal $($index:ident)*;)*) => {
-        /// The kind of a value of type `Any`, with the name that messages show (`docs/contract.md`, C7.1).
+        /// The kind of a value of type `Any`, with the name that messages show (`docs/reference/contract.md`, C7.1).
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         #[allow(missing_docs)] // the names are the field's own

@@ -47,7 +47,7 @@ impl FromStr for KernelReturn {
     }
 }
 
-/// The calling convention of a native kernel (`docs/contract.md`, C11).
+/// The calling convention of a native kernel (`docs/reference/contract.md`, C11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Convention {

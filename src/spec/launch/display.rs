@@ -1,4 +1,4 @@
-//! Writes the text form of launches. `docs/signatures.md` defines the grammar, and `text::launch` parses it.
+//! Writes the text form of launches. `docs/reference/launches.md` defines the grammar, and `text::launch` parses it.
 
 use std::fmt::{self, Display, Formatter};
 

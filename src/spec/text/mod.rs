@@ -1,4 +1,5 @@
-//! Parses the text form of a signature, the inverse of its `Display`. `docs/signatures.md` defines the grammar.
+//! Parses the text form of a signature, the inverse of its `Display`. `docs/reference/signatures.md` defines the
+//! grammar.
 //!
 //! No word is reserved: the context determines its meaning. Errors that the grammar permits but the builder rejects,
 //! such as a name that is used twice, are returned as the builder's list of errors.

@@ -1,7 +1,7 @@
 """Numbers of JSON: reads 10,000 texts and writes 10,000 numbers, and compares the results with Python's `json`.
 
-Leaves out two differences from upstream's library, which docs/runtime.md lists: upstream writes subnormal numbers but
-refuses to read them, and it writes whole floats as integers.
+Leaves out two differences from upstream's library, which docs/reference/runtime.md lists: upstream writes subnormal
+numbers but refuses to read them, and it writes whole floats as integers.
 """
 
 import json

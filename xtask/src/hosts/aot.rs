@@ -3,7 +3,10 @@
 use super::*;
 use crate::tools::{NUMPY, TYPING_EXTENSIONS};
 
-/// Runs all of them. Each program must print the README's output.
+/// The page of the book that shows the output.
+const PAGE: &str = "docs/howto/libraries.md";
+
+/// Runs all of them. Each program must print the output in [`PAGE`].
 pub fn aot() -> Result<Tests> {
     let folder = folder("aot")?;
     let library = text(&folder.join("saxpy.so"));
@@ -20,13 +23,13 @@ pub fn aot() -> Result<Tests> {
 
     let rust = cargo(&["run", "--quiet", "--example", "aot-run", "--", &library]);
 
-    let readme = fs::read_to_string(root().join("README.md")).map_err(|e| failure(format!("README.md: {e}")))?;
+    let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
     let mut tests = Tests::default();
     for (what, program) in [("run.py", python), ("run.c", c), ("run.rs", rust)] {
         let printed = program.run().map_err(|Failure { what, .. }| Failure { what, tests })?.stdout;
-        if printed.is_empty() || !readme.contains(&printed) {
+        if printed.is_empty() || !page.contains(&printed) {
             tests.failed += 1;
-            return Err(Failure { what: format!("the README shows another output of {what} than it has"), tests });
+            return Err(Failure { what: format!("{PAGE} shows another output of {what} than it has"), tests });
         }
         tests.passed += 1;
     }

@@ -1,4 +1,5 @@
-//! Our library with the C++ part, `runtime/clib/cxx`: built as docs/runtime.md says, and Python programs that need it.
+//! Our library with the C++ part, `runtime/clib/cxx`: built as docs/howto/runtime.md says, and Python programs that
+//! need it.
 
 use std::collections::BTreeSet;
 

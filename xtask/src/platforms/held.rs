@@ -1,4 +1,4 @@
-//! The tests behind each platform's claims: the table of `docs/platforms.md`.
+//! The tests behind each platform's claims: the table of `docs/reference/platforms.md`.
 
 use std::fmt::Write as _;
 
@@ -142,7 +142,7 @@ mod tests {
     use crate::steps::TEST;
     use crate::tools::{QEMU, Source, Tool, WINE};
 
-    const DOCUMENT: &str = "docs/platforms.md";
+    const DOCUMENT: &str = "docs/reference/platforms.md";
 
     #[test]
     fn the_document_has_the_table() {
