@@ -23,6 +23,7 @@ mod peers;
 mod platforms;
 mod python;
 mod quickstart;
+mod release;
 mod run;
 mod runtime_cost;
 mod steps;
@@ -67,6 +68,12 @@ enum Task {
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },
+    /// Makes the files of a release in `target/release-files`, and tests them. Nothing is published.
+    Release {
+        /// Runs only this step; you can repeat the option.
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
+    },
     /// Builds the book into `target/book`, after writing its generated parts anew.
     Book,
     /// Runs the tests of launches on the machine's GPUs, with its own driver.
@@ -96,6 +103,7 @@ fn main() -> ExitCode {
         Task::Test { only, bless: true, .. } => run::run("test --bless", steps::BLESS, &[], &only),
         Task::Test { only, .. } => run::run("test", steps::TEST, steps::BESIDE, &only),
         Task::Soak { only } => run::run("soak", steps::SOAK, &[], &only),
+        Task::Release { only } => run::run("release", steps::RELEASE, &[], &only),
         Task::Book => book::task(),
         Task::Gpu => run::run("gpu", steps::GPU, &[], &[]),
         Task::Fuzz { target, minutes, jobs } => fuzz::task(&target, minutes, jobs),

@@ -134,43 +134,18 @@ fn wheel() -> Result<PathBuf, Failure> {
     let wheels = folder.join("wheels");
     // remove a wheel of another version, and modules that no longer exist
     let _ = fs::remove_dir_all(&folder);
-    let maturin = python_package(&MATURIN).join("bin/maturin");
-    let build = ["build", "--profile", "dev", "--out", &text(&wheels)].map(str::to_owned);
-    cmd(&text(&maturin), &build.each_ref().map(String::as_str))
-        .within("python")
-        .runs_cargo()
-        // build the wheel as on a machine without LLVM
-        .env("LLVM_SYS_221_PREFIX", "/nonexistent")
-        .env("PYTHONPATH", &text(&python_package(&CFFI)))
-        .run()?;
+    maturin(&["build", "--profile", "dev", "--out", &text(&wheels)]).run()?;
     let wheel = fs::read_dir(&wheels).ok().and_then(|mut wheels| wheels.next()?.ok());
     Ok(wheel.ok_or_else(|| failure("maturin has made no wheel"))?.path())
 }
 
-/// The versions of Python that the wheel is for: 3.9 and later ones.
-const PYTHONS: std::ops::RangeInclusive<u32> = 9..=14;
-
-/// Installs the wheel on each version of Python that the machine has, and runs `python/tests/smoke.py`.
-pub fn pythons() -> Result<Tests, Failure> {
-    let wheel = text(&wheel()?);
-    let mut tests = Tests::default();
-    for version in PYTHONS.map(|minor| format!("3.{minor}")) {
-        // pyenv chooses its interpreter by this variable
-        let program = format!("python{version}");
-        let python = |args: &[&str]| cmd(&program, args).env("PYENV_VERSION", &version);
-        if !python(&["--version"]).quiet() {
-            println!("left out: this machine has no Python {version}");
-            tests.skipped += 1;
-            continue;
-        }
-        let site = text(&root().join("target/python").join(&version));
-        let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--target", &site];
-        python(&install).args(&["apache-tvm-ffi", "typing_extensions", &wheel]).run()?;
-        let smoke = python(&["python/tests/smoke.py"]).env("PYTHONPATH", &site).env("PYTHONDONTWRITEBYTECODE", "1");
-        without_stacks(smoke).run()?;
-        tests.passed += 1;
-    }
-    Ok(tests)
+/// A command of maturin for the package, as on a machine without LLVM.
+pub fn maturin(words: &[&str]) -> Cmd {
+    cmd(&text(&python_package(&MATURIN).join("bin/maturin")), words)
+        .within("python")
+        .runs_cargo()
+        .env("LLVM_SYS_221_PREFIX", "/nonexistent")
+        .env("PYTHONPATH", &text(&python_package(&CFFI)))
 }
 
 /// The tests of a file or directory, with the package in `site` and the packages in `more`.

@@ -6,16 +6,17 @@ use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_rando
 use crate::platforms::Amount::{All, Part};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CARGO_DENY, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13, CUDA_RUNTIME, CUTE, CUTILE, CXX,
-    GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE,
-    MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PYTEST,
-    QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TILELANG,
-    TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, npm_folder, python_package,
+    ACTIONLINT, APACHE_TVM, AUDITWHEEL, CARGO_DENY, CARGO_ZIGBUILD, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13,
+    CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19,
+    LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, MYPY, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY,
+    NVFATBIN, NVRTC, NVTX, ORCJIT, PYRIGHT, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
+    RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUST_X86_64_MACOS, RUSTFMT, TILELANG, TORCH, TRITON, TWINE,
+    TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, ZIG, npm_folder, python_package,
 };
 use crate::{book, byte_order};
 use crate::{
     calls_cost, debugging, dependencies, dispatch_cost, faults, fuzz, hosts, launches_cost, layers, page, payload,
-    peers, platforms, python, quickstart, runtime_cost, struct_args, upstream, with_llvm,
+    peers, platforms, python, quickstart, release, runtime_cost, struct_args, upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -314,12 +315,6 @@ pub const SOAK: &[Step] = &[
         run: miri_long,
     },
     Step {
-        name: "starts",
-        about: "the programs of the book's first pages",
-        needs: &[MATURIN, CFFI, CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
-        run: book::starts,
-    },
-    Step {
         name: "versions",
         about: "the libraries of fixtures/artifacts with each released apache-tvm-ffi",
         needs: &[NUMPY, TYPING_EXTENSIONS],
@@ -344,11 +339,84 @@ pub const SOAK: &[Step] = &[
         needs: &[],
         run: faults::scale,
     },
+];
+
+/// `cargo xtask release`. A step that is named after a target makes its files: a wheel, and archives of the command line
+/// and of the C library.
+pub const RELEASE: &[Step] = &[
+    Step {
+        name: "crates",
+        about: "the crates are packed, built from the packed files and used",
+        needs: &[],
+        run: release::crates,
+    },
+    Step {
+        name: "x86_64-unknown-linux-gnu",
+        about: "for glibc 2.28",
+        needs: &[ZIG, CARGO_ZIGBUILD, MATURIN, CFFI],
+        run: release::x86_64_linux,
+    },
+    Step {
+        name: "aarch64-unknown-linux-gnu",
+        about: "for glibc 2.28",
+        needs: &[ZIG, CARGO_ZIGBUILD, MATURIN, CFFI, RUST_AARCH64],
+        run: release::aarch64_linux,
+    },
+    Step {
+        name: "x86_64-unknown-linux-musl",
+        about: "a wheel for musl, and static programs",
+        needs: &[ZIG, CARGO_ZIGBUILD, MATURIN, CFFI, RUST_MUSL],
+        run: release::musl_linux,
+    },
+    Step {
+        name: release::WINDOWS,
+        about: "for Windows",
+        needs: &[MINGW, MATURIN, CFFI, RUST_WINDOWS],
+        run: release::windows,
+    },
+    Step {
+        name: "aarch64-apple-darwin",
+        about: "on macOS alone",
+        needs: &[MATURIN, CFFI, RUST_MACOS],
+        run: release::aarch64_macos,
+    },
+    Step {
+        name: "x86_64-apple-darwin",
+        about: "on macOS alone",
+        needs: &[MATURIN, CFFI, RUST_X86_64_MACOS],
+        run: release::x86_64_macos,
+    },
+    Step { name: "sdist", about: "the package for Python as source", needs: &[MATURIN, CFFI], run: release::sdist },
+    Step {
+        name: "files",
+        about: "sizes, licences, tags and metadata of all files",
+        needs: &[TWINE, AUDITWHEEL],
+        run: release::files,
+    },
+    Step {
+        name: "types",
+        about: "the package for Python under mypy and pyright",
+        needs: &[MYPY, PYRIGHT, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: release::types,
+    },
     Step {
         name: "pythons",
-        about: "the package for Python on each version of Python that the machine has",
-        needs: &[MATURIN, CFFI],
-        run: python::pythons,
+        about: "the package's tests with the wheel, on each version of Python that the machine has",
+        needs: &[],
+        run: release::pythons,
+    },
+    Step { name: "aarch64", about: "the wheel for aarch64 on an emulator", needs: &[QEMU], run: release::aarch64 },
+    Step {
+        name: "sdist-builds",
+        about: "a wheel from the source distribution",
+        needs: &[],
+        run: release::sdist_builds,
+    },
+    Step {
+        name: "starts",
+        about: "the programs of the book's first pages, from these files alone",
+        needs: &[CXX],
+        run: book::starts,
     },
 ];
 
@@ -629,7 +697,7 @@ fn llvm_19() -> Result {
 /// of Cranelift takes minutes.
 const DEBUG: &[&str] = &["run"];
 /// Builds it for long runs.
-const RELEASE: &[&str] = &["run", "--release"];
+const OPTIMISED: &[&str] = &["run", "--release"];
 
 /// The soak example with Cranelift.
 fn soak_example(build: &[&str], args: &[&str]) -> Cmd {
@@ -644,7 +712,7 @@ fn soak_llvm(build: &[&str], args: &[&str]) -> Cmd {
 
 /// Runs the soak example under a tool of valgrind, in release. Both tools show inlined functions as separate frames.
 fn soak_under(tool: &str, rounds: &str) -> Cmd {
-    let soak = [RELEASE, &["--example", "soak", "--", "--threads", "2", "--loop", rounds]].concat();
+    let soak = [OPTIMISED, &["--example", "soak", "--", "--threads", "2", "--loop", rounds]].concat();
     under_valgrind(&[&format!("--tool={tool}"), "--fair-sched=yes"], &soak)
 }
 
@@ -737,15 +805,18 @@ fn sanitizer(name: &str, tests: &[&str]) -> Cmd {
 }
 
 fn soak_cycles() -> Result {
-    all([soak_example(RELEASE, &["--compile-cycles", "100000"])])
+    all([soak_example(OPTIMISED, &["--compile-cycles", "100000"])])
 }
 
 fn soak_threads() -> Result {
-    all([soak_example(RELEASE, &["--threads", "2", "--loop", "10000"])])
+    all([soak_example(OPTIMISED, &["--threads", "2", "--loop", "10000"])])
 }
 
 fn soak_llvm_long() -> Result {
-    all([soak_llvm(RELEASE, &["--compile-cycles", "20000"]), soak_llvm(RELEASE, &["--threads", "2", "--loop", "2000"])])
+    all([
+        soak_llvm(OPTIMISED, &["--compile-cycles", "20000"]),
+        soak_llvm(OPTIMISED, &["--threads", "2", "--loop", "2000"]),
+    ])
 }
 
 fn soak_helgrind() -> Result {

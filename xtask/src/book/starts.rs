@@ -1,13 +1,13 @@
-//! The programs of the book's first pages. Each page is followed in an empty directory, with what is built here in the
-//! place of what its readers install.
+//! The programs of the book's first pages. Each page is followed in an empty directory.
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use super::{failed, read};
-use crate::command::{Tests, cargo, cmd, root, target_folder};
-use crate::platforms::Amount;
+use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder};
 use crate::python::site;
+use crate::release;
 use crate::run::Failure;
 use crate::tools::{NUMPY, TYPING_EXTENSIONS, UPSTREAM, python_package};
 
@@ -15,17 +15,28 @@ use crate::tools::{NUMPY, TYPING_EXTENSIONS, UPSTREAM, python_package};
 const INSTALLS: [&str; 4] = ["cargo install ", "python3 -m venv ", ".venv/bin/pip ", "tar xf "];
 /// The start of a line before a block that is a file.
 const FILE: &str = "Write `";
-/// The page that builds the library with the features of its users, which no other step does.
-const RUST: &str = "rust";
+/// The page whose reader builds the library.
+pub const RUST: &str = "rust";
+const COMMAND_LINE: &str = "command-line";
+/// All pages.
+const PAGES: [&str; 5] = ["python", "c", "cpp", COMMAND_LINE, RUST];
 
-/// Follows the pages, or only those that need no build of their own.
-pub fn check(amount: Amount) -> Result<Tests, Failure> {
+/// What the readers of the pages install.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    /// What other steps build from this repository. No command that installs runs.
+    Built,
+    /// The files of a release. The commands that install run, and take ours from there.
+    Released,
+}
+use Installed::{Built, Released};
+
+/// Follows every page, or with [`Built`] those that need no build of their own.
+pub fn check(from: Installed) -> Result<Tests, Failure> {
     let mut tests = Tests::default();
-    for page in ["python", "c", "cpp", "command-line", RUST] {
-        if page != RUST || amount == Amount::All {
-            follow(page).map_err(|Failure { what, .. }| failed(format!("docs/start/{page}.md: {what}")))?;
-            tests.passed += 1;
-        }
+    for page in PAGES.into_iter().filter(|&page| from == Released || page != RUST) {
+        follow(page, from)?;
+        tests.passed += 1;
     }
     Ok(tests)
 }
@@ -44,7 +55,15 @@ enum Part {
     },
 }
 
-fn follow(page: &str) -> Result<(), Failure> {
+/// Follows one page.
+pub fn follow(page: &str, from: Installed) -> Result<(), Failure> {
+    let start = Instant::now();
+    follow_parts(page, from).map_err(|Failure { what, .. }| failed(format!("docs/start/{page}.md: {what}")))?;
+    println!("followed docs/start/{page}.md in {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
     let folder = target_folder().join("starts").join(page);
     // left by an earlier run
     let _ = fs::remove_dir_all(&folder);
@@ -53,14 +72,25 @@ fn follow(page: &str) -> Result<(), Failure> {
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         made.and_then(|()| fs::write(&path, text)).map_err(|e| failed(format!("{}: {e}", path.display())))
     };
-    for (name, text) in installed(page)? {
+    let files = match from {
+        Built => built(page)?,
+        Released if [RUST, COMMAND_LINE].contains(&page) => {
+            vec![(".cargo/config.toml".to_owned(), release::patches()?)]
+        }
+        Released => vec![],
+    };
+    for (name, text) in files {
         write(&name, &text)?;
     }
     for part in parts(&read(&format!("docs/start/{page}.md"))?) {
         match part {
             Part::File { name, text } => write(&name, &text)?,
             Part::Commands { text, prints } => {
-                let printed = run(&folder, &text)?;
+                let commands = match from {
+                    Built => with_built(&folder, &text)?,
+                    Released => with_released(&text)?,
+                };
+                let printed = commands.within(&folder.display().to_string()).read()?;
                 if prints.is_some_and(|prints| prints != printed) {
                     return Err(failed(format!("the page shows another output of\n{text}it is\n{printed}")));
                 }
@@ -70,25 +100,19 @@ fn follow(page: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files that stand for what a page installs.
-fn installed(page: &str) -> Result<Vec<(String, String)>, Failure> {
+/// Builds what a page needs, and returns the files that stand for what it installs.
+fn built(page: &str) -> Result<Vec<(String, String)>, Failure> {
     let python = ("python".to_owned(), "exec python3 \"$@\"\n");
     let config = ("tvm-ffi-config".to_owned(), "exec python3 -m tvm_ffi.config \"$@\"\n");
     let script = |(name, text): (String, &str)| (format!(".venv/bin/{name}"), format!("#!/bin/sh\n{text}"));
     Ok(match page {
-        RUST => {
-            let crates =
-                [("tvm-ffi-codegen", ""), ("tvm-ffi-runtime", "runtime"), ("tvm-ffi-runtime-macros", "runtime/macros")];
-            let patch = crates.map(|(name, folder)| format!("{name}.path = {:?}\n", root().join(folder)));
-            vec![(".cargo/config.toml".to_owned(), format!("[patch.crates-io]\n{}", patch.concat()))]
-        }
         "c" | "cpp" => {
             // with an example, so the engine has the features and the build of other steps
             let packages = ["-p", "tvm-ffi-codegen-c", "-p", "tvm-ffi-codegen", "--lib", "--example", "quickstart"];
             cargo(&[&["build"], &packages[..]].concat()).run()?;
             vec![script(python), script(config)]
         }
-        "command-line" => {
+        COMMAND_LINE => {
             cargo(&["build", "-p", "tvm-ffi-codegen-cli"]).run()?;
             vec![script(python)]
         }
@@ -96,28 +120,38 @@ fn installed(page: &str) -> Result<Vec<(String, String)>, Failure> {
     })
 }
 
-/// Runs commands but for those that install, and returns what they print.
-fn run(folder: &Path, commands: &str) -> Result<String, Failure> {
-    let own = commands.lines().filter(|line| !INSTALLS.iter().any(|install| line.starts_with(install)));
-    let own: Vec<&str> = own.collect();
-    if own.is_empty() {
-        return Ok(String::new());
-    }
+/// Commands but for those that install.
+fn with_built(folder: &Path, commands: &str) -> Result<Cmd, Failure> {
+    let own: Vec<&str> =
+        commands.lines().filter(|line| !INSTALLS.iter().any(|install| line.starts_with(install))).collect();
     let packages = [&UPSTREAM, &NUMPY, &TYPING_EXTENSIONS].map(python_package);
     let path: Vec<String> = [site()?].iter().chain(&packages).map(|path| path.display().to_string()).collect();
     let built = target_folder().join("debug");
     let library = "tvm-ffi-codegen-c";
     // the unpacked library of the pages for C and C++
     let set_up = format!(
-        "set -e; chmod +x .venv/bin/* 2>/dev/null || true; mkdir -p {library}/lib; ln -sfn {root}/clib/include {library}/include; \
-         ln -sf {built}/libtvm_ffi_codegen.a {library}/lib/; export PATH={built}:$PATH",
+        "mkdir -p {folder}/{library}/lib; ln -sfn {root}/clib/include {library}/include; \
+         ln -sf {built}/libtvm_ffi_codegen.a {library}/lib/; chmod +x .venv/bin/*; export PATH={built}:$PATH",
+        folder = folder.display(),
         root = root().display(),
         built = built.display(),
     );
-    let script = format!("{set_up}\n{}", own.join("\n"));
-    let target = target_folder().join("starts/target").display().to_string();
-    let bash = cmd("bash", &["-c", &script]).within(&folder.display().to_string());
-    bash.env("PYTHONPATH", &path.join(":")).env("CARGO_TARGET_DIR", &target).read()
+    Ok(bash(&format!("{set_up}\n{}", own.join("\n"))).env("PYTHONPATH", &path.join(":")))
+}
+
+/// All commands. Those that install take this project's files from the release, and others from their registries.
+fn with_released(commands: &str) -> Result<Cmd, Failure> {
+    let files = release::folder().display().to_string();
+    let command_line = release::packed("tvm-ffi-codegen-cli")?.display().to_string();
+    let commands = commands
+        .replace("tar xf ", &format!("tar xf {files}/"))
+        .replace("cargo install tvm-ffi-codegen-cli ", &format!("cargo install --root . --path {command_line} "));
+    let script = format!("export PATH=$PWD/bin:$PATH\n{commands}");
+    Ok(bash(&script).env("PIP_FIND_LINKS", &files).env("CARGO_TARGET_DIR", &release::builds()))
+}
+
+fn bash(script: &str) -> Cmd {
+    cmd("bash", &["-ec", script])
 }
 
 /// The parts of a page: the blocks after `Write ...`, the blocks of commands, and the blocks that follow these at once.

@@ -1,0 +1,79 @@
+//! The crates as they would be uploaded: packed, built from the packed files, and used by a new crate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{failed, text, version};
+use crate::command::{Tests, cargo, cmd, target_folder};
+use crate::run::Failure;
+use crate::{book, quickstart};
+
+/// The published crates. Each needs those before it.
+const CRATES: [&str; 4] = ["tvm-ffi-runtime-macros", "tvm-ffi-runtime", LIBRARY, "tvm-ffi-codegen-cli"];
+/// The crate with the README's example.
+const LIBRARY: &str = "tvm-ffi-codegen";
+
+/// Packs the crates and builds each from its files. The library's files run the README's example, and a new crate in an
+/// empty directory follows the book's page for Rust.
+pub fn check() -> Result<Tests, Failure> {
+    let packages = CRATES.iter().flat_map(|name| ["-p", name]);
+    let words: Vec<&str> = ["package", "--allow-dirty"].into_iter().chain(packages).collect();
+    cargo(&words).env("CARGO_TARGET_DIR", &builds()).run()?;
+    unpack()?;
+    let example = cargo(quickstart::RUN).within(&text(&packed(LIBRARY)?)).env("CARGO_TARGET_DIR", &builds());
+    let mut tests = quickstart::check(example)?;
+    book::rust_start()?;
+    tests.passed += CRATES.len() as u64 + 2;
+    Ok(tests)
+}
+
+/// The directory of the builds of packed crates. They share one build of their dependencies.
+pub fn builds() -> String {
+    text(&target_folder().join("packed/target"))
+}
+
+/// The unpacked files of a crate.
+pub fn packed(name: &str) -> Result<PathBuf, Failure> {
+    Ok(target_folder().join("packed").join(format!("{name}-{}", version()?)))
+}
+
+/// The part of cargo's configuration that takes the crates from the packed files.
+pub fn patches() -> Result<String, Failure> {
+    let mut text = "[patch.crates-io]\n".to_owned();
+    for name in CRATES {
+        text += &format!("{name}.path = {:?}\n", packed(name)?);
+    }
+    Ok(text)
+}
+
+/// Unpacks the files, and prints their sizes.
+fn unpack() -> Result<(), Failure> {
+    let into = target_folder().join("packed");
+    println!("{:<24} {:>5} {:>6} {:>10}", "crate", "files", "KiB", "packed KiB");
+    for name in CRATES {
+        let folder = packed(name)?;
+        // left by an earlier run
+        let _ = fs::remove_dir_all(&folder);
+        let archive = Path::new(&builds()).join(format!("package/{name}-{}.crate", version()?));
+        cmd("tar", &["-xzf", &text(&archive), "-C", &text(&into)]).run()?;
+        let (files, bytes) = contents(&folder).map_err(|e| failed(format!("{name}: {e}")))?;
+        let compressed = fs::metadata(&archive).map_err(|e| failed(format!("{name}: {e}")))?.len();
+        println!("{name:<24} {files:>5} {:>6} {:>10}", bytes / 1024, compressed / 1024);
+    }
+    let config = into.join(".cargo/config.toml");
+    let written =
+        fs::create_dir_all(into.join(".cargo")).and_then(|()| fs::write(&config, patches().unwrap_or_default()));
+    written.map_err(|e| failed(format!("{}: {e}", config.display())))
+}
+
+/// The number of files under a directory, and their bytes.
+fn contents(folder: &Path) -> std::io::Result<(u64, u64)> {
+    let (mut files, mut bytes) = (0, 0);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (f, b) = if entry.file_type()?.is_dir() { contents(&entry.path())? } else { (1, entry.metadata()?.len()) };
+        files += f;
+        bytes += b;
+    }
+    Ok((files, bytes))
+}
