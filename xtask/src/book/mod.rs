@@ -12,6 +12,7 @@ use crate::run::Failure;
 use crate::tools::{MDBOOK, ensure, python_package};
 
 use starts::Installed;
+pub use starts::program as start_program;
 
 /// The step `book`.
 pub fn check() -> Result<Tests, Failure> {

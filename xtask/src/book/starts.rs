@@ -63,6 +63,25 @@ pub fn follow(page: &str, from: Installed) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A program of a page, and what the page says that it prints.
+pub struct Program {
+    pub text: String,
+    pub prints: String,
+}
+
+/// The file of a page with this name, and the last output that the page shows.
+pub fn program(page: &str, file: &str) -> Result<Program, Failure> {
+    let mut program = Program { text: String::new(), prints: String::new() };
+    for part in parts(&read(&format!("docs/start/{page}.md"))?) {
+        match part {
+            Part::File { name, text } if name == file => program.text = text,
+            Part::Commands { prints: Some(prints), .. } => program.prints = prints,
+            _ => {}
+        }
+    }
+    Ok(program)
+}
+
 fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
     let folder = target_folder().join("starts").join(page);
     // left by an earlier run

@@ -35,7 +35,7 @@ for key in reached:
     files = sorted(path for path in folder.iterdir() if path.name.upper().startswith(NAMES) and path.is_file())
     texts = [path.read_text(errors="replace").strip() for path in files]
     # A crate without a file states its licence in its manifest alone.
-    texts = texts or [f"{package['license']}\nAuthors: {', '.join(package['authors'])}\n{package['repository']}"]
+    texts = texts or ["\n".join(filter(None, [package["license"], *package["authors"], package["repository"]]))]
     for text in texts:
         crates_of.setdefault(text, set()).add(f"{package['name']} {package['version']}")
 
