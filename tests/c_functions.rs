@@ -243,7 +243,7 @@ fn names_that_are_no_arguments_are_refused() {
         "void k(DLTensor* x, uint8_t x_argument, const TVMFFIAny* x_argument_);"
     );
     for (kernel, text, problem) in [
-        (plain(), "f(y: int64)", "flat: it takes the caller's argument `x`, which a call doesn't pass"),
+        (plain(), "f(y: int64)", "flat: it takes the caller's argument `x`, but a call doesn't pass it"),
         (
             plain(),
             "f(t: Tensor([n], int8, device=\"cuda\"), x: EnvStream)",

@@ -183,7 +183,7 @@ fn kernels_have_to_fit_the_return() {
             symbol().returns(KernelReturn::Nothing),
             "has to return float32, as the signature does, or a status and write it",
         ),
-        (&value, Kernel::check_only(), "is missing: the signature returns float32, which only a kernel can make"),
+        (&value, Kernel::check_only(), "is missing: the signature returns float32, and only a kernel can make it"),
         (&nothing, Kernel::address(std::ptr::null()), "the kernel of function `f` is at address NULL"),
         (&nothing, Kernel::symbol(""), "kernel symbol \"\" of function `f` is empty or holds a NUL byte"),
         (&nothing, Kernel::symbol("a\0b"), "kernel symbol \"a\\0b\" of function `f` is empty or holds a NUL byte"),
@@ -275,7 +275,7 @@ fn one_symbol_has_one_prototype() {
     let Err(error) = engine.compile_code([(&two_args, &kernel), (&one, &kernel)]) else { panic!() };
     let text = error.to_string();
     assert!(
-        text.starts_with("the kernel of function `f` is the symbol `k`, which the module already has as an import"),
+        text.starts_with("the kernel of function `f` is the symbol `k`, but the module already has it as an import"),
         "{text}"
     );
     assert!(engine.compile_code([(&two_args, &kernel)]).is_ok());
@@ -286,7 +286,7 @@ fn one_symbol_has_one_prototype() {
     let Err(error) = engine.compile_code([(&one, &own)]) else { panic!() };
     assert!(matches!(error, EngineError::Functions(_)), "{error}");
     let Err(error) = engine.compile_code([(&one, &Kernel::check_only()), (&two_args, &own)]) else { panic!() };
-    assert!(error.to_string().ends_with("already has as a function that it defines"), "{error}");
+    assert!(error.to_string().ends_with("already has it as a function that it defines"), "{error}");
 
     // nor can it be a runtime helper, with any prototype
     for helper in ["__tvm_ffi_codegen_bind", "__tvm_ffi_codegen_check"] {

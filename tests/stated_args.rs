@@ -137,12 +137,12 @@ fn errors_are_told_all_at_once() {
     let kernel = Kernel::symbol("k").args(all);
     let told = refusal(kernel.clone());
     for expected in [
-        "has z among its args, which isn't a tensor or scalar parameter of the function",
+        "has z among its args, but this isn't a tensor or scalar parameter of the function",
         "`q` isn't a dimension variable or an integer parameter",
         "has int32(h), but h can't be converted to int32",
-        "has y among its args, which isn't a tensor parameter of the function",
-        "has x.strides[1], which the signature doesn't state",
-        "has scratch memory among its args, which launches alone pass",
+        "has y among its args, but this isn't a tensor parameter of the function",
+        "has x.strides[1], but the signature doesn't state it",
+        "has scratch memory among its args, but only launches pass it",
         "has a tensor map among its args",
         "has struct(size=16, align=4, 0: h, 8: int32(1)) among its args, with an alignment below that of a field; calls pass no packed structs",
         "has a struct of 24 bytes whose field at 4 takes 8: fields are aligned, apart, and inside",
@@ -160,7 +160,7 @@ fn errors_are_told_all_at_once() {
     assert!(parts.iter().map(|part| &part.message).eq(&texts), "{parts:#?}");
     assert!(parts.iter().all(|part| part.path.as_deref() == Some("f")), "{parts:#?}");
     let other = refusal(Kernel::symbol("k").convention(Convention::DlTensor).args(args("x")));
-    assert!(other.contains("states its args, which take the place of convention flat's"), "{other}");
+    assert!(other.contains("states its args, but only a kernel of convention flat can"), "{other}");
     let body = refusal(Kernel::body(|_| ()).args(args("x")));
     assert!(body.contains("args"), "{body}");
     let launched = refusal(Kernel::launch_on_cpu(Launch::new("k"), Kernel::symbol("k").args(args("x"))));

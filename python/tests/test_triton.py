@@ -43,7 +43,7 @@ def test_names_are_bound():
     for wrong, message in [
         ({**bind, "z": "a"}, "the kernel has no parameter `z`"),
         ({**bind, "x": "m"}, "`m`, which isn.t a tensor"),
-        ({"x": "a"}, "`y` is bound to `y`, which isn't a tensor of the signature; its tensors are a, b"),
+        ({"x": "a"}, "`y` is bound to `y`, but this isn't a tensor of the signature; its tensors are a, b"),
         ({**bind, "BLOCK": 3}, "is a constant of the compiled kernel"),
     ]:
         with pytest.raises(tfc.KernelError, match=message):

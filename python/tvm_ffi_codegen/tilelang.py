@@ -359,7 +359,7 @@ class _Host:
             raise self.unknown(type(statement).__name__)
 
     def unknown(self, what: object) -> KernelError:
-        return KernelError(f"the host code of `{self.function.name}` has {what}, which a launch can't state")
+        return KernelError(f"the host code of `{self.function.name}` has {what}, but a launch can't state it")
 
     def text(self, value: Any) -> str:
         return _Expression(self.names, f"the host code of `{self.function.name}`")(value)

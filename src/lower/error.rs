@@ -79,7 +79,7 @@ pub enum LowerError {
         problems: Vec<LaunchProblem>,
     },
     /// The module already uses the kernel's symbol for something else.
-    #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
+    #[error("the kernel of function `{function}` is the symbol `{symbol}`, but the module already has it as {found}")]
     SymbolConflict {
         /// The function.
         function: String,
@@ -107,7 +107,7 @@ pub enum LowerError {
         problem: GlobalProblem,
     },
     /// The text of host functions can't state a kernel.
-    #[error("the kernel of function `{function}` is {what}, which the text of host functions can't state")]
+    #[error("the kernel of function `{function}` is {what}, but the text of host functions can't state it")]
     NoText {
         /// The function.
         function: String,

@@ -205,11 +205,11 @@ fn attributes_that_cant_be_are_refused() {
     ] {
         let signature = format!("{}, event: handle)", hip.strip_suffix(')').unwrap());
         let part = stated.split('=').next().unwrap();
-        let expected = format!("{subject}states {part}, which HIP doesn't have");
+        let expected = format!("{subject}states {part}, but HIP doesn't support it");
         assert_eq!(refusal(&signature, launch(stated), vec![bundle()]), expected);
     }
     let problem = LaunchProblem::NotOnDevice { part: "cluster", api: "HIP" };
-    assert_eq!(problem.to_string(), "states cluster, which HIP doesn't have");
+    assert_eq!(problem.to_string(), "states cluster, but HIP doesn't support it");
 }
 
 /// Where the image tells that its kernel is made for clusters, the launch needn't state them.

@@ -182,7 +182,7 @@ fn errors_of_launches_are_the_bodys() {
         "binds no such dimension variable",
         "has block[0] = 2048, expected 1 to 1024",
         "kernel `add` takes 4 parameters (of 8, 8, 8, 8 bytes), and 1 are passed (of 8)",
-        "has partial among its args, which isn't a tensor or scalar parameter of the function",
+        "has partial among its args, but this isn't a tensor or scalar parameter of the function",
     ] {
         assert!(error.contains(expected), "{expected}\n{error}");
     }
@@ -230,7 +230,7 @@ fn launches_take_narrowed_tensors() {
         Kernel::text("{ launch add grid=1 block=128 args=[x, y, y, int64(n)]; }", [("k", image("sm_80", 80))]).unwrap();
     // SAFETY: nothing is compiled.
     let error = unsafe { Engine::new().unwrap().compile(&signature, &open) }.unwrap_err().to_string();
-    assert!(error.contains("has x among its args, which isn't a tensor or scalar parameter"), "{error}");
+    assert!(error.contains("has x among its args, but this isn't a tensor or scalar parameter"), "{error}");
 }
 
 /// A record's tensors determine the device, and its fields are the kernel's arguments.

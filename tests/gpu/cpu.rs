@@ -230,10 +230,10 @@ fn what_the_cpu_does_not_have_is_refused() {
     };
     let add = || Kernel::symbol("add");
     for (launch, expected) in [
-        (add_launch().cluster([2]), "states cluster, which launches on the CPU don't have"),
+        (add_launch().cluster([2]), "states cluster, but launches on the CPU don't support it"),
         (
             add_launch().cooperative().shared_memory(16),
-            "states cooperative, which launches on the CPU don't have; states shared_memory, which launches on the CPU don't have",
+            "states cooperative, but launches on the CPU don't support it; states shared_memory, but launches on the CPU don't support it",
         ),
         (
             add_launch().block([2048]),
@@ -252,7 +252,7 @@ fn what_the_cpu_does_not_have_is_refused() {
         assert!(refusal(ADD, add_launch(), kernel).ends_with(no_function));
     }
     let on_gpu = ADD.replace("float32", "float32, device=\"cuda\"");
-    assert!(refusal(&on_gpu, add_launch(), add()).contains("needs a tensor parameter that is on a CPU device"));
+    assert!(refusal(&on_gpu, add_launch(), add()).contains("needs a tensor parameter on a CPU device"));
     assert!(refusal(ADD, add_launch(), Kernel::symbol("")).contains("symbol"));
     // an address is only valid in this process
     let kernel = Kernel::launch_on_cpu(Launch::new("count").args([]), Kernel::address(count_block as *const u8));

@@ -231,12 +231,12 @@ fn globals_that_cant_be_are_refused() {
     let image = || vec![ptx("sm_80", 80)];
     let subject = "the launch of kernel `affine_globals` by function `affine_globals` ";
     for (globals, expected) in [
-        ("scale=w", "has w among its args, which isn't a tensor or scalar parameter of the function"),
+        ("scale=w", "has w among its args, but this isn't a tensor or scalar parameter of the function"),
         ("scale=float32(alpha), scale=int32(k)", "writes the global variable `scale` twice"),
         ("\"\"=int32(k)", "has a global variable with the name \"\""),
         (
             "scale=scratch(8)",
-            "writes scratch(8, align=16) to the global variable `scale`, which takes neither scratch memory nor tensor maps",
+            "writes scratch(8, align=16) to the global variable `scale`, but a global variable takes neither scratch memory nor tensor maps",
         ),
         (
             "scale=struct(size=128, align=64, 0: tensor_map(x, box=16))",

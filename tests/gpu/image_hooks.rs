@@ -250,8 +250,7 @@ fn hip_calls_functions() {
 
 #[test]
 fn functions_that_cant_be_are_refused() {
-    let expected =
-        "the launch of kernel `add` by function `add` states on_load=\"\", which isn't the name of a global function";
+    let expected = "the launch of kernel `add` by function `add` states on_load=\"\", but this isn't the name of a global function";
     assert_eq!(refusal(ADD, launch("on_load=\"\""), vec![ptx("sm_80", 80)]), expected);
     let built = Launch::new("add").grid([tvm_ffi_codegen::dim("n")]).on_load("a.b").on_unload("c d");
     assert_eq!(built, launch("on_load=a.b on_unload=\"c d\""));

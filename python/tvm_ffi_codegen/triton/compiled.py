@@ -218,7 +218,7 @@ class _Arguments:
             for attribute, value in attributes:
                 if attribute != "tt.divisibility":
                     name = names[path[0]]
-                    raise KernelError(f"`{name}` was compiled with {attribute}, which a signature can't state")
+                    raise KernelError(f"`{name}` was compiled with {attribute}, but a signature can't state it")
                 self.multiples[path] = value
 
     def all(self) -> list[str]:
@@ -353,7 +353,7 @@ class _Arguments:
         if value not in self.tensors:
             known = ", ".join(self.tensors) or "none"
             raise KernelError(
-                f"`{name}` is bound to `{value}`, which isn't a tensor of the signature; its tensors are {known}"
+                f"`{name}` is bound to `{value}`, but this isn't a tensor of the signature; its tensors are {known}"
             )
         device = self.types[value]["device"]
         if device != "any" and device["kind"] != self.device:

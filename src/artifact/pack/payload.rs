@@ -54,7 +54,7 @@ pub enum PackError {
         found: u64,
     },
     /// The modules exceed what an object of the target can hold.
-    #[error("{size} bytes are too many for a {format} object, which holds {limit}")]
+    #[error("{size} bytes are too many for a {format} object: it holds {limit}")]
     TooLarge {
         /// The object's format.
         format: &'static str,

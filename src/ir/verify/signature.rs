@@ -29,7 +29,7 @@ pub(super) fn check_defined(sig: &FuncSig, report: &mut impl FnMut(Rule, String)
     for (i, param) in sig.params.iter().enumerate().filter(|(_, param)| param.by_value.is_some()) {
         report(
             Rule::SignatureTypes,
-            format!("parameter {i} is `{param}`, which only functions outside the module take"),
+            format!("parameter {i} is `{param}`, but only functions outside the module take it"),
         );
     }
 }

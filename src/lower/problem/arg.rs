@@ -26,7 +26,7 @@ pub enum ArgProblem {
         name: String,
     },
     /// A device can't read a parameter that convention `flat` passes to its kernel.
-    #[error("gets {param}, which is in the memory of the host; state the kernel's args")]
+    #[error("gets {param}, but this is in the memory of the host; state the kernel's args")]
     HostMemory {
         /// The parameter.
         param: KernelParam,
@@ -44,7 +44,7 @@ pub enum ArgProblem {
         ty: ScalarType,
     },
     /// The signature doesn't state a stride.
-    #[error("has {tensor}.strides[{number}], which the signature doesn't state")]
+    #[error("has {tensor}.strides[{number}], but the signature doesn't state it")]
     UnknownStride {
         /// The tensor's name.
         tensor: String,
@@ -61,7 +61,7 @@ pub enum ArgProblem {
     #[error("has a tensor map inside a struct, where it isn't aligned to 64 bytes")]
     TensorMapInStruct,
     /// Only launches pass such an argument.
-    #[error("has {what} among its args, which launches alone pass")]
+    #[error("has {what} among its args, but only launches pass it")]
     OnlyInLaunches {
         /// The argument: `scratch memory` or `a tensor map`.
         what: &'static str,
@@ -101,13 +101,13 @@ pub enum ArgProblem {
         arg: String,
     },
     /// An argument names something that can't be passed as one value.
-    #[error("has {name} among its args, which isn't a tensor or scalar parameter of the function")]
+    #[error("has {name} among its args, but this isn't a tensor or scalar parameter of the function")]
     UnknownParam {
         /// The name.
         name: String,
     },
     /// An argument that is part of a tensor names no tensor.
-    #[error("has {name} among its args, which isn't a tensor parameter of the function")]
+    #[error("has {name} among its args, but this isn't a tensor parameter of the function")]
     UnknownTensor {
         /// The name.
         name: String,
@@ -122,7 +122,7 @@ pub enum ArgProblem {
 #[non_exhaustive]
 pub enum TensorMapProblem {
     /// The tensor has an unsupported rank, or any.
-    #[error("is of {tensor}, whose rank isn't one of 1 to 5")]
+    #[error("is of {tensor}, but tensor maps have rank 1 to 5")]
     Rank {
         /// The tensor's name.
         tensor: String,
@@ -154,13 +154,13 @@ pub enum TensorMapProblem {
         tensor: String,
     },
     /// Tensor maps don't have the tensor's dtype, or the signature doesn't state it.
-    #[error("is of {tensor}, whose dtype isn't one that tensor maps have")]
+    #[error("is of {tensor}, but tensor maps don't support its dtype")]
     DType {
         /// The tensor's name.
         tensor: String,
     },
     /// The tensor's strides aren't stated.
-    #[error("is of {tensor}, whose strides the signature doesn't state")]
+    #[error("is of {tensor}, but the signature doesn't state its strides")]
     Strides {
         /// The tensor's name.
         tensor: String,

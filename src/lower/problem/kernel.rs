@@ -12,7 +12,7 @@ pub enum ConventionProblem {
     #[error("{}", joined(.0))]
     Args(Vec<ArgProblem>),
     /// The kernel states its arguments, but its convention isn't `flat`.
-    #[error("states its args, which take the place of convention flat's")]
+    #[error("states its args, but only a kernel of convention flat can")]
     ArgsOfOtherConvention,
     /// A `memref` has a rank, and the tensor has any.
     #[error("{tensor} has any rank")]
@@ -33,7 +33,7 @@ pub enum ConventionProblem {
         tensor: Box<TensorType>,
     },
     /// The kernel gets the caller's argument of this name, and a call doesn't pass such an argument.
-    #[error("it takes the caller's argument `{0}`, which a call doesn't pass")]
+    #[error("it takes the caller's argument `{0}`, but a call doesn't pass it")]
     UnknownArgument(String),
     /// A kernel of convention `packed` gets some of the caller's arguments a second time.
     #[error("it passes all of the caller's arguments already")]
@@ -54,7 +54,7 @@ pub enum ReturnProblem {
     #[error("has to return a status, as its convention says")]
     StatusOfConvention,
     /// Without a kernel, a function returns nothing.
-    #[error("is missing: the signature returns {ty}, which only a kernel can make")]
+    #[error("is missing: the signature returns {ty}, and only a kernel can make it")]
     NoKernel {
         /// The signature's result.
         ty: Box<ParamType>,

@@ -13,7 +13,7 @@ use crate::spec::{Dim, KernelArg, ParamType};
 #[non_exhaustive]
 pub enum LaunchProblem {
     /// No parameter determines the device.
-    #[error("needs a tensor parameter that is on a {device} device and isn't optional, which tells the device")]
+    #[error("needs a tensor parameter on a {device} device that isn't optional")]
     NoDevice {
         /// The kind of device: `CUDA`, `HIP` or `CPU`.
         device: &'static str,
@@ -22,13 +22,13 @@ pub enum LaunchProblem {
     #[error("needs a native kernel of convention `flat` that returns void")]
     NotABlockFunction,
     /// The launch states something that launches on the CPU don't support.
-    #[error("states {part}, which launches on the CPU don't have")]
+    #[error("states {part}, but launches on the CPU don't support it")]
     NotOnCpu {
         /// The part of the launch: `cluster`, `shared_memory`.
         part: &'static str,
     },
     /// The launch states an attribute that the device API's launches don't support.
-    #[error("states {part}, which {api} doesn't have")]
+    #[error("states {part}, but {api} doesn't support it")]
     NotOnDevice {
         /// The attribute: `cluster`, `completion_event`.
         part: &'static str,
@@ -36,13 +36,13 @@ pub enum LaunchProblem {
         api: &'static str,
     },
     /// Launches on the CPU don't pass tensor maps.
-    #[error("passes a tensor map, which launches on the CPU don't have")]
+    #[error("passes a tensor map, but launches on the CPU don't support it")]
     TensorMapOnCpu,
     /// The launch has no image.
     #[error("has no image")]
     NoImage,
     /// The driver doesn't load such images.
-    #[error("has a {kind} for an image, which {api} doesn't load")]
+    #[error("has a {kind} for an image, but {api} doesn't load it")]
     ImageKind {
         /// The kind of the image.
         kind: ImageKind,
@@ -106,7 +106,7 @@ pub enum LaunchProblem {
         allowed: Option<i64>,
     },
     /// An extent of the grid isn't a multiple of the cluster's.
-    #[error("has grid[{number}] = {grid}, which cluster[{number}] = {cluster} doesn't divide")]
+    #[error("has grid[{number}] = {grid}, but cluster[{number}] = {cluster} doesn't divide it")]
     Indivisible {
         /// The dimension.
         number: usize,
@@ -139,7 +139,7 @@ pub enum LaunchProblem {
         name: String,
     },
     /// A global function has an impossible name.
-    #[error("states {part}={name:?}, which isn't the name of a global function")]
+    #[error("states {part}={name:?}, but this isn't the name of a global function")]
     FunctionName {
         /// The part: `on_load` or `on_unload`.
         part: &'static str,
@@ -159,7 +159,9 @@ pub enum LaunchProblem {
         name: String,
     },
     /// A global variable can't have such a value.
-    #[error("writes {value} to the global variable `{name}`, which takes neither scratch memory nor tensor maps")]
+    #[error(
+        "writes {value} to the global variable `{name}`, but a global variable takes neither scratch memory nor tensor maps"
+    )]
     GlobalValue {
         /// The variable.
         name: String,

@@ -82,7 +82,7 @@ pub enum PrototypeProblem {
         expected: String,
     },
     /// A function of the caller's module takes a struct by value.
-    #[error("takes a struct by value, which only functions outside of your module do")]
+    #[error("takes a struct by value, but only functions outside of your module can")]
     OwnStruct,
     /// LLVM passes something of the kernel otherwise than C does.
     #[error("{reason}")]
