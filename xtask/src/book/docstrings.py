@@ -219,6 +219,9 @@ def main() -> None:
             missing.append(f"{module} has no docstring")
         pages.append(f"## `tvm_ffi_codegen.{module}`\n\n{docstring}\n")
         pages.append("\n".join(described(module, name) for name in public(module)))
+    files = {path.stem for path in PACKAGE.iterdir() if path.is_dir() or path.suffix == ".py"}
+    known = {*MODULES, *(module for module, _ in imported("__init__").values())}
+    missing.extend(f"{name} is not in MODULES" for name in files - known if not name.startswith("_"))
     if missing:
         sys.exit("\n".join(sorted(set(missing))))
     print("\n".join(pages))
