@@ -90,6 +90,7 @@ static inline TVMFFIAny tfc_text(const char* text) {
   return any;
 }
 
+/*! An integer. */
 static inline TVMFFIAny tfc_int(int64_t value) {
   TVMFFIAny any = tfc_none();
   any.type_index = kTVMFFIInt;
@@ -177,7 +178,8 @@ static inline void tfc_take_error(TfcBytes* message, TfcBytes* json) {
   TVMFFIObjectDecRef(error);
 }
 
-/*! Parses a signature; `places` is JSON, or NULL. */
+/*! Parses a signature. `places` is NULL, or the lines of your source that the function's errors show: a JSON list of
+ * objects with `part` (`signature`, `result`, a parameter's name, or `where[0]`), `file`, `line` and `function`. */
 static inline int32_t tfc_signature(const char* text, const char* places, TfcObject* signature) {
   TVMFFIAny args[2] = {tfc_text(text), tfc_text(places == NULL ? "" : places)}, result = tfc_none();
   int32_t code = __tvm_ffi_tfc_signature(NULL, args, 2, &result);
@@ -332,8 +334,10 @@ static inline int32_t tfc_program_compile(TfcObject program, const TVMFFIByteArr
   return code;
 }
 
-/*! Makes an object of functions. `options` is a JSON object (`target`, `backend`, `opt_level`, `cpu`, `features`,
- * `system_lib`), or NULL. */
+/*! Makes an object of functions. `options` is NULL, or a JSON object. It may have `target` (a triple), `backend`,
+ * `opt_level`, `cpu` and a list `features` (the minimum CPU, in the backend's names), `system_lib` (the prefix of a
+ * system library), `carries_modules` (true if the program also has modules of the system library), and `globals`: a
+ * list of pairs `["f", "model.f"]` of a function and the global name that it is registered under. */
 static inline int32_t tfc_object(const TfcFunction* functions, int32_t num_functions, const char* options,
                                  TfcBytes* object) {
   enum { kMost = 256 };
@@ -406,8 +410,10 @@ static inline int32_t tfc_map_function(TVMFFIAny map, const char* name, TVMFFIOb
   return code;
 }
 
-/*! Links objects and archives into a shared library at a path. `options` is a JSON object (`linker`, `files`,
- * `libraries`, `allow_undefined`, ...), or NULL. */
+/*! Links objects and archives into a shared library at a path. `options` is NULL, or a JSON object. It may have
+ * `target` (a triple), `linker` (`wild` or `cc`), `runtime` (the file of a `libtvm_ffi` to link against), and lists:
+ * `files` (objects and archives by their paths), `libraries` and `library_folders` (as `-l` and `-L`),
+ * `allow_undefined` (symbols), and `args` (further arguments of the linker). */
 static inline int32_t tfc_link(const TVMFFIByteArray* objects, int32_t num_objects, const char* path,
                                const char* options) {
   TVMFFIAny args[3] = {tfc_none(), tfc_text(path), tfc_text(options == NULL ? "" : options)}, result = tfc_none();

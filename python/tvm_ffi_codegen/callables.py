@@ -14,10 +14,11 @@ from .functions import HasFunctions, functions, of_module
 
 
 def python_callable(source: tvm_ffi.Module | CompiledFunction, name: str | None = None) -> Callable[..., Any]:
-    """Makes a Python function from a module's function by name, or from a function of :func:`compile`.
+    """Makes a Python function from a function of :func:`compile`, or from a module's function by its name.
 
-    It takes keyword arguments, and has ``__signature__`` with the defaults as values, ``__doc__`` and ``__name__``. A
-    call with positional arguments only costs one Python call more than the function itself.
+    ``source`` is the function, or the module. The result takes keyword arguments, and has ``__signature__`` with the
+    defaults as values, ``__doc__`` and ``__name__``. A call with positional arguments only costs one Python call more
+    than the function itself.
     """
     if isinstance(source, CompiledFunction):
         if name is not None:

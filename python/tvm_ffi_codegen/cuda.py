@@ -47,7 +47,9 @@ def package_folders(name: str) -> list[Path]:
 
 
 def capabilities(*, nvrtc: str | None = None) -> list[int]:
-    """The compute capabilities that NVRTC compiles for: 90 for ``sm_90`` and ``compute_90``."""
+    """The compute capabilities that NVRTC compiles for: 90 for ``sm_90`` and ``compute_90``. ``nvrtc`` is its file, as
+    in :func:`compile`.
+    """
     return list(_cuda_capabilities(_nvrtc(nvrtc)))
 
 
@@ -61,7 +63,7 @@ def compile(
     file: str = "kernels.cu",
     nvrtc: str | None = None,
 ) -> CompiledSource:
-    """Compiles CUDA C++ for architectures: ``["sm_80", "sm_90a"]`` for machine code, ``["compute_80"]`` for PTX.
+    """Compiles CUDA C++. ``archs`` are ``["sm_80", "sm_90a"]`` for machine code, and ``["compute_80"]`` for PTX.
 
     ``options`` are NVRTC's: ``-DN=16``, ``--use_fast_math``. ``kernels`` are kernels as C++ names them, such as
     ``scale<float>``; templates are instantiated. Kernels that are ``extern "C"`` needn't be stated. ``headers`` maps

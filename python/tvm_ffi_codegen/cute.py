@@ -50,7 +50,8 @@ def compile(
     options: Iterable[str] = (),
     **items: Any,
 ) -> Kernel:
-    """Compiles a function under ``@cute.jit`` for architectures such as ``sm_90a``, and makes a launch of its kernel.
+    """Compiles a function under ``@cute.jit``, and makes a launch of its kernel. ``archs`` are architectures such as
+    ``sm_90a``.
 
     The function takes the signature's parameters in their order, as :func:`arguments` makes them, and launches one
     kernel. ``options`` are further ones of ``cute.compile``, such as ``["--opt-level", "2"]``. The rest is that of

@@ -55,7 +55,7 @@ def kernel(
     constants: Mapping[str, Any] | None = None,
     bind: Mapping[str, Binding] | None = None,
 ) -> Kernel:
-    """Compiles a kernel under ``@ct.kernel`` for architectures such as ``["sm_90", "sm_100"]``, and makes its launch.
+    """Compiles a kernel under ``@ct.kernel``, and makes its launch. ``archs`` are ``["sm_90", "sm_100"]`` or the like.
 
     ``constants`` are the values of the kernel's constants (``ct.Constant``); any other parameter may be a constant
     too. ``bind`` maps the other parameters to names or expressions of the signature, or to numbers. An unbound

@@ -31,6 +31,8 @@ from .triton.compiled import ELEMENTS, constraint, is_multiple, launch_of
 from .triton.jit import as_arch, target_of
 from .triton.multiples import Dim, factor
 
+__all__ = ["kernel"]
+
 #: A configuration of Helion, or several with the conditions under which each of them runs.
 Configs = Union[Any, Sequence["tuple[str | None, Any]"]]
 

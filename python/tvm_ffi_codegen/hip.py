@@ -28,7 +28,7 @@ def compile(
     file: str = "kernels.hip",
     hiprtc: str | None = None,
 ) -> CompiledSource:
-    """Compiles HIP C++ to code objects for architectures: ``["gfx942", "gfx90a:xnack-"]``.
+    """Compiles HIP C++ to code objects. ``archs`` are architectures: ``["gfx942", "gfx90a:xnack-"]``.
 
     ``hiprtc`` is the library's file; the default is the machine's. All else is as in
     :func:`tvm_ffi_codegen.cuda.compile`.
@@ -52,7 +52,9 @@ def load_inline(
 ) -> SimpleNamespace:
     """Compiles HIP C++ and returns functions that launch its kernels, as attributes.
 
-    ``functions`` are as in :func:`tvm_ffi_codegen.cuda.load_inline`, with tensors on ``device="rocm"``.
+    ``functions`` are as in :func:`tvm_ffi_codegen.cuda.load_inline`, with tensors on ``device="rocm"``, and so are
+    ``cache``, ``backend`` and ``opt_level``. ``archs``, ``options``, ``headers``, ``file`` and ``hiprtc`` are those of
+    :func:`compile`.
     """
     source, options = _check.text("source", source), _check.texts("options", options)
     stated = _check.texts("archs", archs)

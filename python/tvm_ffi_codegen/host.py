@@ -68,8 +68,8 @@ class Value:
 
     __slots__ = ("_level", "_text")
 
-    def __init__(self, text: str, level: int = _POSTFIX) -> None:
-        self._text, self._level = text, level
+    def __init__(self, _text: str, _level: int = _POSTFIX) -> None:
+        self._text, self._level = _text, _level
 
     def __str__(self) -> str:
         return self._text
@@ -144,8 +144,8 @@ class Callee:
 
     __slots__ = ("_text",)
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, _text: str) -> None:
+        self._text = _text
 
 
 def _value(of: object) -> Value:
@@ -185,13 +185,13 @@ def _compared(left: object, sign: str, right: object) -> Value:
 
 
 def and_(first: Passed, second: Passed, *more: Passed) -> Value:
-    """True if all are. The second is computed only if the first is true, and so on."""
+    """True if ``first``, ``second`` and all of ``more`` are true. Each is computed only if those before it are true."""
     value = _binary(first, "and", second, _AND)
     return and_(value, *more) if more else value
 
 
 def or_(first: Passed, second: Passed, *more: Passed) -> Value:
-    """True if any is. The second is computed only if the first is false, and so on."""
+    """True if ``first``, ``second`` or any of ``more`` is true. Each is computed only if those before it are false."""
     value = _binary(first, "or", second, _OR)
     return or_(value, *more) if more else value
 
@@ -202,8 +202,9 @@ def not_(value: Passed) -> Value:
 
 
 def op(name: str, *inputs: Passed, **named: Passed) -> Value:
-    """An operation by its word: ``op("max", a, b)``, ``op("slice", x, 0, start, size)``, ``op("shape", [n, 2])``,
-    ``op("load", type_("float32"), pointer)``. ``docs/reference/host-text.md`` lists them.
+    """The operation with the word ``name``: ``op("max", a, b)``, ``op("slice", x, 0, start, size)``,
+    ``op("shape", [n, 2])``, ``op("load", type_("float32"), pointer)``. ``inputs`` are those without a name, and
+    ``named`` the others: ``op("scratch", 64, align=16)``. ``docs/reference/host-text.md`` lists them.
     """
     all = [*map(_input, inputs), *(f"{of}={_input(value)}" for of, value in named.items())]
     return Value(f"{_new_name('name', name)}({', '.join(all)})")
@@ -230,7 +231,7 @@ def as_(value: Value, type: str) -> Value:
 
 
 def choose(condition: Passed, then: Passed, otherwise: Passed) -> Value:
-    """One of two values. Only that one is computed."""
+    """The value ``then`` if the condition is true, and ``otherwise`` if not. Only that one is computed."""
     return Value(f"(if {_text(condition)} {{ {_text(then)} }} else {{ {_text(otherwise)} }})")
 
 
@@ -240,17 +241,17 @@ def move(value: Value) -> Value:
 
 
 def symbol(name: str) -> Callee:
-    """A function of the same program, or of an object that is linked with it."""
+    """The function ``name`` of the same program, or of an object that is linked with it."""
     return Callee(f"symbol {_label(name)}")
 
 
 def global_(name: str, *, uncached: bool = False) -> Callee:
-    """A global function. It is looked up once, at the first call, or at each call with ``uncached``."""
+    """The global function ``name``. It is looked up once, at the first call, or at each call with ``uncached``."""
     return Callee(f"global {'uncached ' if uncached else ''}{_label(name)}")
 
 
 def import_(name: str) -> Callee:
-    """A function of the modules that the library imports."""
+    """The function ``name`` of the modules that the library imports."""
     return Callee(f"import {_label(name)}")
 
 
@@ -313,18 +314,23 @@ class Body:
         return Value(named)
 
     def var(self, name: str | None = None) -> Value:
-        """A variable for values of any type; None at first. Assign with :meth:`set`, read with :func:`as_`."""
+        """A variable for values of any type; None at first. Assign with :meth:`set`, read with :func:`as_`. ``name`` is
+        its name in the text, as in :meth:`let`.
+        """
         named = self._fresh(name)
         self._line(f"var {named};")
         return Value(named)
 
     def set(self, place: Value, value: Passed) -> None:
-        """Assigns to an element, such as ``x[i, j]``, or to a variable."""
+        """Assigns a ``value`` to a ``place``: an element, such as ``x[i, j]``, or a variable."""
         self._line(f"{place} = {_text(value)};")
 
     def alloc(self, sizes: Sequence[Passed], dtype: Any, *, like: Value | None = None, device: str | None = None,
               strides: Sequence[Passed] | None = None, name: str | None = None) -> Value:  # fmt: skip
-        """A new tensor, which the block owns. It is on the device of the tensor ``like``, or on a stated ``device``."""
+        """A new tensor of these ``sizes`` and this ``dtype``, which the block owns. It is on the device of the tensor
+        ``like``, or on a stated ``device``. ``strides`` are in elements; without them the tensor is contiguous.
+        ``name`` is its name in the text, as in :meth:`let`.
+        """
         stated = {"like": like, "device": device, "strides": strides}
         named = {of: value for of, value in stated.items() if value is not None}
         return self.let(op("alloc", sizes, type_(dtype), **named), name)
@@ -344,8 +350,10 @@ class Body:
 
     def call(self, callee: Callee | Value, *args: Passed, keywords: Mapping[str, Passed] | None = None,
              returns: Any = None, name: str | None = None) -> Value | None:  # fmt: skip
-        """Calls a function now. With ``returns``, the type of its result, the result is the value. Without, the result
-        is released.
+        """Calls a function now. ``callee`` is a value, or made by :func:`symbol`, :func:`global_` or :func:`import_`.
+        ``args`` are the positional arguments, and ``keywords`` the others by their names. With ``returns``, the type of
+        its result, the result is the value, and ``name`` is its name in the text, as in :meth:`let`. Without, the
+        result is released.
         """
         named = _check.mapping("keywords", keywords, "values by names").items()
         all = [*map(_text, args), *(f"{_new_name('keywords', of)}={_text(value)}" for of, value in named)]
@@ -356,16 +364,17 @@ class Body:
         return None
 
     def forward(self, callee: Callee | Value, *args: Passed) -> None:
-        """Calls a function and ends this one with its outcome. The callee gets ``args``, and after them all arguments
-        of this function.
+        """Calls the function ``callee`` and ends this one with its outcome. The callee gets ``args``, and after them
+        all arguments of this function.
         """
         self._line(f"forward {_callee(callee)}({', '.join(map(_text, args))});")
 
     def launch(
         self, entry: str, *, image: str | Sequence[str] | None = None, values: Iterable[Value] = (), **items: Any
     ) -> None:
-        """Launches a kernel. ``items`` are those of :meth:`Kernel.cuda`; values may stand in them. ``image`` names one
-        of the images, or several. ``values`` are the named values of a launch without ``args``.
+        """Launches the kernel that has the name ``entry`` in its image. ``items`` are those of :meth:`Kernel.cuda`;
+        values may stand in them. ``image`` names one of the images, or several. ``values`` are the named values of a
+        launch without ``args``.
         """
         text = launch_text(_label(entry), {of: _item(value) for of, value in items.items()})
         names = [] if image is None else [_label(image)] if isinstance(image, str) else list(map(_label, image))
@@ -386,7 +395,9 @@ class Body:
         self._line(f"continue {', '.join(map(_text, next))}".rstrip() + ";")
 
     def raise_(self, kind: str, message: str, *values: Passed, cause: Value | None = None) -> None:
-        """Raises an error, with a value for each ``{}`` of the message. ``cause`` is a caught error."""
+        """Raises an error of a ``kind``, such as ``"ValueError"``. The ``message`` has a ``{}`` for each of the
+        ``values``. ``cause`` is a caught error.
+        """
         self._line(f"raise {_error(kind, message, values)}{'' if cause is None else f' from {cause}'};")
 
     def raise_again(self, error: Value) -> None:
@@ -394,7 +405,9 @@ class Body:
         self._line(f"raise {error};")
 
     def ensure(self, condition: Passed, kind: str, message: str, *values: Passed) -> None:
-        """Raises an error unless the condition is true."""
+        """Raises an error unless the condition is true. ``kind``, ``message`` and ``values`` are those of
+        :meth:`raise_`.
+        """
         self._line(f"ensure {_text(condition)}, {_error(kind, message, values)};")
 
     def at(self, location: SourceLocation | int | None) -> None:
@@ -415,7 +428,7 @@ class Body:
 
     @contextmanager
     def elif_(self, condition: Passed) -> Iterator[None]:
-        """Statements that run if all conditions before are false and this one is true."""
+        """Statements that run if all conditions before are false and this ``condition`` is true."""
         self._after("if", "elif_")
         with self._block(f"}} else if {_text(condition)}", "if"):
             yield
@@ -430,7 +443,7 @@ class Body:
     @contextmanager
     def match_(self, *keys: Passed, **named: Passed) -> Iterator[None]:
         """Runs the first :meth:`row` whose patterns all hold for the keys. Without :meth:`otherwise`, no such row is an
-        error. Messages print the text of a key, or its name.
+        error. Messages print the text of a key, or for ``named`` keys their names.
         """
         all = [*map(_text, keys), *(f"{of} = {_text(value)}" for of, value in named.items())]
         with self._block(f"match {', '.join(all)}"):
@@ -461,15 +474,18 @@ class Body:
 
     @contextmanager
     def for_range(self, start: Passed, end: Passed, step: Passed = 1, *, name: str | None = None) -> Iterator[Value]:
-        """A loop over the numbers from ``start`` to ``end``, which is excluded. Its value is the index."""
+        """A loop over the numbers from ``start`` to ``end``, which is excluded, by ``step``. Its value is the index,
+        and ``name`` is the name of the index in the text, as in :meth:`let`.
+        """
         index = self._fresh(name)
         with self._block(_range(index, start, end, step)):
             yield Value(index)
 
     @contextmanager
     def fold(self, start: Passed, end: Passed, *init: Passed, step: Passed = 1) -> Iterator[tuple[Value, ...]]:
-        """A loop that carries values, from the initial ones on. Its values are the index, and the carried ones, which
-        are the final ones after the loop. Each turn ends with :meth:`continue_` and the next values.
+        """A loop over the numbers of :meth:`for_range` that carries values. ``init`` are their initial ones. The values
+        of the loop are the index, and the carried ones, which are the final ones after it. Each turn ends with
+        :meth:`continue_` and the next values.
         """
         index, names = self._fresh(None), [self._fresh(None) for _ in init]
         with self._block(_range(index, start, end, step) + _carried(names, init)):
@@ -497,7 +513,9 @@ class Body:
 
     @contextmanager
     def catch(self, name: str | None = None) -> Iterator[Value]:
-        """The handler of a :meth:`try_`. Its value is the error: compare its ``kind``, pass it on or raise it again."""
+        """The handler of a :meth:`try_`. Its value is the error: compare its ``kind``, pass it on or raise it again.
+        ``name`` is the name of the error in the text, as in :meth:`let`.
+        """
         self._after("try", "catch")
         error = self._fresh(name)
         with self._block(f"}} catch {error}"):
@@ -506,7 +524,9 @@ class Body:
     @contextmanager
     def closure(self, signature: Signature | str, captures: Mapping[str, tuple[Any, Passed]] | None = None,
                 *, name: str | None = None) -> Iterator[Value]:  # fmt: skip
-        """A function that keeps values. ``captures`` maps their names to types and values. The block is its body."""
+        """A function that keeps values. ``captures`` maps their names to types and values. The block is its body.
+        ``name`` is its name in the text, as in :meth:`let`.
+        """
         given = _check.mapping("captures", captures, "types and values by names").items()
         kept = ", ".join(f"{_new_name('captures', of)}: {type_(type)} = {_text(value)}" for of, (type, value) in given)
         function = self._fresh(name)
@@ -531,7 +551,9 @@ class Program:
 
     def function(self, signature: Signature | str, *, doc: str | None = None, extern: bool = False,
                  location: SourceLocation | None = None) -> Body:  # fmt: skip
-        """Adds a function, and returns its body. ``extern`` makes a C function. ``location`` is the signature's."""
+        """Adds a function with the documentation ``doc``, and returns its body. ``extern`` makes a C function.
+        ``location`` is the signature's.
+        """
         place = "" if location is None else f"@ {_place(location)}\n"
         body = Body()
         self._items.append((f"{_doc(doc)}{place}{'extern ' if extern else ''}{signature}", body))
@@ -539,12 +561,13 @@ class Program:
 
     def kernel(self, signature: Signature | str, kernel: str | None = None, *, doc: str | None = None) -> None:
         """Adds a function with a kernel in the text form, such as ``"gemm_f32"``, ``"f packed args=[x]"`` or
-        ``"launch f grid=n"``; without one the function only checks its arguments.
+        ``"launch f grid=n"``; without one the function only checks its arguments. ``doc`` is its
+        documentation.
         """
         self._items.append((f"{_doc(doc)}{signature}{'' if kernel is None else f' @ {kernel}'}", None))
 
     def register(self, function: str, name: str) -> None:
-        """Registers a function under a global name while a library of the program is loaded."""
+        """Registers a function of the program under the global ``name`` while a library of it is loaded."""
         self._items.append((f"register {_function_name(function)} as {quoted(name)}", None))
 
 

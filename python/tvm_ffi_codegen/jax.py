@@ -56,7 +56,7 @@ def register(
     written is the caller's own memory if XLA may use that (``jax.jit(donate_argnums=...)``), and otherwise a copy.
 
     ``platform`` is ``cpu`` or ``gpu``. ``options`` are those of ``jax.ffi.ffi_call``, such as
-    ``vmap_method="sequential"``.
+    ``vmap_method="sequential"``. ``allow_cuda_graph=True`` lets XLA capture the call in a CUDA graph.
     """
     of = Operator.of(source, function or name, signature, outputs, inouts)
     why = of.why_outputs_are_open()

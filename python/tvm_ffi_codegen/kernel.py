@@ -49,10 +49,10 @@ class Kernel:
 
     __slots__ = ("_made", "_native")
 
-    def __init__(self, native: object, made: tuple[str, tuple[Any, ...], dict[str, Any]]) -> None:
-        self._native = native
+    def __init__(self, _native: object, _made: tuple[str, tuple[Any, ...], dict[str, Any]]) -> None:
+        self._native = _native
         #: The constructor's name and arguments.
-        self._made = made
+        self._made = _made
 
     @staticmethod
     def check_only() -> Kernel:
@@ -63,7 +63,7 @@ class Kernel:
     def symbol(
         name: str, *, convention: str | None = None, returns: str | None = None, args: Iterable[str] | None = None
     ) -> Kernel:
-        """The C function with this symbol, defined by an object, or in this process by any library."""
+        """The C function with the symbol ``name``, defined by an object, or in this process by any library."""
         name, call = _check.text("name", name), Call(convention, returns, args)
         return Kernel(symbol_kernel(name, *call.native), ("symbol", (name,), call.stated))
 
@@ -168,14 +168,20 @@ class Kernel:
     ) -> Kernel:
         """A kernel of a CUDA device, specified by the parts of its launch.
 
+        ``entry`` is the kernel's name in the ``images``: cubins, fatbins or PTX. ``grid`` and ``block`` have up to
+        three extents, x first, ``cluster`` and ``preferred_cluster`` too, in blocks. An extent is a number, or an
+        expression as a str. Pass several as a list. ``shared_memory`` is the dynamic shared memory of a block, in
+        bytes: a number or an expression. ``priority`` is that of a stream. ``cooperative``,
+        ``programmatic_dependent_launch`` and ``non_portable_cluster`` (for more than 8 blocks) are attributes of the
+        driver. ``docs/reference/launches.md`` explains each of them.
+
         ``args`` are the kernel's parameters, written as in a launch's text: ``["x", "y", "int32(n)"]``. The default is
         those of convention ``flat``. ``stream`` names a parameter of type ``Stream``, ``EnvStream`` or ``handle``; the
         default is the environment's stream. ``completion_event`` names a parameter that is an event.
         ``globals`` are global variables of the image, by names, each with the value that the launch writes, as in
         ``args``. ``on_load`` and ``on_unload`` are global functions that get an image and a device.
         ``cluster_scheduling`` is ``"spread"`` or ``"load_balancing"``, ``memory_sync_domain`` ``"default"`` or
-        ``"remote"``, and ``shared_memory_carveout`` a percentage. An extent is a number, or an expression as a str.
-        Pass several as a list of up to three.
+        ``"remote"``, and ``shared_memory_carveout`` a percentage.
         """
         items = {
             "grid": grid,

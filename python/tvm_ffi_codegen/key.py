@@ -22,6 +22,7 @@ class Key(Mapping[str, Any]):
     """The values of a dispatch's keys, by the keys' names: ``key["x.dtype"]``, or ``key.BLOCK`` if the name is an
     identifier.
 
+    A dispatch makes the keys that its callback gets. To test a callback, make one of ``names`` and their ``values``.
     ``arguments`` are the arguments of the call that needs the variant, for example to measure candidates. It is None
     where there is no call, as in :meth:`Dispatch.prewarm`.
     """

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Cache:
-    """A directory of libraries that threads and processes share.
+    """A directory of libraries that threads and processes share. ``folder`` is its path.
 
     A library's key is a hash of everything that decides its bytes: the functions, the kernels' objects, the target, the
     options, and the build of this package. Each library is checked against its own hash when it is read, and rebuilt if
@@ -114,6 +114,8 @@ def compile(
 
     With a ``cache`` the function is part of a cached library, so no other process has to compile it again. Its kernel
     must then be a :meth:`Kernel.symbol` or a launch, since addresses of this process are meaningless in others.
+
+    ``backend`` and ``opt_level`` are those of :class:`Library`.
     """
     signature, kernel, doc = as_signature(signature), as_kernel("kernel", kernel), _check.optional_text("doc", doc)
     if symbols:
@@ -136,10 +138,12 @@ def compile(
 class Library:
     """Functions to be written to an object or a shared library.
 
-    ``target`` is a triple, by default this machine's. ``cpu`` and ``features`` describe the minimum CPU for the
-    code, in the backend's names. ``opt_level`` is ``none``, ``speed`` or ``full``. ``system_lib`` is the prefix of a
-    system library: link it into a program, and it registers its functions when the program starts.
-    ``carries_modules`` states that this program also contains modules of the system library.
+    ``target`` is a triple, by default this machine's. ``backend`` is ``cranelift`` or ``llvm``, by default the first
+    that :func:`build_info` lists. ``cpu`` is the minimum CPU for the code, in the backend's names. ``features`` are
+    features that this CPU has for certain: ``+avx2`` for LLVM, ``has_avx2`` for Cranelift. ``opt_level`` is ``none``,
+    ``speed`` (the default) or ``full``. ``system_lib`` is the prefix of a system library: link it into a program, and
+    it registers its functions when the program starts. ``carries_modules`` states that this program
+    also contains modules of the system library.
     """
 
     def __init__(
@@ -175,12 +179,14 @@ class Library:
         return f"<Library of {', '.join(names) or 'no functions'}, for {self._target or 'this machine'}>"
 
     def add(self, signature: Signature | str, kernel: Kernel, *, doc: str | None = None) -> Library:
-        """Adds a function, and returns the library."""
+        """Adds a function with its ``kernel`` and its documentation ``doc``, and returns the library."""
         self._functions.append((as_signature(signature), as_kernel("kernel", kernel), _check.optional_text("doc", doc)))
         return self
 
     def register_global(self, function: str, name: str) -> Library:
-        """Registers a function under a global name while the library is loaded, and returns the library."""
+        """Registers a function of the library under the global ``name`` while the library is loaded, and returns the
+        library.
+        """
         self._globals.append((_check.text("function", function), _check.text("name", name)))
         return self
 
@@ -213,7 +219,9 @@ class Library:
         return functions, encode({**self._options, "globals": self._globals})
 
     def archive(self, path: str | os.PathLike[str], *, objects: Mapping[str, bytes] | None = None) -> None:
-        """Writes the functions as a static library. ``objects`` are further members by name: objects and archives."""
+        """Writes the functions as a static library at ``path``. ``objects`` are further members by name: objects and
+        archives.
+        """
         given = _check.mapping("objects", objects, "bytes by the names of members")
         members = [
             [_check.text("objects", name), _check.data(f"objects[{name!r}]", data)] for name, data in given.items()
@@ -242,6 +250,11 @@ class Library:
         driver. The default for Linux is wild. Undefined symbols are an :class:`UndefinedSymbolError`, unless
         ``allow_undefined`` lists them. The file is replaced atomically, never written in place, so a process that has
         loaded the library from the path is unaffected.
+
+        ``libraries`` are names as for ``-l``, and ``library_folders`` are searched for them as with ``-L``. ``runtime``
+        is the file of a ``libtvm_ffi`` to link against, which is loaded with the library. Without it, the process that
+        loads the library defines its symbols; on Windows they come from ``tvm_ffi.dll``. ``args`` are further arguments
+        of the linker.
         """
         options = self._link_options(
             files=files,

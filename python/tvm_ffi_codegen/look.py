@@ -48,7 +48,8 @@ def install_cpu_allocator() -> None:
 
 
 def inspect(binary: str | os.PathLike[str] | bytes) -> dict[str, Any]:
-    """The contents of an object or shared library of any format, from its path or bytes. No code of it runs.
+    """The contents of an object or shared library of any format. ``binary`` is its path or its bytes. No code of it
+    runs.
 
     The dictionary has ``format``, ``architecture``, ``linked``, ``functions`` (each with ``name``, ``signature``,
     ``metadata`` and ``doc``), ``modules``, ``needed_symbols``, ``needed_tvm_ffi`` (the min version of
@@ -72,7 +73,7 @@ def explain(
     ``header``, ``launch``.
 
     The stage ``html`` is a page with all stages side by side; notebooks show this page for every stage. Without a
-    kernel the function only checks its arguments.
+    kernel the function only checks its arguments. ``backend`` and ``opt_level`` are those of :class:`Library`.
     """
     signature = as_signature(signature)
     kernel = Kernel.check_only() if kernel is None else as_kernel("kernel", kernel)

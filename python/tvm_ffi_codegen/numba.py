@@ -126,7 +126,7 @@ def aot(
     ``cpu`` is the minimum CPU, in LLVM's names; ``"host"`` is this machine's. A function that needs Numba's own
     libraries or Python is a :class:`KernelError` that lists their symbols: lists, dictionaries, ``print``, random
     numbers, ``parallel=True``, BLAS. Exceptions are errors of the call. Values in their messages that only the run
-    knows are shown as ``<value>``.
+    knows are shown as ``<value>``. ``options`` are those of :func:`kernel`.
     """
     native = _Native(function, as_signature(signature), options)
     missing = native.missing()

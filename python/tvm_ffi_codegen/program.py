@@ -22,9 +22,9 @@ class Program:
 
     __slots__ = ("_docs", "_given", "_native", "c_functions", "globals", "signatures")
 
-    def __init__(self, native: object, given: tuple[str, dict[str, bytes], list[bytes]]) -> None:
-        parts = decode(_program_json(native))
-        self._native, self._given = native, given
+    def __init__(self, _native: object, _given: tuple[str, dict[str, bytes], list[bytes]]) -> None:
+        parts = decode(_program_json(_native))
+        self._native, self._given = _native, _given
         #: The signatures of the functions, in order.
         self.signatures: tuple[Signature, ...] = tuple(map(_signature, parts["functions"]))
         self._docs: list[str | None] = [of["doc"] for of in parts["functions"]]
@@ -39,7 +39,8 @@ class Program:
         The symbols of kernels and callees are looked up in the text, in the program's objects, and in the process. Each
         function keeps the code of all. C functions aren't compiled, and no global function is registered.
 
-        Mistakes of names, types and ownership are raised together as one :class:`KernelError`.
+        Mistakes of names, types and ownership are raised together as one :class:`KernelError`. ``backend`` and
+        ``opt_level`` are those of :class:`Library`.
         """
         backend, opt_level = _check.optional_text("backend", backend), _check.optional_text("opt_level", opt_level)
         compiled = _program_compile(self._native, self._given[2], backend, opt_level)

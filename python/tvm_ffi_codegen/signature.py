@@ -19,8 +19,11 @@ _signature_json = function("signature_json")
 class SourceLocation:
     """A line of the compiler's own source. The function's errors show it at their end."""
 
+    #: The file's name, as the error shows it.
     file: str
+    #: The line, from 1.
     line: int
+    #: The name of the function in that file.
     function: str
 
 
@@ -78,7 +81,9 @@ class Signature:
 
         A dtype of NumPy, PyTorch, JAX or ``tvm_ffi`` stands for the scalar of its name. ``defaults`` are None, bools,
         numbers (including NumPy's), strings, dtypes and devices. A string names a dtype or device if the parameter has
-        that type. ``keyword_only`` is the first parameter that callers pass by name only.
+        that type. ``keyword_only`` is the first parameter that callers pass by name only. ``returns`` is the result's
+        type, like those of parameters; None if the function returns nothing. ``where`` are constraints in the text
+        form, and ``locations`` are those of :class:`Signature`.
         """
         name = _check.text("name", name)
         types = {
@@ -171,7 +176,7 @@ class Signature:
 
     def prototype(self, convention: str = "flat", *, returns: str | None = None) -> Prototype:
         """The prototype that a kernel's C function must have, if its name is the signature's. See
-        :meth:`Kernel.prototype`.
+        :meth:`Kernel.prototype`. ``convention`` and ``returns`` are those of :class:`Kernel`.
         """
         kernel = symbol_kernel(self.name, *Call(convention, returns).native)
         return prototype_of(self._native, kernel)

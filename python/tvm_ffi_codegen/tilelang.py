@@ -53,7 +53,9 @@ _SHARED_MEMORY = "tirx.use_dyn_shared_memory"
 class Compiled(NamedTuple):
     """The result of :func:`compile`: the arguments of :func:`tvm_ffi_codegen.compile`, and a variant of a dispatch."""
 
+    #: The stated signature, or that of the ``prim_func``.
     signature: Signature
+    #: The kernel: C code, or the launch of CUDA code.
     kernel: Kernel
     #: The objects with the kernel's symbol, to link a library with. Empty for CUDA.
     objects: list[bytes]

@@ -91,9 +91,9 @@ def kernel(
     """Compiles a kernel under ``@wp.kernel`` for the CPU or for CUDA, and makes its launch.
 
     ``dim`` are the launch's extents as ``wp.launch`` takes them: up to four numbers or expressions of the signature.
-    ``block_dim`` is the number of threads of a block on CUDA, 256 by default. On the CPU a block has one thread.
-    ``archs`` are architectures such as ``["sm_80", "sm_90"]`` for machine code and ``["compute_75"]`` for PTX. The
-    default is PTX of ``wp.config.ptx_target_arch``, or else of compute_75.
+    ``device`` is ``cpu`` or ``cuda``. ``block_dim`` is the number of threads of a block on CUDA, 256 by default. On the
+    CPU a block has one thread. ``archs`` are architectures such as ``["sm_80", "sm_90"]`` for machine code and
+    ``["compute_75"]`` for PTX. The default is PTX of ``wp.config.ptx_target_arch``, or else of compute_75.
 
     ``bind`` maps the kernel's parameters to names or expressions of the signature, or to numbers. An unbound parameter
     is the signature's parameter or symbol of the same name. A generic kernel gets its types from the signature.

@@ -114,7 +114,7 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "book",
-        about: "the book: its links, its generated parts, and the programs of its first pages but for the one in Rust",
+        about: "the book: links, generated parts, what the sources list, and programs of the first pages but for Rust",
         needs: &[MDBOOK, MATURIN, CFFI, CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: book::check,
     },

@@ -1,6 +1,7 @@
-//! The book in `docs/`: mdBook builds it, its links lead somewhere, its generated parts are current, and the programs of
-//! its first pages print what the pages say.
+//! The book in `docs/`: mdBook builds it, its links lead somewhere, its generated parts are current, it has what the
+//! sources list, and the programs of its first pages print what the pages say.
 
+mod documented;
 mod links;
 mod reference;
 mod starts;
@@ -17,6 +18,7 @@ pub use starts::program as start_program;
 /// The step `book`.
 pub fn check() -> Result<Tests, Failure> {
     reference::check()?;
+    documented::check()?;
     build().run()?;
     links::check(&folder())?;
     starts::check(Installed::Built)
