@@ -1,7 +1,7 @@
-//! Tests and an example load libraries that find the bundled runtime's C symbols in their executable: it has to export them. For Windows it
-//! does so by itself.
+//! Exports the bundled runtime's C symbols from the executables of tests, examples and benchmarks, for the libraries that
+//! they load. On Windows this needs no option.
 //!
-//! `TVM_FFI_CODEGEN_BUILD_ID` is a hash of the sources, by which caches tell the code of one build from that of another.
+//! `TVM_FFI_CODEGEN_BUILD_ID` is a hash of the sources. With it, a cache distinguishes the code of different builds.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,9 +11,10 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src");
     if std::env::var_os("CARGO_CFG_UNIX").is_some() {
-        println!("cargo::rustc-link-arg-tests=-rdynamic");
-        println!("cargo::rustc-link-arg-examples=-rdynamic");
-        println!("cargo::rustc-link-arg-benches=-rdynamic");
+        // A packed crate has neither tests nor benchmarks, and cargo refuses options for them.
+        for kind in ["tests", "examples", "benches"].into_iter().filter(|folder| Path::new(folder).is_dir()) {
+            println!("cargo::rustc-link-arg-{kind}=-rdynamic");
+        }
     }
     let mut files = Vec::new();
     list(Path::new("src"), &mut files);
