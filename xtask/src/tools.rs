@@ -252,6 +252,9 @@ pub fn discard(tool: &Tool) {
     _ = std::fs::remove_dir_all(folder);
 }
 
+/// How often an installation is tried: connections to a registry fail now and then.
+const TRIES: usize = 2;
+
 /// Makes sure that a tool is present: installs it if necessary and possible.
 ///
 /// `XTASK_INSTALL=0` forbids installing.
@@ -313,9 +316,9 @@ fn ensured(tool: &Tool) -> Result<(), String> {
         return Err(format!("{name} is not installed, and XTASK_INSTALL=0 forbids to (`{by_hand}`)"));
     }
     let tried = match tool.source {
-        Source::Rustup(component) => install(&[&["rustup", "component", "add", component]]),
-        Source::Nightly(component) => install(&[&nightly_with(component)]),
-        Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple]]),
+        Source::Rustup(component) => install(&[&["rustup", "component", "add", component][..]; TRIES]),
+        Source::Nightly(component) => install(&[&nightly_with(component)[..]; TRIES]),
+        Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple][..]; TRIES]),
         Source::Apt(_) if !cfg!(target_os = "linux") => Err("this is not Linux".to_owned()),
         Source::Apt(_) if !is_root() => Err("only root may install packages".to_owned()),
         Source::Apt(packages) => {
@@ -329,12 +332,15 @@ fn ensured(tool: &Tool) -> Result<(), String> {
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
             let folder = folder.to_string_lossy();
             let packages: Vec<&str> = tool.name.split(' ').collect();
-            install(&[&[&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat()])
+            let words = [&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat();
+            install(&[&words[..]; TRIES])
         }),
         Source::Npm => ensure(&NPM).and_then(|()| {
             let folder = npm_folder(tool);
+            let folder = folder.to_string_lossy();
             let options = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"];
-            install(&[&[&options[..], &[&*folder.to_string_lossy(), tool.name]].concat()])
+            let words = [&options[..], &[&*folder, tool.name]].concat();
+            install(&[&words[..]; TRIES])
         }),
     };
     match tried {
