@@ -1,5 +1,5 @@
-//! Exports the bundled runtime's C symbols from the executables of tests, examples and benchmarks, for the libraries that
-//! they load. On Windows this needs no option.
+//! Exports the bundled runtime's C symbols from the executables of tests, examples and benchmarks, for the libraries
+//! that they load. On Windows this needs no option.
 //!
 //! `TVM_FFI_CODEGEN_BUILD_ID` is a hash of the sources. With it, a cache distinguishes the code of different builds.
 

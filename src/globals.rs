@@ -52,10 +52,10 @@ fn register(name: &str, function: impl FnOnce() -> Function) -> Result<()> {
 
 /// Sets the functions that the process calls before and after each launch on a device, in place of those before.
 ///
-/// Both take the kernel's name, the grid and the block (`Shape`s of three extents), the dynamic shared memory of a block
-/// in bytes, the stream (an opaque pointer), and the device. They run on the launching thread. An error of `enter` fails
-/// the call, and nothing is launched. `exit` also runs if the driver has refused the launch; if the driver hasn't, an
-/// error of `exit` fails the call.
+/// Both take the kernel's name, the grid and the block (`Shape`s of three extents), the dynamic shared memory of a
+/// block in bytes, the stream (an opaque pointer), and the device. They run on the launching thread. An error of
+/// `enter` fails the call, and nothing is launched. `exit` also runs if the driver has refused the launch; if the
+/// driver hasn't, an error of `exit` fails the call.
 ///
 /// Hooks see launches of each library whose first launch comes after [`register_globals`]. They don't see launches on
 /// the CPU, launches of a graph, nor launches of modules that this crate neither loads nor writes to a file

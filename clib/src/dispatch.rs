@@ -11,7 +11,8 @@ use crate::error::bad_value;
 ///
 /// `call` takes the values of the key, as many as `key_names` names, and then any arguments. It calls the function that
 /// the table keeps under the key, with the arguments after the key. If there is none, `on_miss` gets all arguments of
-/// the call, and returns it. The table keeps at most `max_entries` functions, the most recently used; None keeps all. `name` is for messages.
+/// the call, and returns it. The table keeps at most `max_entries` functions, the most recently used; None keeps all.
+/// `name` is for messages.
 ///
 /// `insert(key, function)` and `remove(key)` take a key as an array; `remove` returns whether there was a function.
 /// `clear()` removes all. `prewarm(keys)` takes an array of keys, and calls `on_miss` on several threads with each key

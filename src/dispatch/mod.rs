@@ -118,8 +118,8 @@ impl DispatchTable {
         key.with_views(|values| self.table.key(values)).map(|key| self.table.insert(key, function))
     }
 
-    /// Removes the function of a key, and returns whether there was one. An `on_miss` under way for the key is detached,
-    /// as by [`insert`](DispatchTable::insert). A call that runs in the function ends first.
+    /// Removes the function of a key, and returns whether there was one. An `on_miss` under way for the key is
+    /// detached, as by [`insert`](DispatchTable::insert). A call that runs in the function ends first.
     ///
     /// # Errors
     /// As for [`insert`](DispatchTable::insert).
@@ -142,8 +142,8 @@ impl DispatchTable {
         self.table.entries()
     }
 
-    /// Makes the functions of keys ahead of their first calls. Calls `on_miss` with the key alone for each key without a
-    /// function, on as many threads as the machine has.
+    /// Makes the functions of keys ahead of their first calls. Calls `on_miss` with the key alone for each key without
+    /// a function, on as many threads as the machine has.
     ///
     /// # Errors
     /// As for [`insert`](DispatchTable::insert), before any function is made. Otherwise all keys are tried, and the

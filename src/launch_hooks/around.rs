@@ -73,7 +73,8 @@ unsafe extern "C" fn start<const FUNCTION: usize>(
     if code < 0 { i64::from(code.cast_unsigned()) } else { outcome }
 }
 
-/// Runs the hooks around a launch. Returns the launch's status, or the negative code of a hook's error, which is raised.
+/// Runs the hooks around a launch. Returns the launch's status, or the negative code of a hook's error, which is
+/// raised.
 ///
 /// # Safety
 /// The configuration, the kernel and the parameters are those of a launch.

@@ -1,4 +1,5 @@
-//! Descriptions of launches in metadata, and functions that have no sequence of driver calls. These tests launch nothing.
+//! Descriptions of launches in metadata, and functions that have no sequence of driver calls. These tests launch
+//! nothing.
 
 use serde_json::{Value, json};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};

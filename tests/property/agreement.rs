@@ -1,4 +1,5 @@
-//! One call of a signature with random arguments: all executors agree with each other and with the model of the contract.
+//! One call of a signature with random arguments: all executors agree with each other and with the model of the
+//! contract.
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Kernel, ParamType, Signature};

@@ -346,8 +346,8 @@ pub const SOAK: &[Step] = &[
     },
 ];
 
-/// `cargo xtask release`. A step that is named after a target makes its files: a wheel, and archives of the command line
-/// and of the C library.
+/// `cargo xtask release`. A step that is named after a target makes its files: a wheel, and archives of the command
+/// line and of the C library.
 pub const RELEASE: &[Step] = &[
     Step {
         name: "crates",

@@ -6,8 +6,9 @@ use crate::abi::TVMFFIAny;
 /// A value that a function calls with the raw arguments of each call: see `Function::from_callable`.
 ///
 /// # Safety
-/// [`call`](Callable::call) must follow `TVMFFISafeCallType` for any arguments that are valid by their type indices, and
-/// must not unwind. You are responsible for what it writes through its arguments, because its callers are safe Rust.
+/// [`call`](Callable::call) must follow `TVMFFISafeCallType` for any arguments that are valid by their type indices,
+/// and must not unwind. You are responsible for what it writes through its arguments, because its callers are safe
+/// Rust.
 pub unsafe trait Callable: Send + Sync + 'static {
     /// Makes one call. Returns 0, or another code with an error raised.
     ///

@@ -43,8 +43,8 @@ pub(super) fn mark(folder: &Folder, path: &Path) -> io::Result<()> {
     }
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(path)?;
     file.write_all(CONTENTS.as_bytes())?;
-    // An artifact that loses its end with the machine's power is noticed by its hash. A mark isn't: its directory would be
-    // refused from then on.
+    // An artifact that loses its end with the machine's power is noticed by its hash. A mark isn't: its directory would
+    // be refused from then on.
     file.as_file().sync_all()?;
     match file.persist_noclobber(path.join(NAME)) {
         Ok(_) => Ok(()),

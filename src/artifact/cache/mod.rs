@@ -3,8 +3,8 @@
 //! An artifact is the file `<key>/<hash><extension>`, where the hash is computed from its key, its extension and its
 //! bytes. A path therefore always has the same bytes, and a library that a process has loaded from it never changes. A
 //! file is written under another name and then moved, and its hash is compared with its name when it is read. An
-//! artifact that doesn't match its name is removed: its bytes have changed, or it was moved here from another key. Nothing else is removed: a file must have a name that a cache makes, in a directory
-//! marked as a cache.
+//! artifact that doesn't match its name is removed: its bytes have changed, or it was moved here from another key.
+//! Nothing else is removed: a file must have a name that a cache makes, in a directory marked as a cache.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -70,7 +70,7 @@ impl KernelSource {
     }
 
     /// A kernel as C++ names it: `scale<float>`, `lib::sum`. The compiler instantiates a template, and
-    /// [`CompiledSource::entries`] has the kernel's name in the images. You needn't state a kernel that is `extern "C"`.
+    /// [`CompiledSource::entries`] has the name in the images. You needn't state a kernel that is `extern "C"`.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernels.push(name.into());
         self

@@ -18,8 +18,8 @@ pub(crate) const LAUNCH_HOOKS: &str = "tvm_ffi_codegen.launch_hooks";
 
 /// The functions of the table, by their offsets.
 mod table {
-    /// `void attach(void* state, int32_t device_type, void* param_info)`: the state's functions may be replaced from now
-    /// on. `param_info` is the address of `cuKernelGetParamInfo`, or NULL. A state may be attached more than once.
+    /// `void attach(void* state, int32_t device_type, void* param_info)`: the state's functions may be replaced from
+    /// now on. `param_info` is the address of `cuKernelGetParamInfo`, or NULL. A state may be attached more than once.
     pub(super) const ATTACH: i32 = 0;
     /// `void note(void* state, void* kernel, const char* name)`: a kernel is loaded.
     pub(super) const NOTE: i32 = 8;

@@ -98,8 +98,8 @@ fn copy<'c>(from: Val<'c>, to: Val<'c>, offset: i32) {
     }
 }
 
-/// The caller's arguments, in a wrapper that its slow path may have called. In that case their address is the payload of
-/// the marked result.
+/// The caller's arguments, in a wrapper that its slow path may have called. In that case their address is the payload
+/// of the marked result.
 pub(super) fn of_this_call(c: Emitter<'_>, has_result: bool) -> Val<'_> {
     let [_, args, _, result] = c.params();
     let marked = match has_result {

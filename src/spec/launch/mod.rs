@@ -199,8 +199,8 @@ impl Launch {
     }
 
     /// Records an event once all blocks of the kernel have begun, as far as the device can tell. `name` is a parameter
-    /// of type `handle`, `int64`, `uint64` or an `Optional` of these integers, with a `CUevent` without timing. NULL, 0 and
-    /// None record nothing. The driver has this from version 12.3 on.
+    /// of type `handle`, `int64`, `uint64` or an `Optional` of these integers, with a `CUevent` without timing. NULL, 0
+    /// and None record nothing. The driver has this from version 12.3 on.
     ///
     /// ```
     /// use tvm_ffi_codegen::spec::LaunchedSignature;

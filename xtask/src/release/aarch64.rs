@@ -11,8 +11,8 @@ const PACKAGES: &str = "python3.11-minimal libpython3.11-minimal libpython3.11-s
     libexpat1 zlib1g libffi8 libbz2-1.0 liblzma5 libssl3 libuuid1 libsqlite3-0";
 const PLATFORM: [&str; 4] = ["--platform", "manylinux_2_28_aarch64", "--python-version", "3.11"];
 
-/// Installs the wheel beside that Python, and runs `python/tests/smoke.py`, which imports every module, compiles, links,
-/// loads and calls.
+/// Installs the wheel beside that Python, and runs `python/tests/smoke.py`, which imports every module, compiles,
+/// links, loads and calls.
 pub fn check() -> Result<Tests, Failure> {
     let root = target_folder().join("release-aarch64");
     let (system, site) = (root.join("system"), root.join("site"));

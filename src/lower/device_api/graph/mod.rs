@@ -3,9 +3,9 @@
 //! A body notes each launch of a graph as a *shot* in its frame. At the end of the graph it passes all shots to one
 //! function, which launches them in one of two ways:
 //!
-//! - As the driver's graph: a chain of kernel nodes in the order of the shots. The function [builds](build) it the first
-//!   time, and adds a node when a shot first happens on the device. Then it [replays](replay) the graph: updates the
-//!   parameters, enables the nodes of the shots that have happened, and launches the executable graph.
+//! - As the driver's graph: a chain of kernel nodes in the order of the shots. The function [builds](build) it the
+//!   first time, and adds a node when a shot first happens on the device. Then it [replays](replay) the graph: updates
+//!   the parameters, enables the nodes of the shots that have happened, and launches the executable graph.
 //! - [Singly](launch), with the same results: while the stream is captured, while another thread launches the same
 //!   graph, for shots on two streams or devices, and with drivers without graphs.
 //!
