@@ -26,8 +26,8 @@ use tvm_ffi_runtime::Function;
 /// use tvm_ffi_codegen::{Dispatch, Engine, Kernel, Signature, runtime::Tensor};
 ///
 /// let scale: Signature = "scale(x: Tensor([n], any), by: int64)".parse()?;
-/// let (f32, f64): (Signature, Signature) =
-///     ("scale_f32(x: Tensor([n], float32), by: int64)".parse()?, "scale_f64(x: Tensor([n], float64), by: int64)".parse()?);
+/// let f32: Signature = "scale_f32(x: Tensor([n], float32), by: int64)".parse()?;
+/// let f64: Signature = "scale_f64(x: Tensor([n], float64), by: int64)".parse()?;
 /// let kernel = Kernel::body(|b| {
 ///     let x = b.tensor("x");
 ///     b.for_range(0, b.dim("n"), |i| {
