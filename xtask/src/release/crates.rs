@@ -13,15 +13,14 @@ const CRATES: [&str; 4] = ["tvm-ffi-runtime-macros", "tvm-ffi-runtime", LIBRARY,
 /// The crate with the README's example.
 const LIBRARY: &str = "tvm-ffi-codegen";
 
-/// Packs the crates and builds each from its files. The library's files run the README's example, and a new crate in an
-/// empty directory follows the book's page for Rust.
+/// Packs the crates and builds each from its files. New crates in empty directories run the README's example, and follow
+/// the book's page for Rust.
 pub fn check() -> Result<Tests, Failure> {
     let packages = CRATES.iter().flat_map(|name| ["-p", name]);
     let words: Vec<&str> = ["package", "--allow-dirty"].into_iter().chain(packages).collect();
     cargo(&words).env("CARGO_TARGET_DIR", &builds()).run()?;
     unpack()?;
-    let example = cargo(quickstart::RUN).within(&text(&packed(LIBRARY)?)).env("CARGO_TARGET_DIR", &builds());
-    let mut tests = quickstart::check(example)?;
+    let mut tests = quickstart::check(cargo(&["run"]).within(&text(&user()?)).env("CARGO_TARGET_DIR", &builds()))?;
     book::rust_start()?;
     tests.passed += CRATES.len() as u64 + 2;
     Ok(tests)
@@ -44,6 +43,18 @@ pub fn patches() -> Result<String, Failure> {
         text += &format!("{name}.path = {:?}\n", packed(name)?);
     }
     Ok(text)
+}
+
+/// Makes a new crate whose program is the packed example. Examples of the library itself also need what its tests need.
+fn user() -> Result<PathBuf, Failure> {
+    let folder = target_folder().join("packed/user");
+    let manifest = "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+                    [dependencies]\ntvm-ffi-codegen = \"0.1\"\n";
+    let example = packed(LIBRARY)?.join("examples/quickstart.rs");
+    let made = fs::create_dir_all(folder.join("src"))
+        .and_then(|()| fs::write(folder.join("Cargo.toml"), manifest))
+        .and_then(|()| fs::copy(&example, folder.join("src/main.rs")));
+    made.map(|_| folder).map_err(|e| failed(format!("{}: {e}", example.display())))
 }
 
 /// Unpacks the files, and prints their sizes.

@@ -12,9 +12,11 @@ use crate::tools::{CARGO_ZIGBUILD, ZIG, python_package};
 /// The profile of all files.
 const PROFILE: &str = "dist";
 /// The features of every file that the system's loader can load LLVM into.
-const FEATURES: &str = "libwild,llvm22-1-loaded";
+const FEATURES: &[&str] = &["libwild", "llvm22-1-loaded"];
 /// A static program can't load LLVM.
-const STATIC_FEATURES: &str = "libwild";
+const STATIC_FEATURES: &[&str] = &["libwild"];
+/// The packages of the archives.
+const PACKAGES: [&str; 2] = ["tvm-ffi-codegen-cli", "tvm-ffi-codegen-c"];
 
 /// A target of the release.
 struct Target {
@@ -101,6 +103,7 @@ fn files(target: &Target) -> Result<Tests, Failure> {
     let licences = root().join("python/THIRD-PARTY-LICENSES");
     cmd("python3", &["xtask/src/release/licences.py", &text(&licences), target.triple]).run()?;
     target.wheel()?;
+    target.build()?;
     target.archive_command(&licences)?;
     target.archive_library(&licences)?;
     Ok(Tests::default())
@@ -116,14 +119,12 @@ impl Target {
 
     /// The archive of the command line: the program and its licences.
     fn archive_command(&self, licences: &Path) -> Result<(), Failure> {
-        self.build("tvm-ffi-codegen-cli")?;
         let program = if self.is_windows() { "tvm-ffi-codegen.exe" } else { "tvm-ffi-codegen" };
         self.archive("tvm-ffi-codegen", licences, &[(self.built().join(program), format!("bin/{program}"))])
     }
 
     /// The archive of the C library: header, libraries, and the files for `pkg-config` and CMake.
     fn archive_library(&self, licences: &Path) -> Result<(), Failure> {
-        self.build("tvm-ffi-codegen-c")?;
         let mut files = vec![(root().join("clib/include/tvm_ffi_codegen.h"), "include/tvm_ffi_codegen.h".to_owned())];
         let mut names = vec!["libtvm_ffi_codegen.a"];
         match self.triple {
@@ -161,9 +162,14 @@ impl Target {
         target_folder().join(self.triple).join(PROFILE)
     }
 
-    fn build(&self, package: &str) -> Result<(), Failure> {
+    /// Builds the command line and the C library, which share their dependencies.
+    fn build(&self) -> Result<(), Failure> {
         let features = if self.triple.contains("musl") { STATIC_FEATURES } else { FEATURES };
-        let words = ["--profile", PROFILE, "-p", package, "--features", features, "--target"];
+        let features: Vec<String> =
+            PACKAGES.iter().flat_map(|of| features.iter().map(move |feature| format!("{of}/{feature}"))).collect();
+        let features = features.join(",");
+        let packages: Vec<&str> = PACKAGES.iter().flat_map(|name| ["-p", name]).collect();
+        let words = [&packages[..], &["--profile", PROFILE, "--features", &features, "--target"]].concat();
         let command = match self.linker {
             Linker::Zig(version) => {
                 let triple = format!("{}{version}", self.triple);
