@@ -42,7 +42,7 @@ def test_names_are_bound():
     assert launch(signature, kernel).endswith("args=[a, b, b, int32(2 * m), null, null]")
     for wrong, message in [
         ({**bind, "z": "a"}, "the kernel has no parameter `z`"),
-        ({**bind, "x": "m"}, "`m`, which isn.t a tensor"),
+        ({**bind, "x": "m"}, "`m`, but this isn.t a tensor"),
         ({"x": "a"}, "`y` is bound to `y`, but this isn't a tensor of the signature; its tensors are a, b"),
         ({**bind, "BLOCK": 3}, "is a constant of the compiled kernel"),
     ]:

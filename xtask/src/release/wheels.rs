@@ -10,7 +10,7 @@ use crate::tools::{AUDITWHEEL, MYPY, NUMPY, PYRIGHT, TWINE, TYPING_EXTENSIONS, U
 /// The versions of Python that the wheels are for.
 const PYTHONS: std::ops::RangeInclusive<u32> = 9..=14;
 /// Tests of the package that need other packages than NumPy and pytest. The steps of `cargo xtask test` run them.
-const WITH_OTHERS: [&str; 4] = ["test_torch.py", "test_jax.py", "test_llvm.py", "compilers"];
+const WITH_OTHERS: [&str; 5] = ["test_torch.py", "test_jax.py", "test_llvm.py", "test_example.py", "compilers"];
 
 /// Prints the files with their sizes, and checks each.
 pub fn check() -> Result<Tests, Failure> {
