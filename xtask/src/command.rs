@@ -309,7 +309,8 @@ impl Cmd {
         Err(Failure { what: format!("`{}`: memory is measured on Linux alone", self.text()), tests: Tests::default() })
     }
 
-    /// The command itself, for a caller that watches the process.
+    /// The command itself, for a caller that watches the process, as only Linux allows.
+    #[cfg(target_os = "linux")]
     pub fn into_command(self) -> Command {
         self.0
     }
