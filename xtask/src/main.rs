@@ -49,7 +49,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Runs every check; stops at the first that fails. Three run beside the others.
+    /// Runs every check; stops at the first that fails. Some run beside the others.
     Test {
         /// Runs only this step; you can repeat the option.
         #[arg(long, value_name = "STEP")]

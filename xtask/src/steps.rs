@@ -192,24 +192,6 @@ pub const TEST: &[Step] = &[
         run: struct_args::calls,
     },
     Step {
-        name: "aarch64-jit",
-        about: "the JIT and tests on aarch64, on an emulator",
-        needs: &[QEMU, GCC_AARCH64, RUST_AARCH64],
-        run: || platforms::aarch64_jit(Part),
-    },
-    Step {
-        name: "musl",
-        about: "the quickstart and the runtime's tests as statically linked executables",
-        needs: &[GDB, RUST_MUSL],
-        run: || platforms::musl(Part),
-    },
-    Step {
-        name: "check-targets",
-        about: "lints for macOS",
-        needs: &[CLIPPY, RUST_MACOS],
-        run: || platforms::check_targets(Part),
-    },
-    Step {
         name: "formats",
         about: "objects for macOS and Windows, as LLVM's tools read and link them",
         needs: &[LLVM_22, CXX, LLVM_22_TOOLS, LLD_22],
@@ -245,12 +227,36 @@ pub const TEST: &[Step] = &[
         needs: &[NIGHTLY, CXX],
         run: fuzz::check,
     },
+    Step {
+        name: "aarch64-jit",
+        about: "the JIT and tests on aarch64, on an emulator",
+        needs: &[QEMU, GCC_AARCH64, RUST_AARCH64],
+        run: || platforms::aarch64_jit(Part),
+    },
+    Step {
+        name: "musl",
+        about: "the quickstart and the runtime's tests as statically linked executables",
+        needs: &[GDB, RUST_MUSL],
+        run: || platforms::musl(Part),
+    },
+    Step {
+        name: "check-targets",
+        about: "lints for macOS",
+        needs: &[CLIPPY, RUST_MACOS],
+        run: || platforms::check_targets(Part),
+    },
+    Step {
+        name: "crates",
+        about: "the crates are packed, built from the packed files and used by new crates",
+        needs: &[],
+        run: release::crates,
+    },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[UPSTREAM], run: bench_smoke },
 ];
 
-/// The steps of [`TEST`] that build in target directories of their own. A whole run runs them beside the others: Miri
-/// and the tests of the others use one processor most of the time.
-pub const BESIDE: &[&str] = &["miri", "sanitizers", "fuzz"];
+/// The steps of [`TEST`] that build in target directories of their own. A whole run runs them beside the others: Miri,
+/// emulators and most tests use one processor.
+pub const BESIDE: &[&str] = &["miri", "sanitizers", "fuzz", "aarch64-jit", "musl", "check-targets", "crates"];
 
 /// `cargo xtask test --bless`.
 pub const BLESS: &[Step] = &[Step {

@@ -1,7 +1,7 @@
 //! The tests of generated code, emulated on aarch64 Linux: the Cranelift JIT compiles and runs code there.
 
-use super::{Amount, LeftOut, without};
-use crate::command::{Tests, all, cargo, without_stacks};
+use super::{Amount, LeftOut, cargo_beside, without};
+use crate::command::{Tests, all, without_stacks};
 use crate::run::Failure;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -73,7 +73,7 @@ pub fn jit(amount: Amount) -> Result<Tests, Failure> {
     all(TESTS.iter().chain(units).map(|tests| {
         let left_out = if *tests == RUNTIME { &left_out[..] } else { &[] };
         // With Cranelift optimised: the emulator takes longer for the tests than for the optimised part of the build.
-        without_stacks(cargo(&[&["test", "--target", TARGET][..], tests, left_out].concat()))
+        without_stacks(cargo_beside(&[&["test", "--target", TARGET][..], tests, left_out].concat()))
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER)
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu")
             // the interpreter is the same on each CPU

@@ -3,8 +3,8 @@
 //! Each platform has its own copy of all dependencies, and checking them takes most of the time. So tests and their
 //! dependencies are left out. One platform also lints the library without default features.
 
-use super::Amount;
-use crate::command::{Tests, all, cargo};
+use super::{Amount, cargo_beside};
+use crate::command::{Tests, all};
 use crate::run::Failure;
 
 /// A platform.
@@ -34,7 +34,7 @@ pub fn targets(amount: Amount) -> Result<Tests, Failure> {
         let minimal = (minimal && whole).then(|| ["-p", "tvm-ffi-codegen", "--no-default-features"].to_vec());
         tests.add(all([Some(everything), minimal].into_iter().flatten().map(|set| {
             let name = target.replace('-', "_");
-            cargo(&[&["clippy", "--target", target], &set[..], &["--", "-D", "warnings"]].concat())
+            cargo_beside(&[&["clippy", "--target", target], &set[..], &["--", "-D", "warnings"]].concat())
                 // Lints don't need objects of the dependencies' C sources, and so no C compiler and SDK of the
                 // platform.
                 .env(&format!("CC_{name}"), "true")

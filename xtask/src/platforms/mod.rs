@@ -12,7 +12,13 @@ pub use check::targets as check_targets;
 pub use musl::statically_linked as musl;
 pub use windows::windows;
 
+use crate::command::{Cmd, cargo, target_folder};
 use crate::with_llvm;
+
+/// `cargo` with a target directory for steps that run beside others, which would wait for each other's builds in one.
+fn cargo_beside(words: &[&str]) -> Cmd {
+    cargo(words).env("CARGO_TARGET_DIR", &target_folder().join("platforms").to_string_lossy())
+}
 
 /// The amount of tests on a platform.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
