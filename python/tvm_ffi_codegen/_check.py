@@ -131,7 +131,7 @@ def type_text(what: str, value: object) -> str:
     return str(value) if name is None else name
 
 
-def default(what: str, value: object) -> None | bool | int | float | str:
+def default(what: str, value: Any) -> None | bool | int | float | str:
     """Accepts a default. Converts NumPy scalars, and dtypes and devices of frameworks, to plain Python values."""
     if value is None:
         return None
