@@ -9,6 +9,7 @@ import ctypes
 import operator
 import os
 import sys
+from _ctypes import CFuncPtr
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, Union
 
@@ -130,7 +131,7 @@ def type_text(what: str, value: object) -> str:
     return str(value) if name is None else name
 
 
-def default(what: str, value: object) -> None | bool | int | float | str:
+def default(what: str, value: Any) -> None | bool | int | float | str:
     """Accepts a default. Converts NumPy scalars, and dtypes and devices of frameworks, to plain Python values."""
     if value is None:
         return None
@@ -183,7 +184,7 @@ _ADDRESSES = 1 << 64
 
 def address(what: str, value: object) -> int:
     """Accepts a number or a ``ctypes`` function as an address, and returns a signed 64-bit number."""
-    if isinstance(value, (ctypes._CFuncPtr, ctypes.c_void_p)):
+    if isinstance(value, (CFuncPtr, ctypes.c_void_p)):
         number = ctypes.cast(value, ctypes.c_void_p).value or 0
     else:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Union
 
 #: A dimension of ``Signature.structure``: a number, a name, or an operation with its operands.
-Dim = Union[int, str, list]
+Dim = Union[int, str, list[Any]]
 
 
 class Numbers:
@@ -161,7 +161,7 @@ class DimVars:
                 break
             self._deferred = rest
 
-    def constrain(self, constraints: list[list]) -> None:
+    def constrain(self, constraints: list[list[Any]]) -> None:
         """Checks a signature's constraints, except those with unknown dim_vars."""
         for sign, left, right in constraints:
             x, y = self.compute(left), self.compute(right)

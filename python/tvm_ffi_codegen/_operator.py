@@ -48,7 +48,8 @@ class OperatorParameter:
 def group(type: Mapping[str, Any]) -> str:
     """The kind of a type. Scalars are ``int``, ``float``, ``bool`` or ``handle``."""
     if type["kind"] != "scalar":
-        return type["kind"]
+        kind: str = type["kind"]
+        return kind
     name = type["name"]
     return "int" if name in _INTEGERS else "float" if name in _FLOATS else name
 
@@ -71,7 +72,7 @@ class Operator:
         self.name = signature.name
         structure = signature.structure
         self.result: dict[str, Any] | None = structure["result"]
-        self.where: list[list] = structure["where"]
+        self.where: list[list[Any]] = structure["where"]
         if self.result is not None and self.result["kind"] == "none":
             self.result = None
         parts = signature._parts()["parameters"]

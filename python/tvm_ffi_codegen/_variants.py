@@ -56,7 +56,7 @@ class Variants:
         max_entries: int | None,
         cache: Cache | None,
         version: str | None,
-        options: dict[str, str | None],
+        options: dict[str, Any],
     ) -> None:
         self._signature, self._keys, self._callback = signature, keys, callback
         self._cache, self._version, self._options = cache, version, options

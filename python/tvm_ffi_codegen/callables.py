@@ -23,7 +23,8 @@ def python_callable(source: tvm_ffi.Module | CompiledFunction, name: str | None 
     if isinstance(source, CompiledFunction):
         if name is not None:
             raise TypeError(f"name: expected None for a function, which has one, got {name!r}")
-        known, function = source._described(), source
+        known = source._described()
+        function: tvm_ffi.Function = source
     else:
         module = _check.instance(
             "source", source, tvm_ffi.Module, "a tvm_ffi.Module, or a function of tvm_ffi_codegen.compile"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect as py_inspect
+from typing import TypeVar
 
 import tvm_ffi
 
 from ._described import Described
 from .signature import Signature
+
+C = TypeVar("C", bound="CompiledFunction")
 
 
 class CompiledFunction(tvm_ffi.Function):
@@ -22,7 +25,7 @@ class CompiledFunction(tvm_ffi.Function):
     _doc: str | None
 
     @classmethod
-    def _of(cls, function: tvm_ffi.Function, signature: Signature, doc: str | None) -> CompiledFunction:
+    def _of(cls: type[C], function: tvm_ffi.Function, signature: Signature, doc: str | None) -> C:
         """Moves a function into this class, which calls it as the base class does."""
         compiled = cls.__new__(cls)
         compiled.__move_handle_from__(function)

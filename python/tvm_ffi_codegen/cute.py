@@ -182,7 +182,8 @@ def _tensor(name: str, type: Mapping[str, Any], text: str) -> _Tensor:
     if not is_stated or type["dtype"] == "any":
         raise KernelError(f"`{name}`: expected a tensor of stated sizes, strides and dtype, got {text}")
     if strides is None:
-        strides, step = [], 1
+        strides = []
+        step: int | None = 1
         for size in reversed(sizes):
             strides.insert(0, step)
             step = step * size if isinstance(step, int) and isinstance(size, int) else None

@@ -69,9 +69,9 @@ def kernel(
     signature = as_signature(signature)
     if not isinstance(kernel, ct.kernel):
         raise _check._wrong("kernel", "a kernel under @ct.kernel", kernel)
-    names = list(kernel._annotated_function.pysig.parameters)
+    names: list[str] = list(kernel._annotated_function.pysig.parameters)
     given = dict(_check.mapping("constants", constants, "values by names"))
-    bound = dict(_check.mapping("bind", bind, "names, expressions, numbers or tuples by names"))
+    bound: dict[str, Binding] = dict(_check.mapping("bind", bind, "names, expressions, numbers or tuples by names"))
     for what, mapping in (("constants", given), ("bind", bound)):
         stray = sorted(set(mapping) - set(names))
         if stray:

@@ -147,7 +147,7 @@ def specialize(
         if version is None:
             raise ValueError("version: expected a str with a cache, since later processes don't run the function")
     version = _check.optional_text("version", version)
-    options = {
+    options: dict[str, Any] = {
         "backend": _check.optional_text("backend", backend),
         "opt_level": _check.optional_text("opt_level", opt_level),
     }
@@ -167,7 +167,7 @@ def specialize(
     return decorated
 
 
-def _growing(signature: Signature, keys: Keys, table: tvm_ffi.Function, options: dict[str, str | None]) -> Any:
+def _growing(signature: Signature, keys: Keys, table: tvm_ffi.Function, options: dict[str, Any]) -> Any:
     """The function that computes the keys and forwards its calls to a table."""
     used = {of.name for of in signature.parameters} | set(signature.dim_vars)
     grow, code = unused("grow", used), unused("code", used)

@@ -46,10 +46,12 @@ class CodegenError(Exception):
     def details(self) -> dict[str, Any]:
         """The error's parts, as the command line prints them with ``--message-format=json``."""
         if "_details" in self.__dict__:
-            return self.__dict__["_details"]
+            kept: dict[str, Any] = self.__dict__["_details"]
+            return kept
         error = getattr(self, "__tvm_ffi_error__", None)
         context = getattr(error, "extra_context", None)
-        return {} if context is None else json.loads(str(context))
+        details: dict[str, Any] = {} if context is None else json.loads(str(context))
+        return details
 
     def __reduce__(self) -> tuple[Any, ...]:
         # the native error can't leave this process, so its details are kept instead

@@ -334,7 +334,8 @@ class _Host:
 
     def _check_elements(self, name: str, passed: set[Any]) -> None:
         """Checks that a tensor's elements are numbered by 32 bits."""
-        bound, product = 1, []
+        bound: int | None = 1
+        product = []
         for of in self.types[name]["shape"]:
             most = of if isinstance(of, int) else self._most(of, passed)
             bound = None if bound is None or most is None else bound * most
@@ -497,14 +498,14 @@ def _plain(values: Iterable[Any]) -> list[Any]:
     return [sympy.expand(_without_max(of)) for of in values]
 
 
-def _property(source: Any, inputs: dict[str, Any]) -> Any:
+def _property(source: Any, inputs: dict[Any, Any]) -> Any:
     """The value of an input, of a size or of a stride; None for another source."""
     base = getattr(source, "base", None)
     if base is None:
         return inputs.get(getattr(source, "local_name", None))
     tensor = inputs.get(getattr(base, "local_name", None))
     kind = getattr(getattr(source, "prop", None), "name", None)
-    if not _is_tensor(tensor) or kind not in ("SIZE", "STRIDE"):
+    if tensor is None or not _is_tensor(tensor) or kind not in ("SIZE", "STRIDE"):
         return None
     return (tensor.size() if kind == "SIZE" else tensor.stride())[source.idx]
 

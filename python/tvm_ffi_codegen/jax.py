@@ -253,7 +253,7 @@ class _Workspace:
 
 def _dtype(function: str, name: str) -> np.dtype:
     try:
-        dtype = jnp.dtype(name)
+        dtype: np.dtype = jnp.dtype(name)
     except TypeError:
         raise TypeError(f"`{function}` has a tensor of {name}, which JAX has no dtype for") from None
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:

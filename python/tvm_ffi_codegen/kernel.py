@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+import builtins
+from _ctypes import CFuncPtr
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
@@ -27,7 +28,7 @@ _with_symbols = function("kernel_with_symbols")
 _header = function("kernel_header")
 
 #: An address of this process: a number, or a ``ctypes`` function.
-Address = Union[int, "ctypes._CFuncPtr"]
+Address = Union[int, CFuncPtr]
 
 
 class Kernel:
@@ -121,7 +122,7 @@ class Kernel:
     def address(
         address: Address,
         *,
-        keep_alive: object = None,
+        keep_alive: builtins.object = None,
         convention: str | None = None,
         returns: str | None = None,
         args: Iterable[str] | None = None,
@@ -264,7 +265,7 @@ class Kernel:
     def __copy__(self) -> Kernel:
         return self
 
-    def __deepcopy__(self, memo: object) -> Kernel:
+    def __deepcopy__(self, memo: builtins.object) -> Kernel:
         return self
 
     def __repr__(self) -> str:
@@ -275,7 +276,8 @@ class Kernel:
 
 def _remade(constructor: str, values: tuple[Any, ...], options: dict[str, Any]) -> Kernel:
     """Restores a kernel from its pickled form."""
-    return getattr(Kernel, constructor)(*values, **options)
+    kernel: Kernel = getattr(Kernel, constructor)(*values, **options)
+    return kernel
 
 
 def _shown(value: object) -> str:

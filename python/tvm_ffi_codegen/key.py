@@ -166,7 +166,7 @@ def _value(what: str, kind: str, value: object) -> Any:
     elif isinstance(value, (str, bytes)) or value is None:
         value = tvm_ffi.device(value) if kind == "device" and isinstance(value, str) else value
     elif not isinstance(value, (bool, int, float, tvm_ffi.Device)):
-        plain = _check.default(what, value)
+        plain: Any = _check.default(what, value)
         value = tvm_ffi.device(plain) if kind == "device" else plain
     if kind == "float" and isinstance(value, int):
         value = float(value)

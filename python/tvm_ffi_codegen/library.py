@@ -325,7 +325,9 @@ class Library:
             given = [*self._objects, *_check.several_data("objects", objects)]
             return self._load_cached(cache, given, keep_module_alive, options)
         if not options:
-            module = _load(*self._stated(), [*self._objects, *_check.several_data("objects", objects)])
+            module: tvm_ffi.Module | None = _load(
+                *self._stated(), [*self._objects, *_check.several_data("objects", objects)]
+            )
             if module is not None:
                 if keep_module_alive:
                     tvm_ffi.get_global_func("ffi.ModuleGlobalsAdd")(module)

@@ -24,7 +24,8 @@ def build_info() -> dict[str, Any]:
 
     The build id is the version with a hash of the sources. Use it as a key if you store code that this package made.
     """
-    return decode(_build())
+    info: dict[str, Any] = decode(_build())
+    return info
 
 
 def llvm_version() -> str:
@@ -57,8 +58,10 @@ def inspect(binary: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     them.
     """
     if isinstance(binary, (bytes, bytearray, memoryview)):
-        return decode(_inspect_bytes(bytes(binary), "the bytes"))
-    return decode(_inspect(_check.path("binary", binary)))
+        contents: dict[str, Any] = decode(_inspect_bytes(bytes(binary), "the bytes"))
+    else:
+        contents = decode(_inspect(_check.path("binary", binary)))
+    return contents
 
 
 def explain(

@@ -361,7 +361,7 @@ class _Native:
         if stated is not None and len(stated.args) != len(inspect.signature(python).parameters):
             raise KernelError(f"`{python.__name__}` has other parameters than its types {stated}")
         values = names.of(python, None if stated is None else stated.args)
-        returned = None if names.returns is None else self._returned(names)
+        returned = None if names.returns is None else self._returned(names, names.returns)
         if stated is not None and stated.return_type != (returned or types.none):
             expected = returned or types.none
             raise KernelError(f"`{python.__name__}`: expected the result {expected}, got {stated.return_type}")
@@ -388,8 +388,8 @@ class _Native:
             self._address = self._library.get_pointer_to_function(self.symbol)
             self._library.codegen.set_env(target.get_env_name(self._compiled.fndesc), self._compiled.environment)
 
-    def _returned(self, names: _Names) -> Any:
-        name = names.returns.get("name") if names.returns["kind"] == "scalar" else None
+    def _returned(self, names: _Names, returns: Mapping[str, Any]) -> Any:
+        name = returns.get("name") if returns["kind"] == "scalar" else None
         if name not in _SCALARS:
             raise KernelError(
                 f"expected a result that is a tensor or a scalar of {', '.join(_SCALARS)}, got "
@@ -425,7 +425,8 @@ class _Native:
 
     def object(self, cpu: str) -> bytes:
         """A position-independent object with the kernel's symbol."""
-        return self._machine(cpu).emit_object(self._module)
+        data: bytes = self._machine(cpu).emit_object(self._module)
+        return data
 
     @cached_property
     def _module(self) -> Any:

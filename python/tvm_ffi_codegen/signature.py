@@ -112,28 +112,33 @@ class Signature:
 
     def _parts(self) -> dict[str, Any]:
         if self._info is None:
-            self._info = decode(_signature_json(self._native))
+            parts: dict[str, Any] = decode(_signature_json(self._native))
+            self._info = parts
         return self._info
 
     @property
     def text(self) -> str:
         """The text form. Parsing it gives the same signature."""
-        return self._parts()["text"]
+        text: str = self._parts()["text"]
+        return text
 
     @property
     def name(self) -> str:
         """The function's name."""
-        return self._parts()["name"]
+        name: str = self._parts()["name"]
+        return name
 
     @property
     def symbol(self) -> str:
         """The C symbol of the function: ``__tvm_ffi_<name>``."""
-        return self._parts()["symbol"]
+        symbol: str = self._parts()["symbol"]
+        return symbol
 
     @property
     def dim_vars(self) -> list[str]:
         """The variables of the dimensions, in order of appearance."""
-        return self._parts()["dim_vars"]
+        names: list[str] = self._parts()["dim_vars"]
+        return names
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -158,12 +163,14 @@ class Signature:
     @property
     def returns(self) -> str | None:
         """The result's type in the text form; None if the function returns nothing."""
-        return self._parts()["returns"]
+        returns: str | None = self._parts()["returns"]
+        return returns
 
     @property
     def where(self) -> list[str]:
         """The constraints in the text form."""
-        return self._parts()["where"]
+        constraints: list[str] = self._parts()["where"]
+        return constraints
 
     @property
     def structure(self) -> dict[str, Any]:
@@ -172,7 +179,8 @@ class Signature:
         A dimension is a number, a name, or an operation with its operands, such as ``["//", "n", 2]``;
         ``clib/src/structure.rs`` lists the types.
         """
-        return self._parts()["structure"]
+        structure: dict[str, Any] = self._parts()["structure"]
+        return structure
 
     def prototype(self, convention: str = "flat", *, returns: str | None = None) -> Prototype:
         """The prototype that a kernel's C function must have, if its name is the signature's. See

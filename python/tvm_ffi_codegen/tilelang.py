@@ -155,7 +155,9 @@ def jit(
         named[of_device] = f"{tensors[0]}.device.capability"
 
     def variant(key: Key) -> Compiled:
-        values = {name: value if isinstance(value, (bool, int, str)) else str(value) for name, value in key.items()}
+        values: dict[str, Any] = {
+            name: value if isinstance(value, (bool, int, str)) else str(value) for name, value in key.items()
+        }
         chosen = archs
         if of_device:
             capability = values.pop(of_device)
@@ -374,7 +376,8 @@ class _Host:
             if not hasattr(value.op, "name_hint") and value.op.name == "tirx.tvm_stack_alloca":
                 # the room for a tensor map, which a later call fills
                 return
-            if (entry := getattr(value.op, "name_hint", None)) in self.device:
+            entry: str | None = getattr(value.op, "name_hint", None)
+            if entry is not None and entry in self.device:
                 self.statements.append(_Call(entry, self.arguments(entry, list(value.args)), {}))
                 return
         self.names[name] = f"({self.text(value)})"

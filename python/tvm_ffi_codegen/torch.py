@@ -138,7 +138,8 @@ class _Form:
 
     @staticmethod
     def described(type: Mapping[str, Any]) -> str:
-        return type.get("name", type["kind"])
+        name: str = type.get("name", type["kind"])
+        return name
 
     def define(self, library: torch.library.Library, name: str) -> None:
         """Registers the operator: its schema, implementation and fake function."""

@@ -183,7 +183,7 @@ def jit(
 
         variant.__doc__ = function.func.__doc__
         # a dispatch has at least one key
-        options = {"max_entries": max_entries, "cache": cache, "version": version}
+        options: dict[str, Any] = {"max_entries": max_entries, "cache": cache, "version": version}
         return specialize(signature, keys=keys or {"variant": "0"}, **options)(variant)
 
     return decorated
@@ -347,11 +347,11 @@ class _Arguments:
     def parts(self, name: str, value: Binding, kind: str, labels: list[Any]) -> dict[Any, str]:
         """The paths of a tuple's items or of a record's fields, by their numbers or names."""
         type = self.type(value)
-        found = type["kind"] if type is not None else "an expression"
-        if found != kind:
+        if type is None or type["kind"] != kind:
+            found = type["kind"] if type is not None else "an expression"
             what = "a Record with its fields" if kind == "record" else f"a Tuple of {len(labels)} items"
             raise KernelError(f"`{name}`: expected {what}, got `{value}`, which is {found}")
-        got = type["fields"] if kind == "record" else list(range(len(type["of"])))
+        got: list[Any] = type["fields"] if kind == "record" else list(range(len(type["of"])))
         if sorted(got) != sorted(labels):
             expected = ", ".join(labels) if kind == "record" else f"{len(labels)} items"
             shown = ", ".join(got) if kind == "record" else f"{len(got)} items"
@@ -372,7 +372,7 @@ class _Arguments:
             raise KernelError(f"`{name}`: expected a tensor on {self.device}, got `{value}` on {on}")
         return type
 
-    def element(self, name: str, dtype: object) -> Any:
+    def element(self, name: str, dtype: Any) -> Any:
         if dtype not in _SCALARS:
             raise KernelError(f"`{name}`: expected a dtype that Warp has, got {dtype}")
         return _SCALARS[dtype]

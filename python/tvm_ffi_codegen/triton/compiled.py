@@ -476,7 +476,8 @@ def _tensor_texts(type: str) -> Iterator[str]:
 def _sizes(tensor: str) -> list[str] | None:
     """The sizes in a tensor's type as strings; None for any rank."""
     inside = tensor[len("Tensor([") :]
-    sizes, depth, start = [], 0, 0
+    sizes: list[str] = []
+    depth, start = 0, 0
     for at, character in enumerate(inside):
         if character == "]" and depth == 0:
             last = inside[start:at].strip()

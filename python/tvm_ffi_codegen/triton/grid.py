@@ -69,7 +69,7 @@ class Symbol:
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __bool__ = __int__ = __index__ = __float__ = __round__ = __ceil__ = __floor__ = __trunc__ = __abs__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 

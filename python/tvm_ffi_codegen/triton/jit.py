@@ -337,7 +337,8 @@ class _Facts:
         if not of.is_specialized:
             return False
         if not isinstance(of.value, str):
-            return of.value % 16 == 0
+            divides: bool = of.value % 16 == 0
+            return divides
         return is_multiple(self.signature, of.value, 16) or bool(self._told(key, _multiple(of.value)))
 
     def _is_wide(self, key: Key, of: _Parameter) -> bool:

@@ -1,0 +1,4 @@
+# for `import jax` in tvm_ffi_codegen/, where pyright would find the module of that name
+from typing import Any
+
+def __getattr__(name: str) -> Any: ...
