@@ -298,6 +298,16 @@ def test_stubs_are_python(cc, tmp_path):
         tfc.stubs(path, ["g"])
 
 
+def test_stubs_have_no_names_that_python_refuses():
+    library = tfc.Library()
+    for text in ("package.f()", "class()", "f(in: int64, n: int64)"):
+        library.add(text, tfc.Kernel.check_only())
+    text = tfc.stubs(library)
+    compile(text, "lib.pyi", "exec")
+    assert text.count("def ") == 2 and "def f(in_: int, n: int) -> None: ...\n" in text
+    assert '# `package.f` isn\'t a name in Python: use `module["package.f"]`\n' in text
+
+
 def test_functions_are_used_by_many_threads(saxpy):
     script = f"""
     import threading

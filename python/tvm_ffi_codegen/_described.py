@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect as py_inspect
 import json
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,6 +71,11 @@ def _default(value: Any, schema: dict[str, Any]) -> Any:
     return float(value) if kind == "float" else value
 
 
+def _as_name(identifier: str) -> str:
+    """A name that Python's grammar has for a parameter."""
+    return f"{identifier}_" if keyword.iskeyword(identifier) else identifier
+
+
 class Described:
     """A function's name, documentation and Python signature.
 
@@ -110,8 +116,10 @@ class Described:
 
     def stub(self) -> str:
         """The function's entry in a ``.pyi`` file."""
+        if not self.name.isidentifier() or keyword.iskeyword(self.name):
+            return f"# `{self.name}` isn't a name in Python: use `module[{json.dumps(self.name)}]`\n"
         parameters = [
-            f"{of['name']}: {_annotation(schema)}{' = ...' if 'default' in of else ''}"
+            f"{_as_name(of['name'])}: {_annotation(schema)}{' = ...' if 'default' in of else ''}"
             for of, schema in zip(self.parameters, self.types)
         ]
         keyword_only = [bool(of.get("keyword_only")) for of in self.parameters]

@@ -55,7 +55,6 @@ import tvm_ffi
 
 class SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 """
 
