@@ -247,7 +247,7 @@ fn names_that_are_no_arguments_are_refused() {
         (
             plain(),
             "f(t: Tensor([n], int8, device=\"cuda\"), x: EnvStream)",
-            "flat: it takes the caller's argument `x`, which",
+            "flat: it takes the caller's argument `x`, but a call",
         ),
         (plain().convention(Convention::Packed), "f(x: int64)", "packed: it passes all of the caller's arguments"),
         (Kernel::check_only(), "f(x: int64)", "`with_arguments` is for native kernels"),
