@@ -240,8 +240,8 @@ fn globals_that_cant_be_are_refused() {
         ),
         (
             "scale=struct(size=128, align=64, 0: tensor_map(x, box=16))",
-            "writes struct(size=128, align=64, 0: tensor_map(x, box=16)) to the global variable `scale`, which takes \
-             neither scratch memory nor tensor maps",
+            "writes struct(size=128, align=64, 0: tensor_map(x, box=16)) to the global variable `scale`, but a \
+             global variable takes neither scratch memory nor tensor maps",
         ),
     ] {
         assert_eq!(refusal(SIGNATURE, launch(globals), image()), format!("{subject}{expected}"));

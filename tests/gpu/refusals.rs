@@ -62,7 +62,7 @@ fn mismatches_are_told_when_compiling() {
     let cpu = "f(x: Tensor([n], float32))";
     assert!(
         refusal(cpu, Launch::new("which"), image())
-            .contains("needs a tensor parameter that is on a CUDA device and isn't optional")
+            .contains("needs a tensor parameter on a CUDA device that isn't optional")
     );
     assert!(refusal(ADD, Launch::new("add"), vec![]).contains("has no image"));
     assert!(refusal(ADD, Launch::new("add"), vec![ptx("sm_80", 80), bundle()]).contains(
