@@ -86,6 +86,7 @@ fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
     let folder = target_folder().join("starts").join(page);
     // left by an earlier run
     let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| failed(format!("{}: {e}", folder.display())))?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
