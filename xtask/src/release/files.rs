@@ -112,9 +112,14 @@ fn files(target: &Target) -> Result<Tests, Failure> {
 impl Target {
     fn wheel(&self) -> Result<(), Failure> {
         let words = ["build", "--profile", PROFILE, "--target", self.triple, "--compatibility", self.compatibility];
-        let zig: &[&str] = if matches!(self.linker, Linker::Zig(_)) { &["--zig"] } else { &[] };
+        let more: &[&str] = match self.linker {
+            Linker::Zig(_) => &["--zig"],
+            // otherwise maturin looks for `python.exe`
+            Linker::Mingw => &["--interpreter", "python3"],
+            Linker::System => &[],
+        };
         let to = text(&folder());
-        self.environment(maturin(&[&words, zig, &["--out", &to]].concat())).run().map(drop)
+        self.environment(maturin(&[&words, more, &["--out", &to]].concat())).run().map(drop)
     }
 
     /// The archive of the command line: the program and its licences.
