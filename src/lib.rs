@@ -60,10 +60,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/reference/contract.md)
+//! [The contract](https://github.com/tvm-ffi-codegen/tvm-ffi-codegen/blob/main/docs/reference/contract.md)
 //! (`docs/reference/contract.md`) defines what a wrapper guarantees: it checks all that the signature states before the
 //! kernel runs. C13 lists what the ABI takes on trust. No panic leaves the library. For libraries, from objects to
-//! loading, see [the book](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/howto/libraries.md)
+//! loading, see [the book](https://github.com/tvm-ffi-codegen/tvm-ffi-codegen/blob/main/docs/howto/libraries.md)
 //! (`docs/howto/libraries.md`).
 //!
 //! # Stability

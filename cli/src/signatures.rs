@@ -26,8 +26,8 @@ pub struct Functions {
     /// signature is its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
-    /// A file of host text: functions with bodies, launches and kernels, as docs/reference/host-text.md defines. `-` is
-    /// stdin
+    /// A file of host text: functions with bodies, launches and kernels, as docs/reference/host-text.md defines.
+    /// `-` is stdin
     #[arg(
         long,
         value_name = "FILE",

@@ -8,7 +8,7 @@
 //!
 //! The bundled runtime loads libraries ([`Module`](tvm_ffi_runtime::Module)). For all steps from signatures to a
 //! loaded library, with the limits of each target, see
-//! [the book](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/howto/libraries.md)
+//! [the book](https://github.com/tvm-ffi-codegen/tvm-ffi-codegen/blob/main/docs/howto/libraries.md)
 //! (`docs/howto/libraries.md`).
 
 mod archive;

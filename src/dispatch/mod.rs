@@ -14,7 +14,7 @@
 //! # Ok::<(), tvm_ffi_codegen::runtime::Error>(())
 //! ```
 //!
-//! [The contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/reference/contract.md)
+//! [The contract](https://github.com/tvm-ffi-codegen/tvm-ffi-codegen/blob/main/docs/reference/contract.md)
 //! (`docs/reference/contract.md`, C20) defines keys, misses, waiting, errors and eviction.
 
 mod barrier;
