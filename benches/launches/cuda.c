@@ -5,7 +5,9 @@
 
 static CUresult init(unsigned flags) { return (void)flags, CUDA_SUCCESS; }
 static CUresult device_get(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
-static CUresult retain(CUcontext* context, CUdevice device) { return (void)device, *context = (CUcontext)8, CUDA_SUCCESS; }
+static CUresult retain(CUcontext* context, CUdevice device) {
+  return (void)device, *context = (CUcontext)8, CUDA_SUCCESS;
+}
 static CUresult release(CUdevice device) { return (void)device, CUDA_SUCCESS; }
 static CUresult current(CUcontext* context) { return *context = (CUcontext)8, CUDA_SUCCESS; }
 static CUresult push(CUcontext context) { return (void)context, CUDA_SUCCESS; }
@@ -53,7 +55,8 @@ static const struct {
 } functions[] = {
     {"cuInit", init}, {"cuDeviceGet", device_get}, {"cuDeviceGetAttribute", attribute},
     {"cuDevicePrimaryCtxRetain", retain}, {"cuDevicePrimaryCtxRelease", release}, {"cuCtxGetCurrent", current},
-    {"cuCtxPushCurrent", push}, {"cuCtxPopCurrent", current}, {"cuLibraryLoadData", load}, {"cuLibraryGetKernel", get_kernel},
+    {"cuCtxPushCurrent", push}, {"cuCtxPopCurrent", current}, {"cuLibraryLoadData", load},
+    {"cuLibraryGetKernel", get_kernel},
     {"cuKernelSetAttribute", set_attribute}, {"cuLaunchKernelEx", launch}, {"cuLibraryUnload", unload},
     {"cuGetErrorName", error_text}, {"cuGetErrorString", error_text},
 };

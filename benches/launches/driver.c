@@ -40,7 +40,9 @@ static __attribute__((noinline, cold)) int32_t first_use(int32_t device) {
 }
 
 // A NULL stream needs the device's context.
-static __attribute__((noinline, cold)) int32_t enter(void) { return refuse("RuntimeError", "the benchmark has a stream"); }
+static __attribute__((noinline, cold)) int32_t enter(void) {
+  return refuse("RuntimeError", "the benchmark has a stream");
+}
 
 static inline int32_t launch(const DLTensor* x, const DLTensor* y, const DLTensor* z, int64_t n, int64_t blocks) {
   int32_t device = x->device.device_id;
@@ -63,14 +65,17 @@ static inline int32_t launch(const DLTensor* x, const DLTensor* y, const DLTenso
   return 0;
 }
 
-static inline const DLTensor* of(const TVMFFIAny* arg) { return (const DLTensor*)((const char*)arg->v_obj + sizeof(TVMFFIObject)); }
+static inline const DLTensor* of(const TVMFFIAny* arg) {
+  return (const DLTensor*)((const char*)arg->v_obj + sizeof(TVMFFIObject));
+}
 
 // A contiguous one-dimensional float32 tensor on a CUDA device.
 static inline int is_right(const TVMFFIAny* arg) {
   if (arg->type_index != kTVMFFITensor) return 0;
   const DLTensor* tensor = of(arg);
   const DLDataType float32 = {kDLFloat, 32, 1};
-  return tensor->ndim == 1 && memcmp(&tensor->dtype, &float32, sizeof float32) == 0 && tensor->device.device_type == kDLCUDA &&
+  return tensor->ndim == 1 && memcmp(&tensor->dtype, &float32, sizeof float32) == 0 &&
+         tensor->device.device_type == kDLCUDA &&
          tensor->strides != NULL && tensor->strides[0] == 1 && tensor->shape[0] >= 0 &&
          ((uintptr_t)tensor->data + tensor->byte_offset) % 4 == 0;
 }
@@ -126,8 +131,9 @@ int main(int argc, char** argv) {
     if (run(NULL, args, 3, &result) != 0) {
       TVMFFIObjectHandle raised = NULL;
       TVMFFIErrorMoveFromRaised(&raised);
-      const TVMFFIErrorCell* error = raised == NULL ? NULL : (const TVMFFIErrorCell*)((const char*)raised + sizeof(TVMFFIObject));
-      fprintf(stderr, "call %lld failed: %.*s\n", i, error == NULL ? 0 : (int)error->message.size, error == NULL ? "" : error->message.data);
+      TVMFFIByteArray message = {"", 0};
+      if (raised != NULL) message = ((const TVMFFIErrorCell*)((const char*)raised + sizeof(TVMFFIObject)))->message;
+      fprintf(stderr, "call %lld failed: %.*s\n", i, (int)message.size, message.data);
       return 4;
     }
   }

@@ -51,6 +51,9 @@ def dispatched() -> None:
     assert_type(pick.stats(), "dict[str, int]")
     pick.prewarm([True, {"n % 2 == 0": False}])
     assert_type(pick.library(backend="cranelift"), tfc.Library)
+    pick.library(bakend="cranelift")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    pick.export("pick.so", linker=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    pick.library().load(files=["a.o"], cache=None)
 
 
 def failed(text: str) -> list[str]:

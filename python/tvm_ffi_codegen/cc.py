@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Union
+from typing import TYPE_CHECKING, Union
 
 from . import _check
 from ._text import quoted
@@ -22,6 +22,11 @@ from .errors import CodegenError
 from .kernel import Kernel, as_kernel
 from .library import compile as compile_function
 from .signature import Signature, as_signature
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import CompileOptions
 
 __all__ = ["compile", "load_inline"]
 
@@ -80,7 +85,7 @@ def load_inline(
     command: str | None = None,
     headers: Mapping[str, str] | None = None,
     file: str = "kernels.c",
-    **compile_options: Any,
+    **compile_options: Unpack[CompileOptions],
 ) -> SimpleNamespace:
     """Compiles C or C++ and returns its functions, as attributes.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 
@@ -20,6 +20,11 @@ from .kernel import Kernel
 from .key import Key, KeyLike, Keys, StatedKeys
 from .library import Cache, Library, compile
 from .signature import Signature, as_signature
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import LibraryOptions, LinkOptionsWithObjects
 
 _table = function("dispatch_table")
 
@@ -82,7 +87,7 @@ class Dispatch(CompiledFunction):
         """
         self._table["prewarm"]([list(key.values()) for key in self._keys.read_all("keys", keys)])
 
-    def library(self, **options: Any) -> Library:
+    def library(self, **options: Unpack[LibraryOptions]) -> Library:
         """A library with the variants that are known now, and a function of this name that chooses one of them.
 
         It has no compiler in it. A call that fits no variant is a ``ValueError`` that lists them, at most 8.
@@ -103,7 +108,7 @@ class Dispatch(CompiledFunction):
             library.add(of.signature, of.kernel)._add_objects(of.objects)
         return library
 
-    def export(self, path: str | os.PathLike[str], **options: Any) -> None:
+    def export(self, path: str | os.PathLike[str], **options: Unpack[LinkOptionsWithObjects]) -> None:
         """Links :meth:`library` into a shared library at a path. ``options`` are those of :meth:`Library.link`."""
         self.library().link(path, **options)
 

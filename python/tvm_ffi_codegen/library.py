@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tvm_ffi
 
@@ -17,6 +17,11 @@ from ._native import encode, function
 from .compiled import CompiledFunction
 from .kernel import Address, Kernel, as_kernel
 from .signature import Signature, as_signature
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import LinkOptions
 
 _compile = function("compile")
 _object = function("object")
@@ -280,7 +285,7 @@ class Library:
         cache: Cache,
         objects: list[bytes],
         keep_module_alive: bool,
-        options: dict[str, Any],
+        options: Mapping[str, Any],
         key: list[str] | None = None,
     ) -> tvm_ffi.Module:
         """Loads the library from a cache, by a key of its own or by that of its contents."""
@@ -309,7 +314,7 @@ class Library:
         objects: bytes | Iterable[bytes] = (),
         keep_module_alive: bool = False,
         cache: Cache | None = None,
-        **options: Any,
+        **options: Unpack[LinkOptions],
     ) -> tvm_ffi.Module:
         """The functions as a loaded module of this process, with their metadata and docs. ``options`` are those of
         :meth:`link`.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._native import decode, function
 from .compiled import CompiledFunction
 from .library import Library
 from .signature import Signature, SourceLocation
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import LibraryOptions
 
 _program = function("program")
 _program_text = function("program_text")
@@ -47,7 +52,7 @@ class Program:
         functions = zip(compiled, self.signatures, self._docs)
         return {of.name: CompiledFunction._of(function, of, doc) for function, of, doc in functions}
 
-    def library(self, **options: Any) -> Library:
+    def library(self, **options: Unpack[LibraryOptions]) -> Library:
         """A library of the functions, with the program's objects. ``options`` are those of :class:`Library`."""
         names = [of.name for of in (*self.signatures, *self.c_functions)]
         return Library(**options)._add_program(self._native, names, self._given[2])

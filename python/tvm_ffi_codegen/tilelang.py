@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _check, cc, cuda
 from ._launch import launch_text
@@ -30,6 +30,18 @@ __all__ = ["Compiled", "Compiler", "compile", "jit", "signature"]
 Compiler = Callable[[str, str], bytes]
 #: TileLang's numbers of the parameters that the function returns.
 Outputs = Union[int, Iterable[int], None]
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class CompileOptions(TypedDict, total=False):
+        """Keyword arguments of :func:`compile`, without the target and the architectures."""
+
+        out_idx: Outputs
+        pass_configs: Mapping[Any, Any] | None
+        options: Iterable[str]
+        compiler: Compiler | None
+        nvrtc: str | None
 
 _TARGETS = {"c": "cpu", "cuda": "cuda"}
 _SCALARS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -134,7 +146,7 @@ def jit(
     max_entries: int | None = None,
     cache: Cache | None = None,
     version: str | None = None,
-    **options: Any,
+    **options: Unpack[CompileOptions],
 ) -> Dispatch:
     """Makes a function of a factory of ``prim_func``s. A call that needs a new variant lets TileLang compile it.
 

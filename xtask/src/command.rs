@@ -97,6 +97,21 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
+/// The CPU time of this process's children that have ended; `None` where the system doesn't tell it.
+pub fn time_of_children() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all fields are integers, and 0 is a valid value of each.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a live variable of the right type.
+        let known = unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) } == 0;
+        let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, 1000 * t.tv_usec as u32);
+        known.then(|| time(usage.ru_utime) + time(usage.ru_stime))
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// A command that prints errors without stacks, whatever `RUST_BACKTRACE` says. In tests of errors, looking up function
 /// names takes longer than everything else.
 pub fn without_stacks(command: Cmd) -> Cmd {

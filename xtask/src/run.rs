@@ -1,11 +1,12 @@
 //! Runs a table of steps, and prints headers, times, the first failure, and the summary.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::beside::Beside;
-use crate::command::{Tests, in_ci};
+use crate::command::{Tests, in_ci, time_of_children};
 use crate::tools::{self, Tool};
 
 /// One step of a task.
@@ -26,6 +27,30 @@ pub struct Failure {
     pub what: String,
     /// The tests counted before the failure.
     pub tests: Tests,
+}
+
+/// The time of a step.
+struct Time {
+    wall: Duration,
+    /// The CPU time of the step's processes, where the system tells it.
+    cpu: Option<Duration>,
+}
+
+impl Time {
+    /// Runs something, and takes its time.
+    fn of<T>(run: impl FnOnce() -> T) -> (T, Self) {
+        let (start, before) = (Instant::now(), time_of_children());
+        let value = run();
+        let cpu = time_of_children().zip(before).map(|(after, before)| after.saturating_sub(before));
+        (value, Time { wall: start.elapsed(), cpu })
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.wall.as_secs_f64())?;
+        self.cpu.map_or(Ok(()), |cpu| write!(f, ", {:.1} s of CPU time", cpu.as_secs_f64()))
+    }
 }
 
 enum Outcome {
@@ -65,9 +90,7 @@ pub fn run(task: &'static str, steps: &'static [Step], beside: &'static [&str], 
     }
     for step in first {
         println!("\n=== {}: {} ===", step.name, step.about);
-        let start = Instant::now();
-        let outcome = execute(step);
-        let time = start.elapsed();
+        let (outcome, time) = Time::of(|| execute(step));
         let result = match outcome {
             Outcome::Passed(counted) => {
                 tests.add(counted);
@@ -87,7 +110,7 @@ pub fn run(task: &'static str, steps: &'static [Step], beside: &'static [&str], 
                 "FAILED".to_owned()
             }
         };
-        println!("--- {} took {} ---", step.name, seconds(time));
+        println!("--- {} took {time} ---", step.name);
         if only.is_empty() && in_ci() {
             discard_unneeded(steps, step);
         }
@@ -96,7 +119,7 @@ pub fn run(task: &'static str, steps: &'static [Step], beside: &'static [&str], 
             break;
         }
     }
-    if let Some((names, time, outcome)) = second.map(Beside::end) {
+    if let Some((names, wall, outcome)) = second.map(Beside::end) {
         let result = match outcome {
             Ok(counted) => {
                 tests.add(counted);
@@ -109,11 +132,12 @@ pub fn run(task: &'static str, steps: &'static [Step], beside: &'static [&str], 
                 "FAILED"
             }
         };
-        summary.push((names, time, result.to_owned()));
+        // its own summary has the CPU time of its steps
+        summary.push((names, Time { wall, cpu: None }, result.to_owned()));
     }
     println!("\n=== summary ===");
     for (name, time, result) in &summary {
-        println!("{name:<14} {:>8}  {result}", seconds(*time));
+        println!("{name:<14} {result:<6} {time}");
     }
     if let Some((name, what)) = &failed {
         let only = name.replace(", ", " --only ");
@@ -144,8 +168,4 @@ fn execute(step: &Step) -> Outcome {
         Ok(tests) => Outcome::Passed(tests),
         Err(failure) => Outcome::Failed(failure),
     }
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }
