@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::command::{Cmd, Tests, all_at_once, cmd, root, without_stacks};
+use crate::command::{Cmd, Tests, all_at_once, cmd, root, target_folder, without_stacks};
 use crate::run::Failure;
 use crate::tools::{
-    CFFI, CUDA_13, CUTE, CUTILE, HELION, JAX, LLVMLITE, MATURIN, NUMBA, NUMBA_CUDA, NUMPY, NVRTC, PYTEST, TILELANG,
-    TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, UPSTREAM_OF_TILELANG, WARP, python_package,
+    CFFI, CUDA_13, CUTE, CUTILE, HELION, JAX, LLVMLITE, MATURIN, MYPY, NUMBA, NUMBA_CUDA, NUMPY, NVRTC, PYRIGHT,
+    PYTEST, TILELANG, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, UPSTREAM_OF_TILELANG, WARP, npm_folder,
+    python_package,
 };
 
 /// The packages that all tests import, in addition to ours.
@@ -54,6 +55,19 @@ pub fn python() -> Result<Tests, Failure> {
     let tests =
         pytest(&site()?, &[&LLVMLITE, &TRITON, &NVRTC], "python/tests").args(&ignored.each_ref().map(String::as_str));
     Ok(tests.run()?.tests)
+}
+
+/// The annotations of the package, and those of a program that uses it.
+pub fn types() -> Result<Tests, Failure> {
+    let packages = [&MYPY, &UPSTREAM, &NUMPY, &TYPING_EXTENSIONS]
+        .map(|tool| python_package(tool).to_string_lossy().into_owned())
+        .join(":");
+    let cache = target_folder().join("mypy");
+    let mypy = ["-m", "mypy", "--cache-dir", &cache.to_string_lossy(), "tvm_ffi_codegen", "tests/typed.py"];
+    cmd("python3", &mypy).within("python").env("PYTHONPATH", &packages).run()?;
+    let pyright = npm_folder(&PYRIGHT).join("node_modules/pyright/index.js");
+    cmd("node", &[&pyright.to_string_lossy(), "--project", "python"]).env("PYTHONPATH", &packages).run()?;
+    Ok(Tests { passed: 2, ..Tests::default() })
 }
 
 /// Runs the tests of functions in frameworks.

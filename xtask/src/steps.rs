@@ -118,6 +118,12 @@ pub const TEST: &[Step] = &[
         run: python::python,
     },
     Step {
+        name: "types",
+        about: "the package for Python under mypy and pyright",
+        needs: &[MYPY, PYRIGHT, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: python::types,
+    },
+    Step {
         name: "book",
         about: "the book: links, generated parts, what the sources list, and programs of the first pages but for Rust",
         needs: &[MDBOOK, MATURIN, CFFI, CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
@@ -403,12 +409,6 @@ pub const RELEASE: &[Step] = &[
         about: "sizes, licences, tags and metadata of all files",
         needs: &[TWINE, AUDITWHEEL],
         run: release::files,
-    },
-    Step {
-        name: "types",
-        about: "the package for Python under mypy and pyright",
-        needs: &[MYPY, PYRIGHT, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
-        run: release::types,
     },
     Step {
         name: "pythons",

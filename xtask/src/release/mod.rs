@@ -15,7 +15,7 @@ pub use crates::{builds, check as crates, packed, patches};
 pub use files::{
     WINDOWS, aarch64_linux, aarch64_macos, musl_linux, sdist, sdist_builds, windows, x86_64_linux, x86_64_macos,
 };
-pub use wheels::{check as files, pythons, types};
+pub use wheels::{check as files, pythons};
 
 use crate::command::{Tests, root, target_folder};
 use crate::run::Failure;

@@ -5,7 +5,7 @@ use std::fs;
 use super::{failed, folder, text};
 use crate::command::{Cmd, Tests, cmd, target_folder, without_stacks};
 use crate::run::Failure;
-use crate::tools::{AUDITWHEEL, MYPY, NUMPY, PYRIGHT, TWINE, TYPING_EXTENSIONS, UPSTREAM, npm_folder, python_package};
+use crate::tools::{AUDITWHEEL, TWINE, python_package};
 
 /// The versions of Python that the wheels are for.
 const PYTHONS: std::ops::RangeInclusive<u32> = 9..=14;
@@ -58,15 +58,4 @@ pub fn pythons() -> Result<Tests, Failure> {
 
 fn alone(command: Cmd) -> Cmd {
     without_stacks(command).env("PYTHONDONTWRITEBYTECODE", "1")
-}
-
-/// The annotations of the package, and those of a program that uses it.
-pub fn types() -> Result<Tests, Failure> {
-    let packages = [&MYPY, &UPSTREAM, &NUMPY, &TYPING_EXTENSIONS].map(|tool| text(&python_package(tool))).join(":");
-    let cache = text(&target_folder().join("mypy"));
-    let mypy = ["-m", "mypy", "--cache-dir", &cache, "tvm_ffi_codegen", "tests/typed.py"];
-    cmd("python3", &mypy).within("python").env("PYTHONPATH", &packages).run()?;
-    let pyright = text(&npm_folder(&PYRIGHT).join("node_modules/pyright/index.js"));
-    cmd("node", &[&pyright, "--project", "python"]).env("PYTHONPATH", &packages).run()?;
-    Ok(Tests { passed: 2, ..Tests::default() })
 }
