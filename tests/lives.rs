@@ -86,7 +86,7 @@ fn parts_end_with_the_block_that_made_their_owner() {
         b.if_(b.arg("n").gt(0), || kept.set(Some(variable.cast(ScalarType::Int64))));
         b.ret(kept.get().unwrap().value());
     });
-    one_error(("call of `the result of a call[0]`", BLOCK), "a function inside of a result of a loop", |b| {
+    one_error(("call of `result of a function value[0]`", BLOCK), "a function inside of a result of a loop", |b| {
         let kept = Cell::new(None);
         let f = made(b, "Function");
         b.for_range(0, 3, |_| kept.set(Some(b.call(f, ()).returns(ty("Tuple[Function]")).item(0))));

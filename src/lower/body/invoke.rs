@@ -42,7 +42,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>, forwarded: bool) -
         l.hold(Held::Value(any));
     });
     let path = match &call.target {
-        CallTarget::Value(_) => "the result of a call".to_owned(),
+        CallTarget::Value(_) => "result of a function value".to_owned(),
         target => format!("result of `{}`", target.name()),
     };
     let known = match &ty {
