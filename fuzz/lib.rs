@@ -29,6 +29,7 @@ mod support {
     pub mod model;
     pub mod modules;
     pub mod names;
+    pub mod owners;
     pub mod recorder;
     pub mod recording;
     pub mod show;

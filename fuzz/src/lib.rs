@@ -22,6 +22,10 @@ pub mod memory;
 pub mod objects;
 // The tests of the root crate, which include these modules, have it too.
 #[allow(clippy::duplicate_mod)]
+#[path = "../../tests/support/owners/mod.rs"]
+mod owners;
+// The tests of the root crate, which include these modules, have it too.
+#[allow(clippy::duplicate_mod)]
 #[path = "../../tests/ir_text/same.rs"]
 mod same;
 pub mod signatures;

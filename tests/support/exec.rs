@@ -21,7 +21,7 @@ use super::args::{Arguments, Form, Place, strong_count};
 use super::kernels::{self, Noted};
 use super::model::{self, Prediction};
 use super::value::Call;
-use super::{fence, show, states, streams, written};
+use super::{fence, owners, show, states, streams, written};
 
 /// A wrapper to run. Its module includes the runtime helpers, because the interpreter has none of its own.
 pub struct Program {
@@ -34,6 +34,7 @@ impl Program {
     pub fn new(signature: Signature, kernel: Kernel) -> Result<Self, String> {
         let module = lower(&signature, &kernel, RuntimeHelpers::Define).map_err(|e| e.to_string())?;
         prove(&module)?;
+        owners::prove(&module)?;
         let module = ir::verify(module).map_err(|e| e.to_string())?;
         if format!("{kernel:?}") == "Kernel::Body" {
             super::text::reads_back(&[(signature.clone(), kernel.clone())]);

@@ -17,6 +17,7 @@ pub mod library;
 pub mod model;
 pub mod modules;
 pub mod names;
+pub mod owners;
 pub mod parallel;
 pub mod random;
 pub mod recorder;

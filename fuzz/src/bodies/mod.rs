@@ -85,6 +85,7 @@ pub fn run(input: &[u8]) {
     let destructors: Vec<String> =
         destructors.iter().map(|&function| module.functions[function].name.clone()).collect();
     super::accesses::prove(&module).unwrap_or_else(|error| panic!("an access isn't allowed: {error}\n{module}"));
+    super::owners::prove(&module).unwrap_or_else(|error| panic!("a reference isn't released once: {error}\n{module}"));
     let module = ir::verify(module).unwrap_or_else(|error| panic!("lowering made invalid IR: {error}"));
     let (kernel, _) = read_back(&signature, &kernel);
     // SAFETY: the program reads and writes no memory but its own.

@@ -19,7 +19,7 @@
 //! itself. [`Proof`] counts both, so a test sees what remains.
 
 mod facts;
-mod graph;
+pub mod graph;
 mod rules;
 mod terms;
 
