@@ -15,7 +15,7 @@ use crate::support::random::{run, stated_or};
 
 /// The number of programs in a default run.
 const PROGRAMS: u32 = 200;
-/// How many programs of a default run there are for each one that is compiled.
+/// The number of programs in a default run for each one that is compiled.
 const COMPILED: u32 = 20;
 
 fn object(signature: &Signature, kernel: &Kernel) -> Vec<u8> {
