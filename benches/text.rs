@@ -13,7 +13,7 @@ use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::{Body, Engine, HostProgram, Kernel, Signature};
 
 const NO_IMAGES: [(&str, Image); 0] = [];
-/// How often each is measured, in turns.
+/// The number of measurements of each, in turns.
 const TURNS: usize = 400;
 
 /// Writes 100 lines of text, with those of the signature and the brace.

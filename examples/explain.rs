@@ -20,7 +20,7 @@ use tvm_ffi_codegen::{Backend, Kernel, OptLevel, Signature};
 struct Cli {
     /// The signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))'
     signature: Signature,
-    /// What the function does after its checks. The default is nothing, or a native kernel if a stage needs one
+    /// The code after the function's checks. The default is none, or a native kernel if a stage needs one
     #[arg(long, value_enum)]
     body: Option<Body>,
     /// How a native kernel is called: flat, dltensor, memref or packed

@@ -62,7 +62,7 @@
 //!
 //! [The contract](https://github.com/tvm-ffi-codegen/tvm-ffi-codegen/blob/main/docs/reference/contract.md)
 //! (`docs/reference/contract.md`) defines what a wrapper guarantees: it checks all that the signature states before the
-//! kernel runs. C13 lists what the ABI takes on trust. No panic leaves the library. For libraries, from objects to
+//! kernel runs. C13 lists the wrapper's assumptions. No panic leaves the library. For libraries, from objects to
 //! loading, see [the book](https://github.com/tvm-ffi-codegen/tvm-ffi-codegen/blob/main/docs/howto/libraries.md)
 //! (`docs/howto/libraries.md`).
 //!

@@ -26,7 +26,7 @@ const MAX_HELPERS: usize = 63;
 const SHORT: Duration = Duration::from_micros(5);
 /// The average number of chunks per thread. If a thread has slow blocks, other threads take more chunks.
 const CHUNKS_PER_THREAD: u64 = 16;
-/// How often the calling thread checks whether the helpers are done before it sleeps.
+/// The number of times that the calling thread checks whether the helpers are done, before it sleeps.
 const LOOKS: u32 = 200;
 /// The helpers' stack size, the same as a main thread's on Linux. The system only allocates the memory that is
 /// touched.
@@ -240,7 +240,7 @@ impl Job {
     }
 }
 
-/// How long the blocks of launches have taken, by function. This is only a hint, because code may be unloaded and
+/// The time that the blocks of launches have taken, by function. This is only a hint, because code may be unloaded and
 /// other code loaded at its address.
 mod costs {
     use super::{AtomicU64, Block, Duration, Ordering};

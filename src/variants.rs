@@ -230,7 +230,7 @@ fn unused(name: &str, taken: &[&str]) -> String {
 #[derive(Default)]
 struct Text {
     text: String,
-    /// How many blocks are open.
+    /// The number of open blocks.
     indent: usize,
     /// Each with the place of its part.
     errors: Vec<(usize, SyntaxError)>,

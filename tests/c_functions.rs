@@ -258,7 +258,7 @@ fn names_that_are_no_arguments_are_refused() {
     }
 }
 
-/// What the types of a C function can't be is told of them, and nothing is added to the library.
+/// A type that a C function can't have is an error, and nothing is added to the library.
 #[test]
 fn errors_of_declared_c_functions() {
     let mut module = cranelift::jit_module(cranelift::host_isa().unwrap()).unwrap();

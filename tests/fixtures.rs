@@ -424,7 +424,7 @@ pub fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
     text
 }
 
-/// What a kernel has received: small numbers in decimal, others in hexadecimal.
+/// A value that a kernel has received: small numbers in decimal, others in hexadecimal.
 fn show_noted(noted: &Noted) -> String {
     match noted {
         Noted::Word(word) if (-65536..=65536).contains(&(*word as i64)) => (*word as i64).to_string(),

@@ -75,7 +75,7 @@ impl Contents {
     }
 }
 
-/// What is compared of an object.
+/// The properties of an object that are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Summary {
     /// Machine code with its relocations. Local targets are identified by section and offset.

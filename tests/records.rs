@@ -94,7 +94,7 @@ fn bodies_have_fields() {
     assert!(error.to_string().contains(expected), "{error}");
 }
 
-/// What getters create lives until the kernel ends, and no longer.
+/// Values that getters create live until the kernel ends, and no longer.
 #[test]
 fn the_call_owns_what_getters_create() {
     let signature = sig(r#"f(a: Record("A", o: Function, s: str), b: Tuple[Record("B", o: Function)]) -> Function"#);

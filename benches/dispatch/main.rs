@@ -79,7 +79,7 @@ fn main() -> Result<()> {
 const JIT: &str = "jit";
 const LIBRARY: &str = "library";
 
-/// What is measured of generated functions.
+/// The generated functions to measure: how a call finds its variant, the keys, the variants, and the place.
 fn generated() -> impl Iterator<Item = (Found, usize, usize, &'static str)> {
     let sizes = |found| match found {
         Found::Directly => vec![(0, 1)],

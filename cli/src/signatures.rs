@@ -40,8 +40,8 @@ pub struct Functions {
     /// How kernels are called, unless their lines state it: flat, dltensor, memref or packed
     #[arg(long, default_value_t)]
     convention: Convention,
-    /// What kernels return, unless their lines state it: nothing, value, or status, an int32_t that is 0 for success.
-    /// With a status, the kernel writes a scalar result through a last parameter
+    /// The C result of kernels, unless their lines state it: nothing, value, or status, an int32_t that is 0 for
+    /// success. With a status, the kernel writes a scalar result through a last parameter
     #[arg(long, value_name = "KIND")]
     returns: Option<KernelReturn>,
     /// The function's documentation
@@ -164,8 +164,8 @@ impl Functions {
         Ok(functions)
     }
 
-    /// Splits a line into its signature and kernel. A string in the signature may also contain `@`. What follows the
-    /// last `@` is a launch if it doesn't parse as a native kernel.
+    /// Splits a line into its signature and kernel. A string in the signature may also contain `@`. The text after
+    /// the last `@` is a launch if it doesn't parse as a native kernel.
     fn split<'a>(&self, line: &'a str) -> (&'a str, Option<NativeKernel<'a>>) {
         let kernel = line.rsplit_once('@').and_then(|(signature, kernel)| Some((signature, self.kernel(kernel)?)));
         match kernel {
@@ -220,7 +220,7 @@ fn parse_launched(text: &str, place: TextLocation<'_>) -> Result<(Signature, Opt
 struct NativeKernel<'a> {
     symbol: &'a str,
     convention: Convention,
-    /// What the kernel returns, if stated.
+    /// The kernel's C result, if stated.
     returns: Option<KernelReturn>,
     /// The C parameters, if stated: `[x, int32(n)]`.
     args: Option<&'a str>,

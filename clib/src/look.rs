@@ -82,7 +82,7 @@ fn tfc_set_launch_hook(enter: Option<Function>, exit: Option<Function>) -> Resul
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_explain_missing_allocator() -> Result<()> {
     tvm_ffi::explain_missing_allocator(
-        c"there is no allocator of tensors, which a function takes its results and its scratch memory from: call \
+        c"no tensor allocator is set, so a function can't allocate its results or its scratch memory: call \
           `tvm_ffi_codegen.install_cpu_allocator()` for tensors on the CPU, or pass tensors of PyTorch, which brings \
           an allocator",
     )

@@ -154,7 +154,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns. What is emitted behind that is in a block that nothing gets to.
+    /// Returns. Code that is emitted after it is in an unreachable block.
     fn leave(&mut self, status: Value) {
         self.b.ins().jump(self.exit, &[status.into()]);
         let unreachable = self.b.create_block();

@@ -213,7 +213,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Returns. What is emitted behind that is in a block that nothing gets to.
+    /// Returns. Code that is emitted after it is in an unreachable block.
     fn leave(&mut self, status: IntValue<'ctx>) -> Result<()> {
         self.b.build_return(Some(&status))?;
         self.b.position_at_end(self.block());

@@ -244,8 +244,7 @@ impl<'a> Checker<'a> {
         Ok(Constraint { left, comparison: *comparison, right })
     }
 
-    /// The block, and whether all ways through it end by a `return` or `raise`. What is declared in it is not known
-    /// behind it.
+    /// The block, and whether all ways through it end by a `return` or `raise`. Its names are not known after it.
     fn block(&mut self, statements: &[syntax::Statement]) -> Result<(Vec<Statement>, bool)> {
         let (mut checked, mut declared, mut ended) = (Vec::new(), Vec::new(), false);
         for statement in statements {

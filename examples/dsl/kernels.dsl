@@ -105,7 +105,7 @@ kernel normalise(x: float32[n], weights: [float64]) -> float32[n] {
 
 extern host.label(str, int64) -> str;
 
-## What the host calls a number of things.
+## The host's label for a number of things.
 kernel label(x: [int64], what: str) -> str {
     if len(x) == 0 { raise ValueError("no {}", what); }
     return host.label(what, len(x));

@@ -5,7 +5,7 @@
 //! text ──► lexer ──► parser ──► syntax ──► check ──► program ──► a code generator
 //! ```
 //!
-//! It is a compiler's own, and knows nothing of TVM FFI: what it has are types, shapes, loops and places in the text.
+//! It is a compiler's own, and knows nothing of TVM FFI: it has types, shapes, loops and places in the text.
 //! `kernels.dsl` shows the language.
 
 mod check;

@@ -1,6 +1,6 @@
 """Runs a library of the kernels on NumPy arrays: `run.py LIBRARY KIND`.
 
-KIND is a library with an allocator of tensors, such as PyTorch has one.
+KIND is a library with a tensor allocator, as PyTorch has one.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Runs the model on NumPy arrays: `run.py MODEL ALONE KIND`.
 
 MODEL is the library, and ALONE is the same library without the module that it imports. KIND is a library with the kind
-of that module, and with an allocator of tensors, such as PyTorch's.
+of that module, and with a tensor allocator, such as PyTorch's.
 """
 
 import os

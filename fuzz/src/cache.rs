@@ -1,5 +1,5 @@
-//! Folders of the cache: an input looks artifacts up, and changes, cuts, swaps and replaces files meanwhile. What is
-//! found is the artifact of its key, and what isn't found is made again.
+//! Folders of the cache: an input looks artifacts up, and changes, cuts, swaps and replaces files meanwhile. A look-up
+//! finds the artifact of its key, or the artifact is made again.
 
 use std::fs;
 use std::io;

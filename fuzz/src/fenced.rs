@@ -16,7 +16,7 @@ const LARGEST: usize = 24 * PAGE;
 const STEP: usize = LARGEST + PAGE;
 /// The number of places for blocks.
 const PLACES: usize = 1024;
-/// What is written over a block that is freed.
+/// The byte that fills a freed block.
 const FREED: u8 = 0xdd;
 
 /// The address of the memory of all places, which stays until the process ends.

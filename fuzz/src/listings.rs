@@ -1,5 +1,5 @@
-//! The IR as text: a text that parses is printed and read back to the same module. What the verifier accepts, Cranelift
-//! compiles for each machine. No code is run but the interpreter's on modules that access no memory.
+//! The IR as text: a text that parses is printed and read back to the same module. Cranelift compiles each
+//! module that the verifier accepts, for each machine. Only the interpreter runs code: modules that access no memory.
 
 use std::sync::LazyLock;
 

@@ -84,7 +84,7 @@ def growing() -> None:
         print(f"{what:50} {of:7.3f}  (+{of - direct:.3f})")
 
 
-#: What functions of the driver write, by their names: C statements about arguments `a` to `e`, all pointers.
+#: The results of functions of the driver, by their names: C statements about arguments `a` to `e`, all pointers.
 _WRITES = {
     "cuDeviceGet": "*(int*)a = 0;",
     "cuDeviceGetCount": "*(int*)a = 1;",

@@ -326,7 +326,7 @@ def test_tensors_are_returned_to_numpy(cc):
     signature = "f(x: Tensor([n], float32)) -> Tensor([n], float32)"
     f = tfc.compile(signature, tfc.Kernel.symbol("f"), objects={cc.object(source)!r})
     x = np.arange(5, dtype="float32")
-    message = r"there is no allocator of tensors.*tvm_ffi_codegen.install_cpu_allocator\\(\\)"
+    message = r"no tensor allocator is set.*tvm_ffi_codegen.install_cpu_allocator\\(\\)"
     with pytest.raises(RuntimeError, match=message):
         f(x)
 

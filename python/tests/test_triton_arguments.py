@@ -1,4 +1,4 @@
-"""What Triton's parameters and grids become: tuples, None, multiples, functions of a grid, and kernels for HIP."""
+"""Triton's parameters and grids in launches: tuples, None, multiples, functions of a grid, and kernels for HIP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADD = f"add({VECTORS})"
 
 
 def launch(signature, kernel):
-    """What the metadata of a library says of its launch."""
+    """The launch in the metadata of a library."""
     object = tfc.Library().add(signature, kernel).object()
     (function,) = tfc.inspect(object)["functions"]
     (told,) = function["metadata"]["launches"]

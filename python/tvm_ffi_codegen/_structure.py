@@ -1,4 +1,4 @@
-"""What adapters read from a signature, and how they state more in it."""
+"""Functions for adapters, which read a signature and state more in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variants of a dispatch: what its callback gives for a key, and the functions that are made of it."""
+"""The variants of a dispatch: its callback's result for a key, and the function that is made of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Variant(NamedTuple):
         return self._replace(signature=signature)
 
 
-#: What a callback returns for a key.
+#: The values that a callback may return for a key.
 Made = Union[tvm_ffi.Function, "tuple[Signature | str, Kernel]", "tuple[Signature | str, Kernel, list[bytes]]"]
 
 
@@ -75,7 +75,7 @@ class Variants:
         return self.function(key, self._callback(key))
 
     def function(self, key: Key, made: object) -> tvm_ffi.Function:
-        """The function of what a callback has returned, or of what a user inserts."""
+        """The function for a value that a callback has returned, or that a user inserts."""
         made = self._read(key, made)
         if not isinstance(made, Variant):
             self._known.pop(key, None)
@@ -90,8 +90,8 @@ class Variants:
         return function
 
     def variant(self, key: Key) -> Variant | None:
-        """What the function for a key was made of; of one from a cache, what the callback returns now. None if the
-        function was given as a function.
+        """The signature, kernel and objects that the function for a key was made of. If the function came from a cache,
+        the callback returns them again. None if the function was given as a function.
         """
         known = self._known.get(key)
         if known is None and self._cache is not None:
@@ -100,7 +100,7 @@ class Variants:
         return known
 
     def _forget(self) -> None:
-        """Forgets what functions were made of that the table has evicted, once there are many of them."""
+        """Forgets the variants of functions that the table has evicted, once there are many of them."""
         most = self._max_entries
         if most is None or len(self._known) <= 2 * most:
             return

@@ -184,7 +184,7 @@ def _cubin(kernel: ct.kernel, signature: compilation.KernelSignature, arch: str)
 
 
 class _Arguments:
-    """What cuTile may assume about the parameters, and the arguments of the launch.
+    """The assumptions that cuTile may make about the parameters, and the arguments of the launch.
 
     The calling convention passes an array as its pointer, its sizes, then its strides in elements, each as a parameter
     of the kernel. The values of constants aren't passed, but those of constant sizes and strides are.
@@ -202,7 +202,7 @@ class _Arguments:
         self.args: list[str] = []
 
     def parameter(self, name: str, value: Binding, annotation: Any) -> Any:
-        """What cuTile may assume about a parameter. Adds its arguments."""
+        """The assumptions that cuTile may make about a parameter. Adds its arguments."""
         if getattr(annotation, "constant", False):
             raise KernelError(f"`{name}` is a constant of the kernel: state its value in constants")
         if getattr(annotation, "list", None) is not None:

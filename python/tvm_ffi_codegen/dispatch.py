@@ -58,7 +58,7 @@ class Dispatch(CompiledFunction):
         return {self._keys.of_call(tuple(key)): of for key, of in self._table["entries"]()}
 
     def stats(self) -> dict[str, int]:
-        """What the dispatch has counted: ``hits`` (calls that found their variant), ``waits`` (calls that waited for
+        """The dispatch's counters: ``hits`` (calls that found their variant), ``waits`` (calls that waited for
         another thread's callback), ``misses`` (calls of the callback), ``errors`` (those that failed), ``evictions``,
         ``entries`` (variants that are known now) and ``on_miss_ns`` (nanoseconds in the callback).
         """
@@ -132,15 +132,15 @@ def specialize(
         def axpy(key):
             return signature, kernel
 
-    ``signature`` states what all variants take. ``keys`` are expressions of host text over it
+    ``signature`` states the arguments of all variants. ``keys`` are expressions of host text over it
     (``docs/reference/host-text.md``), or such expressions by names. The decorated function gets a :class:`Key`, and
     returns the variant: a signature and a kernel, these and the objects with the kernel's symbol, or any
-    ``tvm_ffi.Function``. The variant gets the arguments as they came, so its signature states what is stricter than the
-    dispatch.
+    ``tvm_ffi.Function``. The variant gets the arguments as they came. Its own signature must state each condition
+    that is stricter than the dispatch's.
 
     With ``max_entries`` the variants that were used longest ago go first. With a ``cache`` the variants are kept for
-    later processes, which then don't run the decorated function: ``version`` names everything that decides what it
-    returns for a key, such as the version of your compiler and a hash of the kernel's source. ``backend`` and
+    later processes, which then don't run the decorated function: ``version`` names everything that its result for a
+    key depends on, such as the version of your compiler and a hash of the kernel's source. ``backend`` and
     ``opt_level`` are those of :func:`compile`.
     """
     signature = as_signature(signature)

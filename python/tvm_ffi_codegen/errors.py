@@ -1,4 +1,4 @@
-"""Errors as values: what is wrong, and where."""
+"""Errors as values: the mistakes and their places."""
 
 from __future__ import annotations
 

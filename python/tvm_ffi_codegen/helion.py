@@ -45,7 +45,7 @@ _OPTIONS = {
 }  # fmt: skip
 #: The allocations of host code that leave the memory as it is.
 _ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-#: What Helion may assume and a signature doesn't state, by the names in its environment.
+#: The assumptions of Helion that a signature can't state, by their names in Helion's environment.
 _UNSTATED = (
     "tensor_descriptor_layout_guards", "tensor_descriptor_alignment_guards", "specialized_strides",
     "runtime_input_specializations",
@@ -70,8 +70,8 @@ def kernel(
     conditions with their configurations: ``[("n >= 65536", large), (None, small)]``. A call uses the first one that
     holds, and the last condition is None. ``archs`` are compute capabilities such as 90, or names such as ``"gfx942"``.
 
-    ``sizes`` are values of the signature's sizes for which Helion binds the kernel. They decide nothing: what Helion
-    assumes for them must be stated in the signature, such as ``where n >= 2``.
+    ``sizes`` are values of the signature's sizes for which Helion binds the kernel. They decide nothing: state
+    Helion's assumptions about them in the signature, such as ``where n >= 2``.
     """
     signature = as_signature(signature)
     targets = _check.listed("archs", archs, "int or str", as_arch)
@@ -129,7 +129,7 @@ def _pair(what: str, value: object) -> tuple[str | None, Any]:
 
 @dataclass
 class _Launch:
-    """What host code launches."""
+    """A launch of the host code."""
 
     kernel: Any
     #: The extents as text.
@@ -179,7 +179,7 @@ class _Host:
         return self.kernel.bind(self.kernel.normalize_args(*examples))
 
     def launches(self, bound: Any, config: Any) -> list[_Launch]:
-        """What the host function launches with a configuration."""
+        """The launches of the host function with a configuration."""
         function = bound.compile_config(config)
         called: list[tuple[Any, Any, tuple[Any, ...], dict[str, Any]]] = []
 
@@ -399,7 +399,7 @@ class _Host:
 
 
 class _Operations(TorchDispatchMode):
-    """Sees what host code does with tensors, and keeps the tensors that it allocates."""
+    """Sees the operations of host code on tensors, and keeps the tensors that it allocates."""
 
     def __init__(self) -> None:
         super().__init__()

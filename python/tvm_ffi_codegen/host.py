@@ -134,8 +134,8 @@ class Value:
 #: The pattern of a row of a ``match`` that each value fits.
 ANY = Value("_")
 
-#: What statements and operations take: a value, or a literal of Python. A list is an Array for a call or a variable,
-#: and a list of sizes, strides or dimensions for an operation.
+#: The inputs of statements and operations: a value, or a literal of Python. A list is an Array for a call or a
+#: variable, and a list of sizes, strides or dimensions for an operation.
 Passed = Union[Value, None, bool, int, float, str, bytes, Sequence["Passed"]]
 
 

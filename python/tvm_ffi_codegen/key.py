@@ -1,4 +1,4 @@
-"""The keys of a dispatch: what it looks at in its arguments, and the values that it finds there."""
+"""The keys of a dispatch: expressions over its arguments, and the values of these."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Cache:
         return None if path is None else str(path)
 
     def _read(self, key: list[str], read: Callable[[str], T]) -> T | None:
-        """What ``read`` makes of the path of the library that was stored under a key of its own, or None."""
+        """The result of ``read`` for the path of the library that was stored under a key of its own, or None."""
         path = self._find(key)
         if path is None:
             return None

@@ -209,7 +209,7 @@ class _Value(NamedTuple):
     name: str
     #: Numba's type.
     type: Any
-    #: What the kernel gets for it, as ``args`` of a kernel.
+    #: The kernel's arguments for it, in the form of a kernel's ``args``.
     args: list[str]
 
 
@@ -417,7 +417,7 @@ class _Native:
         return "@__excinfo_unwrap_args" in self._text
 
     def missing(self) -> list[str]:
-        """What the object needs, apart from the C library and ``libtvm_ffi``."""
+        """The symbols that the object needs, apart from those of the C library and ``libtvm_ffi``."""
         process = ctypes.CDLL(None)
         needed = [*self._module.functions, *self._module.global_variables]
         names = [of.name for of in needed if of.is_declaration and not of.name.startswith(("llvm.", "TVMFFI"))]
@@ -499,7 +499,7 @@ def _add_status_function(compiled: Any) -> str:
 
 
 class _Info(ctypes.Structure):
-    """What a function tells of its exception: ``excinfo_t`` of ``numba.core.callconv``."""
+    """A function's description of its exception: ``excinfo_t`` of ``numba.core.callconv``."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -564,8 +564,8 @@ def _as_text(found: re.Match[str]) -> str:
     return f'{found[1]}[{len(text)} x i8] c"{escaped}"'
 
 
-#: What compiled code calls in a library: exceptions and memory, with the C library alone. The layout of the memory's
-#: header is that of Numba's ``MemInfo``: count, destructor, its data, address, size, allocator.
+#: The functions that compiled code calls in a library: exceptions and memory, with the C library alone. The layout of
+#: the memory's header is that of Numba's ``MemInfo``: count, destructor, its data, address, size, allocator.
 _RUNTIME = f"""
 declare ptr @malloc(i64)
 declare void @free(ptr)

@@ -289,7 +289,7 @@ def _same_tensor(what: str, stated: Any, text: str | None, own: Any, expected: s
 
 
 def _facts(type: Any) -> Any:
-    """What the kernel's code takes for granted of a type."""
+    """The properties of a type that the kernel's code relies on."""
     if isinstance(type, Mapping) and type.get("kind") == "tensor":
         device = type["device"]
         return type["dtype"], type["shape"], type["strides"], device["kind"] if isinstance(device, Mapping) else device
@@ -345,7 +345,7 @@ class _Host:
 
     def __init__(self, function: _Function, device: Mapping[str, Any], host: Any) -> None:
         self.function, self.device = function, device
-        #: What a launch calls TileLang's variables, by their names.
+        #: The texts of TileLang's variables in a launch, by their names.
         self.names = {**function.texts, **{name: name for name in function.symbols}}
         #: The tensor maps, by the names of their variables.
         self.maps: dict[str, str] = {}

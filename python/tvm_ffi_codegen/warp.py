@@ -217,7 +217,7 @@ def _alone(kernel: wp.Kernel, types: list[Any], block: int) -> wp.Kernel:
 
 
 def _compiled(kernel: wp.Kernel, **target: Any) -> tuple[bytes, dict[str, int]]:
-    """What Warp compiles for one target, and the module's metadata."""
+    """The code that Warp compiles for one target, and the module's metadata."""
     with tempfile.TemporaryDirectory() as folder:
         (path,) = wp.compile_aot_module(kernel.module, module_dir=folder, **target)
         (metadata,) = Path(folder).glob("*.meta")

@@ -1,4 +1,4 @@
-//! The allocator of tensors on the CPU, for processes without a framework that sets one.
+//! The tensor allocator for the CPU, for processes without a framework that sets one.
 
 use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

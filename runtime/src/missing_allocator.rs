@@ -1,4 +1,4 @@
-//! The error of a process that has no allocator of tensors.
+//! The error of a process that has no tensor allocator.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;

@@ -17,7 +17,7 @@ use crate::support::*;
 #[derive(Object, Default)]
 #[object(key = "test.define.Figure", default)]
 struct Figure {
-    /// What it is called.
+    /// The figure's name.
     label: Mutable<Str>,
     #[object(name = "sides", default = 4)]
     corners: Mutable<i64>,
@@ -180,7 +180,7 @@ fn a_type_without_objects_isnt_registered() {
 fn others_read_and_write_fields() {
     let tile = tile();
     let [label, sides] = fields::<Figure>() else { panic!("{:?}", fields::<Figure>().len()) };
-    assert_eq!((text(&label.name), text(&label.doc), text(&sides.name)), ("label", "What it is called.", "sides"));
+    assert_eq!((text(&label.name), text(&label.doc), text(&sides.name)), ("label", "The figure's name.", "sides"));
     assert_eq!(text(&sides.metadata), r#"{"type_schema":"{\"type\":\"int\"}"}"#);
     let writable = kTVMFFIFieldFlagBitMaskWritable;
     assert_eq!((label.flags, sides.flags), (writable, writable | kTVMFFIFieldFlagBitMaskHasDefault));

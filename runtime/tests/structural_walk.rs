@@ -51,7 +51,7 @@ fn call_with_owned(name: &str, root: impl Into<ObjectRef>, args: &[Any]) -> Resu
     let root = unsafe { AnyView::from_raw(root) };
     let views: Vec<AnyView<'_>> = std::iter::once(root).chain(args.iter().map(Any::as_view)).collect();
     let result = get_global(name).unwrap().call_packed(&views);
-    // SAFETY: what the function has left in the place is an owned reference, or NULL.
+    // SAFETY: the function has left an owned reference or NULL in the place.
     drop(unsafe { ObjectRef::from_raw(place) });
     result
 }

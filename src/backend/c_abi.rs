@@ -28,7 +28,7 @@ pub(crate) enum CAbi {
     S390x,
 }
 
-/// What a scalar argument of the call is made from.
+/// The source of a scalar argument of the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// The argument with this number. If its type differs from the call's, the call takes its bits as an integer,

@@ -1,4 +1,4 @@
-//! What each thread is calling: hazard pointers. A hit writes to its own thread's record only.
+//! Hazard pointers to the functions that each thread is calling. A hit writes to its own thread's record only.
 
 use std::cell::Cell;
 use std::ptr::null_mut;

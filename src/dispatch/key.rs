@@ -1,4 +1,4 @@
-//! Key values and keys: what they are equal by, their hash, their text.
+//! Key values and keys: their identity, their hash, their text.
 
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ const MASKS: [u64; 7] = {
 const SHORT: usize = 7;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What identifies a key value. A text longer than [`SHORT`] also needs a comparison of its bytes.
+/// The identity of a key value. A text longer than [`SHORT`] also needs a comparison of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word {
     /// The kind of value, and a text's length in the upper half.

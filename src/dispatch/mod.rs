@@ -132,7 +132,7 @@ impl DispatchTable {
         self.table.clear();
     }
 
-    /// What the table has counted so far.
+    /// The table's counters.
     pub fn stats(&self) -> DispatchStats {
         self.table.stats()
     }

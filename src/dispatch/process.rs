@@ -1,6 +1,6 @@
-//! What all tables of the process share, under one lock: misses and who waits for them, threads' records, and removed
-//! functions that calls still use. Nobody calls or drops a function under the lock, so it is held briefly, and never
-//! while a thread waits for Python's GIL.
+//! The state that all tables of the process share, under one lock: misses, the threads that wait for them, threads'
+//! records, and removed functions that calls still use. No thread calls or drops a function under the lock. So it is
+//! held briefly, and never while a thread waits for Python's GIL.
 
 use std::collections::BTreeMap;
 use std::mem;

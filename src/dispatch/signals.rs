@@ -8,7 +8,7 @@ use tvm_ffi_runtime::capi;
 
 use super::failure::Failure;
 
-/// How often a waiting thread looks for signals.
+/// The time between two checks of a waiting thread for signals.
 pub const INTERVAL: Duration = Duration::from_millis(50);
 
 type Check = unsafe extern "C" fn() -> c_int;

@@ -1,4 +1,4 @@
-//! A table: what its calls and changes do.
+//! A table: its calls and changes.
 
 use std::ffi::c_int;
 use std::slice;
@@ -21,7 +21,7 @@ use super::slots::Slots;
 use super::thread;
 use super::waiting::{NoFunction, wait};
 
-/// What tables share with nobody. The rest is behind the process's lock, by the table's number.
+/// The part of a table that it doesn't share. The rest is behind the process's lock, by the table's number.
 pub struct Table {
     number: u64,
     name: String,
@@ -35,7 +35,7 @@ pub struct Table {
     hits: Hits,
 }
 
-/// What a table has counted.
+/// The counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatchStats {
@@ -241,7 +241,7 @@ impl Table {
         let code: c_int = unsafe { self.on_miss.call_raw(raw, &mut result) };
         // The error is taken before anything else runs.
         let failure = (code != 0).then(|| Failure::of_call(code));
-        // SAFETY: what a call has written is an owned value.
+        // SAFETY: a call has written an owned value.
         let value = unsafe { Any::from_raw(result) };
         match failure {
             Some(failure) => Err(failure),

@@ -20,7 +20,7 @@ pub struct Writer {
     pub counts: Counts,
 }
 
-/// What a table counts, but for the hits of threads with records.
+/// The counters of a table, without the hits of threads with records.
 #[derive(Default)]
 pub struct Counts {
     pub hits: u64,

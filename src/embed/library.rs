@@ -1,4 +1,4 @@
-//! Wrappers to be added to a caller's module, for any backend: what to add, and its IR.
+//! Wrappers to be added to a caller's module, for any backend: the functions to add, and their IR.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -181,7 +181,7 @@ pub(crate) struct Match {
 
 #[derive(Clone, Debug)]
 pub(crate) struct MatchKey {
-    /// What messages call it; `None` for the text of the value.
+    /// Its name in messages; `None` for the text of the value.
     pub name: Option<String>,
     pub value: Expr,
 }
@@ -258,7 +258,7 @@ pub(crate) struct Scoped {
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub span: Span,
-    /// How many expressions are inside of each other below this one.
+    /// The depth of the expressions nested in this one.
     pub depth: usize,
     pub kind: Box<ExprKind>,
 }

@@ -90,7 +90,7 @@ impl Word {
     }
 }
 
-/// What an operation computes its value from.
+/// The kind of an operation, by the numbers that it computes its value from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WordKind {
     /// One number.

@@ -44,7 +44,7 @@ pub(super) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     pub name: &'a str,
-    /// What the pointer is, in errors.
+    /// The pointer's name in errors.
     pub what: &'static str,
     /// The function to take the address of if the global function isn't registered. If `None`, that is an error.
     pub default: Option<FuncRef>,

@@ -5,7 +5,7 @@ use std::ops;
 
 use super::location::Origin;
 
-/// What sizes have to be, in messages. It is a macro so that other literals can contain it.
+/// The requirement on sizes, in messages. It is a macro so that other literals can contain it.
 macro_rules! any_size {
     () => {
         "a size of at least 0"

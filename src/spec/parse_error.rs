@@ -23,7 +23,7 @@ pub struct SyntaxError {
     pub text: String,
     /// The byte range of the unexpected part in the source; empty at the end of the source.
     pub span: Range<usize>,
-    /// What was expected and what was found.
+    /// The expected part and the actual one, in words.
     pub(super) mismatch: Option<Box<(String, String)>>,
     /// The errors after this one.
     pub(super) more: Vec<SyntaxError>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// What the values of a scalar type are. Code that depends on it matches all kinds without `_`. So the compiler shows
+/// The kind of a scalar type's values. Code that depends on it matches all kinds without `_`. So the compiler shows
 /// each place that a new kind concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ScalarKind {

@@ -242,7 +242,7 @@ mod users {
     /// The directory for the process of the test below, which runs as another user.
     const FOLDER: &str = "TEST_OF_A_CACHE_OF_ANOTHER_USER";
 
-    /// What the other user can and can't do.
+    /// Checks the operations that the other user can do, and those that fail.
     fn other_user(folder: &Path) {
         let refused = |name: &str| Cache::open(folder.join(name), 1000).unwrap_err().to_string();
         assert!(refused("foreign").contains("it belongs to user 1, and this process runs as user 65534"));

@@ -1,4 +1,4 @@
-//! Objects: what `addr2line` reports for a library.
+//! Objects: the report of `addr2line` on a library.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;

@@ -154,7 +154,7 @@ fn the_environment_variable_asks_for_a_file() {
     assert!(text.contains("TVM_FFI_CODEGEN_PERF") && text.contains("everything"), "{text}");
 }
 
-/// For the processes of the test below: what blocks the path of the file.
+/// For the processes of the test below: the object that blocks the path of the file.
 const IN_THE_WAY: &str = "TEST_OF_FILES_FOR_PERF";
 
 /// Creates an obstacle at the path of a file for `perf`, and compiles. The directory has a file of the user's that a

@@ -1,4 +1,4 @@
-//! Running code: what an unwinder and `gdb` report about it.
+//! Running code: the reports of an unwinder and `gdb` on it.
 #![cfg(any(target_os = "linux", target_os = "macos"))]
 
 use std::backtrace::Backtrace;

@@ -1,4 +1,4 @@
-//! What a table does, in its simplest form: clause C20 for one thread.
+//! A model of a table, in its simplest form: clause C20 for one thread.
 
 /// A kept function: its key, its number, when it was used and taken.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub struct Kept<K> {
     taken: u64,
 }
 
-/// What `on_miss` has done.
+/// The outcome of `on_miss`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     /// It has made the function that the table keeps.

@@ -187,7 +187,7 @@ fn a_table_may_have_no_key() {
     assert_eq!(table.function().call_as::<i64>(()).unwrap(), 5);
 }
 
-/// C20.2: what a table can't be made of.
+/// C20.2: the mistakes that a table can't be made with.
 #[test]
 fn mistakes_in_tables_are_errors() {
     let make = |keys: &[&str], most| {

@@ -24,7 +24,7 @@ fn functions_are_replaced() {
     assert_eq!(call(&table, 2).unwrap(), 3);
 }
 
-/// C20.12: what detaches a miss.
+/// C20.12: the changes that detach a miss.
 #[test]
 fn changes_detach_a_miss() {
     type Change = fn(&tvm_ffi_codegen::dispatch::DispatchTable);

@@ -15,7 +15,7 @@ use crate::support::dice::{Dice, seed};
 const THREADS: u64 = 8;
 const KEYS: usize = 200;
 
-/// What a made function carries: it knows whether it is alive.
+/// The value that a made function carries. It knows whether it is alive.
 struct Made {
     key: i64,
     is_alive: AtomicBool,

@@ -8,7 +8,7 @@ use tvm_ffi_codegen::spec::LaunchedSignature;
 
 use super::standin::NAMES;
 
-/// What the calls of a launch depend on, besides its sequence.
+/// The conditions that the calls of a launch depend on, besides its sequence.
 #[derive(Clone, Copy)]
 pub struct Situation<'v> {
     /// The device of the tensors.
@@ -107,7 +107,7 @@ pub struct Noted {
     node: Vec<String>,
     /// Its attributes, as the stand-in logs them.
     attributes: Vec<String>,
-    /// What the stand-in logs for a single launch.
+    /// The stand-in's log of it as a single launch.
     alone: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Launch hooks: what they see, and how they fail.
+//! Launch hooks: their arguments, and their errors.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::launches::{ADD, add, add_alone, call3, compile, launch_of_add, sums, 
 use super::libraries::library;
 use super::standin::{Driver, bundle};
 
-/// What the hooks were called with, in order.
+/// The calls of the hooks with their arguments, in order.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<Mutex<Vec<String>>>);
 

@@ -78,7 +78,7 @@ def refuse(_n):
 
 
 def define_host():
-    """What the libraries expect of their host."""
+    """Registers the allocator, the error and the functions that the libraries expect of their host."""
     library = next(pathlib.Path(tvm_ffi.__file__).parent.glob("lib/libtvm_ffi.so"))
     set_allocator = ctypes.CDLL(str(library)).TVMFFIEnvSetDLPackManagedTensorAllocator
     assert set_allocator(allocate, 1, None) == 0
@@ -149,7 +149,7 @@ def show(value):
 
 
 def call(function, signature, arguments):
-    """What a call does, in the form of an ``expect:`` line."""
+    """The outcome of a call, in the form of an ``expect:`` line."""
     names = re.findall(r"(\w+):", signature)
     before = [elements(arg) if isinstance(arg, np.ndarray) else None for arg in arguments]
     passed = [tvm_ffi.from_dlpack(arg) if isinstance(arg, np.ndarray) else arg for arg in arguments]

@@ -1,7 +1,7 @@
 //! Lets allocation n fail for every n, each in a child process. `malloc.c` must be preloaded.
 //!
-//! Rust's collections, and parts of the C library, end the process when an allocation fails. What matters then is that
-//! it ends by their handlers, and that every file is whole.
+//! Rust's collections, and parts of the C library, end the process when an allocation fails. It must then end by their
+//! handlers, and every file must be whole.
 
 use std::ffi::{c_int, c_long};
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Child processes that share this one's memory as it was: what a fault does to them doesn't reach the next one.
+//! Child processes that share this one's memory as it was: the effects of a fault on one don't reach the next one.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -1,4 +1,4 @@
-//! What a scenario may leave in its directory: whole files, each either as it was before or as it must be.
+//! The files that a scenario may leave in its directory: whole ones, each either as it was before or as it must be.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::scenarios::Scenario;
 use crate::steps::load;
 use crate::{Folders, Result};
 
-/// What is at an output's path before a scenario runs.
+/// The content of the files at the outputs' paths before a scenario runs.
 const OLD: &[u8] = b"what was there before, and stays if the scenario fails";
 
 /// Empties the directory, and puts the old files there.

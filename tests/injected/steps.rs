@@ -1,4 +1,4 @@
-//! What scenarios are made of.
+//! The parts of scenarios: signatures, kernels, objects and libraries.
 
 use std::path::Path;
 

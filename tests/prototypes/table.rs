@@ -1,4 +1,4 @@
-//! What a kernel receives in a correct call, according to the tables in `docs/reference/contract.md`, C11: its C
+//! The inputs of a kernel in a correct call, according to the tables in `docs/reference/contract.md`, C11: its C
 //! parameters, and the words that `notes.h` records for them.
 
 use tvm_ffi_codegen::lower::Convention;

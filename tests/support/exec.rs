@@ -226,7 +226,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Compares the call with `docs/reference/contract.md`: whether it is accepted, the full error message, and the
-    /// arguments of a native kernel with the convention `flat`. What the kernel does afterwards isn't compared.
+    /// arguments of a native kernel with the convention `flat`. The kernel's later work isn't compared.
     pub fn follows_contract(&self, signature: &Signature, call: &Call, convention: Convention) -> Result<(), String> {
         let predicted = model::predict(signature, call, convention);
         let follows = match &predicted {

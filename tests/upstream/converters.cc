@@ -467,7 +467,7 @@ std::string Got(RValueRef<T> value) {
   return Got(T(*std::move(value)));
 }
 
-// What the last called function received.
+// The value that the last called function received.
 std::string got;
 
 void Report(const char* ours, const char* upstream, const Function& function) {

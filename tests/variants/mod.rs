@@ -12,7 +12,7 @@ use tvm_ffi_codegen::{Backend, DLDataType, Dispatch, Engine, HostProgram, Kernel
 
 use crate::support::sig;
 
-/// What all variants of these tests take. Each returns a number of its own.
+/// The signature of the dispatches of these tests. Each variant returns a number of its own.
 const PICK: &str = "pick(x: Tensor([n], any), BLOCK: int64) -> int64";
 const KEYS: [&str; 3] = ["x.dtype", "n % 16 == 0", "BLOCK"];
 

@@ -37,7 +37,7 @@ pub fn check() -> Result<Tests, Failure> {
     run(&targets, &Run { seconds: SECONDS_IN_ALL / targets.len() as u64, seed: SEED, jobs: 1 })
 }
 
-/// How long, and with how many processes, a target runs.
+/// The duration of a target's run, its seed, and its number of processes.
 struct Run {
     seconds: u64,
     seed: u32,

@@ -279,7 +279,7 @@ pub fn discard(tool: &Tool) {
     _ = std::fs::remove_dir_all(folder);
 }
 
-/// How often an installation is tried: connections to a registry fail now and then.
+/// The number of attempts at an installation: connections to a registry fail now and then.
 const TRIES: usize = 2;
 
 /// Makes sure that a tool is present: installs it if necessary and possible.

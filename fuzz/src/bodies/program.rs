@@ -62,7 +62,7 @@ struct Writer<'b, 'a, 'i> {
     any: usize,
     statements: Cell<u32>,
     loops: Cell<u32>,
-    /// How many attempts of handlers are open.
+    /// The number of open attempts of handlers.
     tries: Cell<u32>,
     /// For each open loop the index that a turn has to advance itself; `None` if the loop has its own.
     indices: RefCell<Vec<Option<Expr<'b>>>>,

@@ -5,7 +5,7 @@ use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
 // The functions are called by their symbols.
 extern crate codegen_c as _;
 
-/// What a parameter takes.
+/// The kind of value that a parameter accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
     Signature,

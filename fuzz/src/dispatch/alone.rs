@@ -14,7 +14,7 @@ use crate::dispatch_table::expected::{Made, Model};
 /// A key, by what its values are equal by.
 type Key = Vec<(u8, Vec<u8>)>;
 
-/// What `on_miss` does for a key, besides the making of its function.
+/// The behaviour of `on_miss` for a key.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Makes,
@@ -107,7 +107,7 @@ impl Checked {
         Checked { table, slot, functions, model: Model::of(most), count }
     }
 
-    /// What a call does to the model.
+    /// Makes a call in the model.
     fn call(model: &mut Model<Key>, key: &Key, count: usize) -> Option<i64> {
         model.call(key, |model, number| match way(key.first()) {
             Way::Makes => Made::Kept,

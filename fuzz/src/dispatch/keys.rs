@@ -20,7 +20,7 @@ const TEXTS: [&[u8]; 10] = [
     b"\xff",
 ];
 
-/// What a key value is equal by: its kind and its bytes. `None` for a value that can't be a part of a key.
+/// The identity of a key value: its kind and its bytes. `None` for a value that can't be a part of a key.
 pub type Identity = Option<(u8, Vec<u8>)>;
 
 /// A key value, with what it points to.
@@ -44,7 +44,7 @@ impl Value {
     }
 
     pub fn view(&self) -> AnyView<'_> {
-        // SAFETY: what it points to is in this value.
+        // SAFETY: it points to memory of this value.
         unsafe { AnyView::from_raw(self.raw) }
     }
 
@@ -115,7 +115,7 @@ impl Value {
     }
 }
 
-/// What a value of a table's entry is equal by.
+/// The identity of a value in a table's entry.
 pub fn identity(value: &Any) -> Identity {
     let bits = value.as_raw().bits();
     let plain = |kind: u8, bits: u64| Some((kind, bits.to_le_bytes().to_vec()));

@@ -1,5 +1,6 @@
-//! Signatures and launches as text: what parses is printed and read back, and lowers to a module that the verifier
-//! accepts and whose accesses are proven. Errors have places in the text. Signatures that are built are checked alike.
+//! Signatures and launches as text. A text that parses is printed and read back, and lowers to a module. The verifier
+//! accepts this module, and its accesses are proven. Errors have places in the text. Signatures that are built are
+//! checked alike.
 
 mod built;
 mod lowered;

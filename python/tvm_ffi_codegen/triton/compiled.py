@@ -262,7 +262,7 @@ class _Arguments:
         return kind == "constexpr" or path in self.constants
 
     def constant(self, path: Path, name: str, value: Any) -> None:
-        """Checks that what is bound to a constant can only be that constant."""
+        """Checks that the value bound to a constant can only be that constant."""
         constant = self.constants.get(path)
         if not isinstance(value, str):
             if value is not None and value != constant:
@@ -295,7 +295,7 @@ class _Arguments:
                 yield from self.parameter((*path, number), f"{name}[{number}]", of, item)
 
     def items(self, name: str, kind: Any, value: Any) -> list[Any]:
-        """What is bound to the items of a tuple."""
+        """The values that are bound to the items of a tuple."""
         if isinstance(value, (tuple, list)):
             items = list(value)
         else:

@@ -123,7 +123,7 @@ class TensorSymbol:
 
 
 class Meta(Mapping[str, Any]):
-    """What Triton passes to the function of a grid: the kernel's arguments and constants, by their names."""
+    """The mapping that Triton passes to the function of a grid: the kernel's arguments and constants, by name."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values

@@ -118,7 +118,7 @@ def target_of(arch: int | str) -> tuple[str, int | str, int]:
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A parameter of the kernel with what is bound to it."""
+    """A parameter of the kernel with the value that is bound to it."""
 
     name: str
     #: ``constant``, ``tensor``, ``integer``, or Triton's type of a number whose value isn't specialised.
@@ -194,7 +194,7 @@ def _tensor_of(type: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 class _Facts:
-    """What Triton compiles different code for: the keys that tell it, and what a key's values say."""
+    """The facts that Triton compiles different code for: their keys, and the meaning of a key's values."""
 
     def __init__(self, signature: Signature, parameters: list[_Parameter]) -> None:
         self.signature, self.parameters = signature, parameters

@@ -1,4 +1,4 @@
-"""Which numbers an expression of sizes is always a multiple of, by what a signature states."""
+"""The factors that an expression of sizes always has, as a signature states."""
 
 from __future__ import annotations
 

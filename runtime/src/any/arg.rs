@@ -30,7 +30,7 @@ impl<'a> Arg<'a> {
     /// The value, for as long as the argument lives.
     #[inline]
     pub fn as_view(&self) -> AnyView<'_> {
-        // SAFETY: what the value points at lives for `'a` or as long as `self`.
+        // SAFETY: the memory that the value points to lives for `'a` or as long as `self`.
         unsafe { AnyView::from_raw(self.raw) }
     }
 

@@ -49,7 +49,7 @@ impl<'a> AnyView<'a> {
     /// Views a raw value.
     ///
     /// # Safety
-    /// What the value points at must be alive and valid, by its type index, for `'a`.
+    /// The memory that the value points to must be alive for `'a`, and valid for the type index.
     #[inline]
     pub const unsafe fn from_raw(raw: TVMFFIAny) -> Self {
         Self(raw, PhantomData)

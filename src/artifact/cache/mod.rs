@@ -197,7 +197,7 @@ impl Cache {
 
     /// Copies an artifact to its path in the cache.
     fn store(&self, key: &CacheKey, extension: &str, artifact: impl Read) -> io::Result<PathBuf> {
-        /// How often another process may remove the key's directory before the artifact is in it.
+        /// The number of attempts, since another process may remove the key's directory before the artifact is in it.
         const TRIES: usize = 10;
 
         let folder = self.writable()?;

@@ -104,7 +104,7 @@ pub enum LinkError {
         "the linker succeeded and wrote only a part of the library ({problem}); is the disk full? {command}\n{output}"
     )]
     Incomplete {
-        /// What is missing.
+        /// The error of the first part that can't be read.
         problem: String,
         /// The linker's command, in shell syntax.
         command: String,

@@ -565,7 +565,7 @@ impl HostParser<'_> {
     }
 }
 
-/// How much deeper than other blocks one inside of a value counts, since it takes more of the stack.
+/// The additional depth that a block inside a value counts for, since it takes more of the stack.
 const BLOCK_IN_A_VALUE: usize = 2;
 /// The precedence of comparisons.
 const COMPARISON: usize = 2;

@@ -17,7 +17,7 @@ use super::error::HostTextError;
 use super::tree::{At, Comment, File, MatchKey, Pattern, Text};
 use super::words::RESERVED;
 
-/// How deep blocks and expressions together may be nested.
+/// The maximum depth of nested blocks and expressions together.
 const MAX_DEPTH: usize = 64;
 
 /// Parses a file of functions. `images` are the names of the images that launches may use; `None` allows any.
@@ -71,9 +71,9 @@ struct HostParser<'a> {
     errors: Vec<SyntaxError>,
     /// Whether each bracket of the text has its match.
     is_paired: bool,
-    /// How many blocks are open.
+    /// The number of open blocks.
     blocks: usize,
-    /// How many expressions are open.
+    /// The number of open expressions.
     open: usize,
     /// The greatest depth of an expression so far.
     deepest: usize,

@@ -329,7 +329,7 @@ impl HostParser<'_> {
     }
 }
 
-/// What the parser found where a statement may begin.
+/// The construct that the parser found where a statement may begin.
 enum Stated {
     Statement(Statement),
     /// The value before the `}` of a block with one.

@@ -44,7 +44,7 @@ impl fmt::Display for Expr {
 
 struct Printer<'t> {
     out: String,
-    /// How many blocks are open.
+    /// The number of open blocks.
     depth: usize,
     /// The comments that aren't printed yet.
     comments: &'t [Comment],

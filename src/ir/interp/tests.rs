@@ -447,7 +447,7 @@ fn native_code_calls_back_while_it_is_called() {
     assert_eq!((result, interpreter.take_failure(), interpreter.take_failure()), (u64::MAX, Some(deep), None));
     // on another thread it fails and accesses nothing
     struct Elsewhere(Callback);
-    // SAFETY: what the callback refers to outlives the thread, and isn't used at the same time.
+    // SAFETY: everything that the callback refers to outlives the thread, and isn't used at the same time.
     unsafe impl Send for Elsewhere {}
     let elsewhere = Elsewhere(callback);
     let result = std::thread::scope(|scope| {

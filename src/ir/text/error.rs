@@ -10,9 +10,9 @@ pub struct ParseError {
     pub line: u32,
     /// The column in characters, counted from 1.
     pub column: u32,
-    /// What the grammar allows here.
+    /// The parts that the grammar allows here.
     pub expected: String,
-    /// What the text has instead.
+    /// The part that the text has instead.
     pub found: String,
 }
 

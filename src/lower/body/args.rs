@@ -29,7 +29,7 @@ pub(super) struct TensorVars {
     /// The tensor is optional, so the address may be NULL.
     pub may_be_absent: bool,
     pub origin: Origin,
-    /// How long the values are usable.
+    /// The time for which the values are usable.
     pub life: Life,
 }
 
@@ -77,7 +77,7 @@ impl Node {
 
 /// All parameters of a body and its result, or the value returned by a call.
 pub(super) struct Args {
-    /// How long the values are usable.
+    /// The time for which the values are usable.
     pub life: Life,
     by_path: BTreeMap<String, Arg>,
     /// The parameters in order.

@@ -65,7 +65,7 @@ pub(super) struct BuildState<'a> {
     pub(super) errors: Vec<BodyError>,
     /// The open blocks of the body, from the outermost to the innermost.
     pub(super) open: Vec<Scope>,
-    /// How many blocks have been opened so far.
+    /// The number of blocks that have been opened so far.
     pub(super) scopes: u32,
     /// The closures created by the body.
     pub(super) closures: Vec<Closure>,

@@ -62,7 +62,7 @@ impl<'b> CallArg<'b> {
         CallArg(ArgKind::Array(values.into_args()))
     }
 
-    /// What is known about the argument at compile time.
+    /// The argument as far as it is known at compile time.
     pub(super) fn known(&self) -> KnownArg {
         match &self.0 {
             ArgKind::None => KnownArg::None,
@@ -239,8 +239,8 @@ pub struct Owned<'b> {
     pub(super) any: Value,
     pub(super) scope: Scope,
     pub(super) known: KnownOwned<'b>,
-    /// How many loops were open when it was created; `None` for a variable, since a variable may be moved out of any
-    /// number of times.
+    /// The number of loops that were open when it was created; `None` for a variable, since a variable may be moved
+    /// out of any number of times.
     pub(super) loops: Option<usize>,
 }
 

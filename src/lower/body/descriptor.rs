@@ -1,4 +1,4 @@
-//! What only the `DLTensor` of a tensor has: the code that reads it.
+//! Code that reads the parts of a tensor that only its `DLTensor` has.
 
 use super::args::{Origin, TensorVars, View};
 use super::function::BodyLowerer;

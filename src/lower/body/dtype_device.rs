@@ -122,7 +122,7 @@ impl<'b> DTypeValue<'b> {
         }
     }
 
-    /// What is known of the dtype at compile time.
+    /// The dtype as far as it is known at compile time.
     pub(super) fn stated(self) -> DType {
         self.exact().map_or(DType::Any, DType::Exact)
     }
@@ -145,7 +145,7 @@ impl<'b> DTypeValue<'b> {
 }
 
 impl<'b> DeviceValue<'b> {
-    /// What is known of the device at compile time.
+    /// The device as far as it is known at compile time.
     pub(super) fn stated(self) -> Device {
         match self {
             DeviceValue::Stated(device) => Device::numbered(device.device_type, device.device_id),

@@ -35,7 +35,7 @@ pub struct Expr<'b> {
     missing: bool,
 }
 
-/// What an [`Expr`] needs from its body, without the body's lifetime.
+/// The operations of a body that an [`Expr`] uses, without the body's lifetime.
 pub(super) trait Ops {
     /// Emits code: runs `f` once.
     fn run(&self, f: &mut dyn FnMut(&mut BodyLowerer<'_>));

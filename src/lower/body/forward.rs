@@ -19,8 +19,8 @@ impl Call<'_> {
     /// callee's result is the function's result, and its error the function's error.
     ///
     /// A result of type `Any` goes straight to the caller. Results of other types are checked as those of
-    /// [`returns`](Self::returns), and without a stated result it is released. What the body owns is released after the
-    /// call.
+    /// [`returns`](Self::returns), and without a stated result it is released. The body's own values are released after
+    /// the call.
     ///
     /// It is an error inside of `try_`, in a C function, in a function that returns tensors which its wrapper
     /// allocates, and with keyword arguments.

@@ -31,7 +31,7 @@ pub(super) struct Exits {
     pub traced: HashMap<(Option<Block>, LocationRef), Block>,
     /// The block that returns the code passed to it, created when first needed.
     pub plain: Option<Block>,
-    /// How many jumps each shared block has.
+    /// The number of jumps to each shared block.
     jumps: HashMap<Block, usize>,
     /// The blocks that later jumps to a full block take.
     pub detours: HashMap<Block, Detour>,
@@ -75,7 +75,7 @@ pub(super) struct Counter {
     pub index: Value,
     /// `None` for a step of 1.
     pub step: Option<Value>,
-    /// How many turns are left; `None` if the step is 1.
+    /// The number of turns left; `None` if the step is 1.
     pub left: Option<Value>,
 }
 

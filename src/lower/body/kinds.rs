@@ -1,4 +1,4 @@
-//! What a body can ask about values of type `Any`, and taking such a value as a type.
+//! Questions of a body about values of type `Any`, and taking such a value as a type.
 
 use super::calls::Owned;
 use super::expr::{Expr, Ops};

@@ -1,5 +1,5 @@
-//! How long a value of a body is usable: while the block that created it is open, and while its owner still has the
-//! value that it is part of.
+//! The time for which a value of a body is usable: while the block that created it is open, and while its owner still
+//! has the value that it is part of.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,9 +24,9 @@ impl Life {
 pub(super) struct PartOf {
     /// The owner's address in the frame.
     pub any: Value,
-    /// How many values the owner had been given.
+    /// The number of values that the owner had been given.
     pub given: u32,
-    /// How many loops were open.
+    /// The number of loops that were open.
     pub loops: usize,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Owners {
 /// The state of the owned value at an address.
 #[derive(Clone, Copy, Default)]
 pub(super) struct OwnedState {
-    /// How many values it has been given.
+    /// The number of values that it has been given.
     pub given: u32,
     pub moved: bool,
 }

@@ -88,7 +88,7 @@ impl<'b> From<CallResult<'b>> for MatchValue<'b> {
     }
 }
 
-/// What a row of a [`match_`](super::Body::match_) takes for one key. It prints as host text states it.
+/// The pattern of a row of a [`match_`](super::Body::match_) for one key. It prints as host text states it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MatchPattern {

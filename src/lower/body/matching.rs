@@ -25,7 +25,7 @@ const OPERATION: &str = "match";
 /// The most keys: a message prints each, and why no row holds.
 const MAX_KEYS: usize = Body::MAX_MESSAGE_VALUES - 1;
 const MAX_ROWS: usize = 1024;
-/// How many rows a message lists.
+/// The maximum number of rows that a message lists.
 const LISTED: usize = 8;
 /// The values of keys that aren't numbers: the stated constants, in the order of the rows, and all others.
 const CONSTANTS: Range<i128> = 0..1 << 32;
@@ -51,7 +51,7 @@ struct Key<'b> {
     constants: Vec<MatchPattern>,
 }
 
-/// What is compared.
+/// The value of a key, in the form that the code compares.
 #[derive(Clone, Copy)]
 enum Code<'b> {
     Number(Expr<'b>),
@@ -561,7 +561,7 @@ fn listed(patterns: &[MatchPattern]) -> String {
 }
 
 impl Key<'_> {
-    /// What the key's values are called.
+    /// The patterns that the key takes, in words.
     fn kind(&self) -> &'static str {
         match self.value {
             MatchValue::Number(number) if number.ty() == ScalarType::Bool => "`True`, `False`",

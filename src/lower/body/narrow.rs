@@ -1,4 +1,4 @@
-//! Narrowing: what a body has found out about a tensor becomes part of the tensor's type.
+//! Narrowing: facts that a body has found about a tensor become part of the tensor's type.
 
 use std::fmt;
 
@@ -90,7 +90,7 @@ impl<'b> TensorRef<'b> {
     }
 }
 
-/// What a fact says beside a tensor's type.
+/// The relation of a fact to a tensor's type.
 enum Narrowed {
     /// Nothing new.
     Known,

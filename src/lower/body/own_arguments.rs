@@ -50,7 +50,7 @@ fn lends_argument(arg: &CallArg<'_>) -> bool {
     }
 }
 
-/// What is known about the function's own arguments. Its checks may have converted the others.
+/// The properties of the caller's own arguments that the signature determines. The checks may convert all but tensors.
 pub(super) fn known(signature: &Signature) -> Vec<KnownArg> {
     let is_exact = signature.dtype_policy() == DTypePolicy::EXACT;
     let known = signature.passed().map(|param| match KnownArg::of(&param.ty) {

@@ -126,7 +126,7 @@ impl<'b> ParamRef<'b> {
         }
     }
 
-    /// The number of characters, bytes, sizes or elements: what [`Body::arg`] returns for the path followed by `.size`.
+    /// The number of characters, bytes, sizes or elements, as [`Body::arg`] returns for the path followed by `.size`.
     pub fn size(self) -> Expr<'b> {
         let this = self.alive("size");
         match this.node.and_then(|node| self.args.find(&format!("{}.size", node.path))) {

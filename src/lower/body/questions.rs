@@ -1,4 +1,4 @@
-//! What a body can ask about tensors whose types a signature leaves open, and about dtypes and devices.
+//! Questions of a body about tensors whose types a signature leaves open, and about dtypes and devices.
 
 use super::args::TensorVars;
 use super::builder::Body;

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// The values of all keys: a range for each.
 pub(super) type Values = Vec<Range<i128>>;
 
-/// What is wrong with a row. Rows have numbers from 0 on.
+/// A mistake in a row. Rows are numbered from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mistake {
     /// Rows before it hold for all its values.
@@ -17,7 +17,7 @@ pub(super) enum Mistake {
     Overlap { earlier: usize, row: usize, common: Values },
 }
 
-/// How many boxes the values may be cut into that no row holds for. If there are more, the row counts as one that runs.
+/// The maximum number of boxes that cover the values without a row. If there are more, the row counts as one that runs.
 const MOST_PIECES: usize = 2048;
 
 /// The mistakes of rows, at most one for each.

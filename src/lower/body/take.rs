@@ -13,7 +13,7 @@ use crate::spec::ParamType;
 pub(super) struct Taken {
     /// The address of its `TVMFFIAny`.
     pub any: Value,
-    /// How long its parts are usable.
+    /// The time for which its parts are usable.
     pub life: Life,
     /// Whether the body owns it.
     pub is_owned: bool,

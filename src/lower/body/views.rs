@@ -344,7 +344,7 @@ pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option
 
 #[expect(clippy::return_self_not_must_use, reason = "a body may leave a value unused")]
 impl<'b> TensorRef<'b> {
-    /// What is known about the tensor at compile time.
+    /// The tensor as far as it is known at compile time.
     pub(super) fn known_arg(self) -> KnownArg {
         let Some(Known { vars, .. }) = self.known else { return KnownArg::Unknown };
         let ty = &vars.ty;

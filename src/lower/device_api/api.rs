@@ -128,7 +128,7 @@ macro_rules! calls {
                 }
             }
 
-            /// What to tell about an API that lacks the function.
+            /// The message about an API that lacks the function.
             const fn missing(self) -> &'static str {
                 match self {
                     $(Call::$variant => concat!("an API lacks the function of `Call::", stringify!($variant), "`"),)*

@@ -154,7 +154,7 @@ pub(super) struct KernelToLaunch<'a> {
     pub tensor_maps: bool,
 }
 
-/// What identifies a kernel among those of one API.
+/// The identity of a kernel among those of one API.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct KernelKey {
     entry: String,

@@ -91,7 +91,7 @@ pub(super) fn text<'c>(outcome: Val<'c>, table: Val<'c>, images: Val<'c>) -> Val
     kind.uge(Failed::FIRST_NAMED).select(table + number, images)
 }
 
-/// The two halves of an outcome: what failed, and the number.
+/// The two halves of an outcome: the step that failed, and the number.
 pub(super) fn halves(outcome: Val<'_>) -> [Val<'_>; 2] {
     [outcome >> 32, outcome & 0xffff_ffff_i64]
 }

@@ -1,4 +1,4 @@
-//! What code asks about devices of an API.
+//! Questions of code about devices of an API.
 
 use super::driver;
 use super::layout::MOST_DEVICES;

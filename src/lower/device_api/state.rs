@@ -50,7 +50,7 @@ pub(super) struct GraphFunctions {
 /// The offset of the records.
 const RECORDS: i64 = 72;
 
-/// What is known about a device.
+/// The layout of the record of a device.
 pub(super) mod record {
     pub(in crate::lower::device_api) const SIZE: i64 = 64;
     // Offset 0 is the cell: 0 when empty, 1 while claimed, otherwise its own address.

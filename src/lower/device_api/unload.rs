@@ -1,4 +1,4 @@
-//! Unloading: what the destructor of a module with launches does.
+//! Unloading: the destructor of a module with launches.
 
 use super::api::{Call, KernelHome};
 use super::driver::{CLAIMED, Driver};

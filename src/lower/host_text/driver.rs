@@ -17,7 +17,7 @@ pub(super) struct Driver<'b, 'a, 's> {
     names: RefCell<Vec<String>>,
     /// Their values. All visible names differ.
     values: RefCell<HashMap<String, Val<'b, 'a>>>,
-    /// What is known about tensors here in addition to their types, by name.
+    /// The narrowed tensors, by name: more is known about them here than their types state.
     narrowed: RefCell<HashMap<String, Vec<TensorRef<'b>>>>,
     /// The names of `narrowed`, in the order in which they were added.
     narrowings: RefCell<Vec<String>>,

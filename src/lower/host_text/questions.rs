@@ -11,7 +11,7 @@ use crate::lower::body::{DTypeValue, DeviceValue, Expr, TensorFact, TensorRef, V
 use crate::spec::{CompareOp, Device, DeviceId, ParamType, did_you_mean, named_dtype};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
-/// What holds for a tensor where a condition is true.
+/// A fact that holds for a tensor where a condition is true.
 #[derive(Debug)]
 pub(super) struct Fact {
     /// The name of the tensor.
@@ -19,14 +19,14 @@ pub(super) struct Fact {
     fact: TensorFact,
 }
 
-/// What a condition narrows if it is true: questions, and those joined with `and`.
+/// The facts that hold where a condition is true: those of a question, and of questions joined with `and`.
 pub(super) fn facts(condition: &Tree) -> Vec<Fact> {
     let mut found = Vec::new();
     add_facts(condition, &mut found);
     found
 }
 
-/// What holds where the left side of an operand of `and` is true.
+/// The facts that hold where the left side of an operand of `and` is true.
 pub(super) fn facts_of_chain(first: &Tree, rest: &[(At<BinaryOp>, Tree)], operand: &Tree) -> Vec<Fact> {
     let before = rest.iter().map(|(_, right)| right).take_while(|right| !std::ptr::eq(*right, operand));
     std::iter::once(first).chain(before).flat_map(facts).collect()
@@ -84,7 +84,7 @@ fn fact_of_word(word: Word, inputs: &[Input]) -> Option<Fact> {
     Some(Fact { name: name_of(&inputs.first()?.value)?, fact })
 }
 
-/// What holds for a tensor where a key of a `match` fits a pattern.
+/// The facts that hold where a key of a `match` fits a pattern.
 pub(super) fn facts_of_pattern(key: &Tree, pattern: &Pattern) -> Vec<Fact> {
     let constant = match pattern {
         Pattern::Bool(true) => return facts(key),

@@ -1,4 +1,4 @@
-//! What the problems share: expected and actual values, diagnostics, and lists in messages.
+//! The common parts of problems: expected and actual values, diagnostics, and lists in messages.
 
 use std::error::Error;
 use std::fmt::Display;

@@ -29,7 +29,7 @@ pub enum PrototypeProblem {
         found: String,
         /// The prototype's type.
         passed: String,
-        /// What to do about it, or an empty string.
+        /// The remedy, or an empty string.
         advice: &'static str,
     },
     /// A narrow integer is extended otherwise.

@@ -309,7 +309,7 @@ impl SplitI64 {
 }
 
 bitflags! {
-    /// What a signature demands of `bind` besides its checks.
+    /// The demands of a signature on `bind`, besides its checks.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(in crate::lower) struct Demands: u8 {
         /// The caller's own arguments are passed on.

@@ -1,5 +1,5 @@
-//! The table of a module's launches on the devices of one API: what the launch helpers need to know about each kernel
-//! and image.
+//! The table of a module's launches on the devices of one API: the data about each kernel and image for the launch
+//! helpers.
 //!
 //! It begins with a [`LaunchTable`], followed by the [`KernelRecord`]s. Records refer to each other, and to strings, by
 //! offsets from the table's start. Cells are in the module's state for the API; records refer to them by offsets in the
@@ -56,7 +56,7 @@ descriptors! {
         on_unload_bytes: u32,
         /// The [`ImageRecord`].
         image: u32,
-        /// The cells, one per device: what has been done for the device.
+        /// The cells, one per device: the state of the work for the device.
         cells: u32,
     }
 

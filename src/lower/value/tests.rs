@@ -199,7 +199,7 @@ fn jits() -> Vec<Jit> {
     jits
 }
 
-/// The outcome of a call: what `see` has displayed, or the error.
+/// The outcome of a call: the text that `see` has displayed, or the error.
 fn outcome(code: i32) -> Result<String, String> {
     match (code, take_raised()) {
         (0, None) => Ok(SEEN.take().join("; ")),

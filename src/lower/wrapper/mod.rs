@@ -179,7 +179,7 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut ModulePool, kernel: &Kernel,
     call_native(cx, pool, NativeKernel { kernel, on_device: None, stated: None }, args, &[], Owned::default());
 }
 
-/// What a wrapper needs from outside its module, besides its kernel.
+/// The values from outside its module that a wrapper uses, besides its kernel.
 struct Outside<'a> {
     states: &'a States,
     packer: Option<Packer>,

@@ -74,7 +74,7 @@ impl Packer {
     }
 }
 
-/// What a kernel returns besides its C result.
+/// The results of a kernel besides its C result.
 #[derive(Default)]
 pub(super) struct Owned<'a> {
     /// The tensors allocated by the wrapper.

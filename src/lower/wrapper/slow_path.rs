@@ -10,7 +10,7 @@ use crate::lower::encode::Encoded;
 use crate::lower::plan::Plan;
 use tvm_ffi_runtime::abi::TypeIndex;
 
-/// What the binder needs from a signature.
+/// The data of a signature that a call of the binder needs.
 #[derive(Clone, Copy)]
 pub(super) struct SlowPath<'a> {
     /// The signature's descriptor.

@@ -12,7 +12,7 @@ use crate::spec::parse_error::{ParseError, SyntaxError};
 use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
 
-/// What may stand in a launch, with what else may follow there.
+/// The names of a launch's items, and then the other tokens that may follow, for messages.
 macro_rules! items {
     ($more:literal) => {
         concat!(

@@ -6,7 +6,7 @@
 #define MOST_GRAPHS 64
 #define MOST_NODES 32
 
-// What a kernel node runs, with copies of the parameters.
+// The kernel that a node runs, with copies of the parameters.
 struct work {
   struct kernel* kernel;
   struct extent grid, block;

@@ -28,7 +28,7 @@ std::string Value(const Optional<Function>& function) {
 
 ModuleObj* Object(const Module& module) { return const_cast<ModuleObj*>(module.operator->()); }
 
-// What the virtual methods of a module say, called by C++ code.
+// Shows the results of a module's virtual methods, called by C++ code.
 void ShowMethods(const std::string& what, const Module& module, const char* name) {
   ModuleObj* object = Object(module);
   Show(what + " kind", object->kind());

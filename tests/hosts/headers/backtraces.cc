@@ -7,8 +7,8 @@
 
 namespace {
 
-// The lines of this program's functions. What started the program differs, as the last line of upstream's: its stack
-// ends with an address of no code.
+// The lines of this program's functions. The lines of the program's start differ, and so does the last line of
+// upstream's: its stack ends with an address of no code.
 std::string OwnLines(const TVMFFIByteArray& backtrace) {
   std::string text(backtrace.data, backtrace.size), own;
   size_t start = 0, lines = 0;

@@ -1,7 +1,7 @@
-"""Writes the reference of a Python package from its sources: what ``__all__`` names, with signatures and docstrings.
+"""Writes the reference of a Python package from its sources: the names in ``__all__``, with signatures and docstrings.
 
-Reads the sources without importing them, so it needs no compiled part. Fails with a list of what has no documentation:
-names, fields, and parameters that no docstring names. A parameter may be named in the function's docstring, in that of
+Reads the sources without importing them, so it needs no compiled part. Fails with a list of undocumented items: names,
+fields, and parameters that no docstring names. A parameter may be named in the function's docstring, in that of
 its class, or in that of a function or class which either of these two mentions, such as ``:func:`compile```.
 """
 
@@ -19,7 +19,7 @@ MODULES = ["cc", "cuda", "hip", "host", "triton", "torch", "jax", "cute", "cutil
 #: Parameters that the page explains once for all functions.
 EXPLAINED = {"signature"}
 
-#: What has no documentation.
+#: The items without documentation.
 missing: list[str] = []
 
 

@@ -21,10 +21,10 @@ const COMMAND_LINE: &str = "command-line";
 /// All pages.
 const PAGES: [&str; 5] = ["python", "c", "cpp", COMMAND_LINE, RUST];
 
-/// What the readers of the pages install.
+/// The files that the pages are followed with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
-    /// What other steps build from this repository. No command that installs runs.
+    /// The files that other steps build from this repository. The commands that install are skipped.
     Built,
     /// The files of a release. The commands that install run, and take ours from there.
     Released,

@@ -3,7 +3,7 @@
 use super::{RELEASE, Result, built, failure};
 use crate::command::{Tests, cmd};
 
-/// What is made, and the small and the large number of it.
+/// The names of the steps, each with the small and the large number of things that it makes.
 const SIZES: &[(&str, [u64; 2])] = &[
     ("wrappers", [10_000, 100_000]),
     ("library", [10_000, 100_000]),

@@ -19,7 +19,7 @@ const MARK: u32 = 0x7456_4d46;
 /// The time after which a program hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What happens at the chosen call.
+/// The fault at the chosen call.
 #[derive(Clone, Copy)]
 pub enum Fault {
     /// The call fails with this error.

@@ -99,7 +99,7 @@ const CHANGES: &[c_long] = &[
     libc::SYS_utimensat,
 ];
 
-/// What came of the runs of one scenario in one way.
+/// The outcomes of the runs of one scenario in one way.
 #[derive(Default)]
 struct Outcomes {
     runs: usize,

@@ -18,7 +18,7 @@ def names(path):
 
 
 def tags_allowed(path):
-    """What auditwheel says of a wheel for Linux: the oldest system that its library runs on."""
+    """The report of auditwheel on a wheel for Linux: the oldest system that its library runs on."""
     command = [sys.executable, "-m", "auditwheel", "show", str(path)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

@@ -1,4 +1,4 @@
-//! What a release has for each target: a wheel, and archives of the command line and of the C library.
+//! The files of a release for each target: a wheel, and archives of the command line and of the C library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,7 +186,7 @@ impl Target {
         self.environment(command).run().map(drop)
     }
 
-    /// What finds the linker.
+    /// The command with the environment of a build: it finds the linker, and no LLVM.
     fn environment(&self, command: Cmd) -> Cmd {
         // build as on a machine without LLVM
         let command = command.env("LLVM_SYS_221_PREFIX", "/nonexistent");

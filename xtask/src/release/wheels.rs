@@ -1,4 +1,4 @@
-//! Checks of the wheels: what they contain, whether an index takes them, and their tests as users install them.
+//! Checks of the wheels: their contents, whether an index takes them, and their tests as users install them.
 
 use std::fs;
 

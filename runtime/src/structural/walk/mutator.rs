@@ -57,7 +57,7 @@ pub(super) fn definition() -> Definition {
     Definition::object(Mutating::KEY, "ffi.Object", SIZE, false).keep_layout()
 }
 
-/// This crate's mutators: what they do at each value, and the replacements of variables.
+/// This crate's mutators: their work at each value, and the replacements of variables.
 pub(super) struct Engine {
     pub(super) policy: Policy,
     /// Variables with their replacements, by the variables' addresses.

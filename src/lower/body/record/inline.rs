@@ -11,9 +11,9 @@ use crate::host::tree::{Block, Expr, ExprKind, If, Scoped, Statement, StatementK
 use crate::host::walk::{for_each_part, names};
 use crate::spec::Signature;
 
-/// How many values an expression may have.
+/// The maximum number of values in an expression.
 const MOST_VALUES: usize = 20;
-/// How many statements back a value may be read that needs no code.
+/// The maximum distance, in statements, between a value that needs no code and its use.
 const FAR: usize = 8;
 
 impl Recorder {
@@ -59,7 +59,7 @@ fn rename(block: &mut Block, signature: &Signature) {
 }
 
 struct Inliner<'r> {
-    /// How often each name occurs, where it is given included.
+    /// The number of occurrences of each name, its definition included.
     uses: HashMap<Id, usize>,
     lets: &'r Lets,
 }

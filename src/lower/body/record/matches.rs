@@ -1,4 +1,4 @@
-//! What `match` records.
+//! Records `match`.
 
 use super::trees::part;
 use super::{Recorder, at};

@@ -1,7 +1,7 @@
 //! Records the operations of a body as a tree of text, which prints and reads back to the same code.
 //!
 //! Each operation records one statement: mostly `let %n = ...`, with values of earlier statements as inputs. `trees`
-//! makes these inputs. At the end `inline` moves values into the statements that use them, and names what is left.
+//! makes these inputs. At the end `inline` moves values into the statements that use them, and names the rest.
 //! A body is recorded only when its text is asked for. Otherwise each operation tests once that there is no recorder.
 
 mod inline;
@@ -71,7 +71,7 @@ struct State {
     lets: Lets,
 }
 
-/// What is known about recorded values.
+/// The properties of recorded values.
 #[derive(Default)]
 struct Lets {
     count: Id,
@@ -93,7 +93,7 @@ struct Known {
 struct Open {
     statements: Vec<Statement>,
     value: Option<Tree>,
-    /// What the names of the values were before the block.
+    /// The names of the values before the block.
     before: Vec<((Value, ScalarType), Option<Known>)>,
 }
 

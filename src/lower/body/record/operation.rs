@@ -1,4 +1,4 @@
-//! What each operation records.
+//! Records the operations.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What questions and narrowing record.
+//! Records questions and narrowing.
 
 use super::trees::{index, input, integer, part, text, type_name, word};
 use super::{Recorder, at, named, tree};
@@ -11,7 +11,7 @@ use crate::lower::body::tensor::TensorRef;
 use crate::spec::{CompareOp, Device, ParamType};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
-/// What text compares: the left side and the right side.
+/// The comparison `left == right`.
 fn same(left: Tree, right: Tree) -> ExprKind {
     ExprKind::Compare(left, at(CompareOp::Eq), right)
 }
@@ -33,7 +33,7 @@ impl Recorder {
         }
     }
 
-    /// A dtype: its name, or what has it.
+    /// A dtype: its name, or the value that has it.
     pub(super) fn dtype(&self, dtype: DTypeValue<'_>) -> Tree {
         match dtype {
             DTypeValue::Stated(dtype) => type_name(dtype),

@@ -20,7 +20,7 @@ pub(in crate::lower::device_api) mod shot {
     pub(in crate::lower::device_api) const DEVICE: i32 = 40;
 }
 
-/// What is known about a graph on a device.
+/// The layout of the record of a graph on a device.
 pub(super) mod record {
     /// 0, or 1 while a thread uses the record.
     pub(in crate::lower::device_api) const LOCK: i32 = 0;

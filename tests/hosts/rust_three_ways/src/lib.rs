@@ -27,7 +27,7 @@ impl Report {
 #[derive(Object, Debug, Default)]
 #[object(key = "three_ways.Thing", default)]
 pub struct Thing {
-    /// What people call it.
+    /// Its name.
     pub label: Mutable<Str>,
     /// Its weight.
     #[object(default = 1.5)]
@@ -39,7 +39,7 @@ pub struct Thing {
 #[repr(C)]
 #[object(key = "three_ways.Circle")]
 pub struct Circle {
-    /// What it is besides.
+    /// The fields that every thing has.
     #[object(parent)]
     pub thing: Thing,
     /// From its middle.
