@@ -1,4 +1,4 @@
-//! What calls do with references.
+//! The effects of calls on references.
 
 use tvm_ffi_codegen::runtime::abi::TypeIndex;
 
@@ -6,7 +6,7 @@ use super::state::State;
 use super::symbols::{Place, Symbol};
 use super::walk::Walk;
 
-/// What a callee does.
+/// The effect of a callee.
 enum Effect {
     /// Writes an owned value to the address in an argument.
     Any(usize),

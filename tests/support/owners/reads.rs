@@ -1,4 +1,4 @@
-//! What the code after a point reads: other values and memory make no difference.
+//! The values and the memory that the code after a point reads. No others make a difference to it.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! What is known at a point of a path: values, memory, and owned references.
+//! The state at a point of a path: known values, memory, and owned references.
 
 use std::collections::{BTreeMap, BTreeSet};
 

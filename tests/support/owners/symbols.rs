@@ -15,7 +15,7 @@ pub enum Place {
     Slot(usize, StackSlot),
 }
 
-/// What is known of a value.
+/// A value as far as it is known.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Symbol {
     Unknown,
