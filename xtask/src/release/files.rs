@@ -192,7 +192,11 @@ impl Target {
         let command = command.env("LLVM_SYS_221_PREFIX", "/nonexistent");
         match self.linker {
             Linker::Zig(_) => command.env("CARGO_ZIGBUILD_ZIG_PATH", &text(&python_package(&ZIG).join("ziglang/zig"))),
-            Linker::Mingw => command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", "x86_64-w64-mingw32-gcc-posix"),
+            Linker::Mingw => command
+                .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", "x86_64-w64-mingw32-gcc-posix")
+                // For this target, the code of a crate is one section, and the linker can't leave out a part of it.
+                // Without this, the wheel is larger than 10 MiB.
+                .env("CARGO_PROFILE_DIST_LTO", "thin"),
             Linker::System => command,
         }
     }
