@@ -102,6 +102,8 @@ pub fn call(
             vec![(Symbol::Const(0), taken.clone()), fails(taken)]
         }
         Effect::Packed(at) => packed(walk, &args[at..], state),
+        // a kernel of another convention, whose parameters have the same types
+        Effect::PackedKernel if !matches!(args[3], Symbol::Address(..)) => vec![(Symbol::Unknown, state.clone())],
         Effect::PackedKernel => {
             let mut outcomes = packed(walk, &args[1..], state);
             outcomes.push(fails(given_any(walk, &args[3], state.clone())));

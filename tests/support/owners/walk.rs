@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use tvm_ffi_codegen::ir::{
-    BinaryOp, Block, BlockCall, ConvertOp, FuncRef, Function, Inst, Linkage, Module, Op, Terminator, Type, UnaryOp,
-    Value,
+    BinaryOp, Block, BlockCall, ConvertOp, FuncRef, FuncSig, Function, Inst, Linkage, Module, Op, Terminator, Type,
+    UnaryOp, Value,
 };
 
 use super::reads::{self, Reads};
@@ -100,7 +100,7 @@ impl Walk<'_> {
 
     fn never_released(&mut self, state: &State, id: Id) {
         let Reference { at, giver, .. } = &self.references[id as usize];
-        let problem = format!("{}, {at:?}: a reference that `{giver}` gives is never released", self.name);
+        let problem = format!("{}, {at:?}: a reference from `{giver}` is never released", self.name);
         match state.is_bound(id) {
             true => self.of_bound.insert((id, problem)),
             false => self.violations.insert(problem),
@@ -135,7 +135,8 @@ impl Walk<'_> {
             let known = self.references.iter().position(|known| known.at == self.at && known.others == others);
             let id = known.unwrap_or(self.references.len()) as Id;
             if known.is_none() {
-                self.references.push(Reference { at: self.at.clone(), others, giver: self.callee.to_owned() });
+                let giver = if self.callee.is_empty() { "a function object" } else { self.callee };
+                self.references.push(Reference { at: self.at.clone(), others, giver: giver.to_owned() });
             }
             if !state.owns(id) {
                 state.own(id);
@@ -229,10 +230,13 @@ impl Walk<'_> {
                         let args: Vec<Symbol> = args.iter().map(|&arg| state.value(depth, arg)).collect();
                         self.call(*callee, &args, &state)
                     }
-                    Op::CallIndirect(sig, _, args) if function.signatures[*sig].params.len() == 4 => {
+                    Op::CallIndirect(sig, callee, args) => {
+                        // a kernel at an address, or a function object's code
+                        let is_kernel = state.value(depth, *callee) == Symbol::NonZero;
+                        self.callee = if is_kernel { "kernel" } else { "" };
                         let args: Vec<Symbol> = args.iter().map(|&arg| state.value(depth, arg)).collect();
-                        self.callee = "a function";
-                        calls::call(self, "", (false, true), &args, &state).unwrap_or_default()
+                        let is_packed = is_packed(&function.signatures[*sig]);
+                        calls::call(self, self.callee, (false, is_packed), &args, &state).unwrap_or_default()
                     }
                     Op::CompareExchange(_, _, new) => exchanged(&state.value(depth, *new), state),
                     op => {
@@ -257,8 +261,7 @@ impl Walk<'_> {
         let module = self.module;
         let decl = &module.functions[callee];
         self.callee = &decl.name;
-        let types = || decl.signature.params.iter().map(|param| param.ty);
-        let is_packed = types().eq([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr]);
+        let is_packed = is_packed(&decl.signature);
         // A function that may call this one is checked by itself.
         let is_checked_itself = decl.linkage == Linkage::Export || is_packed && self.active.contains(&callee);
         let is_followed = decl.body.is_some() && !is_checked_itself;
@@ -277,6 +280,11 @@ impl Walk<'_> {
     fn reads(&mut self, func: FuncRef, function: &Function) -> Rc<HashMap<Block, Reads>> {
         self.reads.entry(func).or_insert_with(|| Rc::new(reads::of(self.module, function))).clone()
     }
+}
+
+/// True if a function has the parameters of `TVMFFISafeCallType`.
+fn is_packed(signature: &FuncSig) -> bool {
+    signature.params.iter().map(|param| param.ty).eq([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr])
 }
 
 /// True if a condition may be false and may hold.
