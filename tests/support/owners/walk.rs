@@ -197,7 +197,7 @@ impl Walk<'_> {
                             if cond != Symbol::Const(0) {
                                 go(self, then, &state);
                             }
-                            if !matches!(cond, Symbol::NonZero) && (cond == Symbol::Const(0) || is_open(&cond)) {
+                            if cond == Symbol::Const(0) || is_open(&cond) {
                                 go(self, otherwise, &state);
                             }
                         }
