@@ -332,7 +332,7 @@ fn other_callbacks_are_refused() {
         let error = message(&callbacks);
         assert!(error.message().ends_with(&format!("{expected}{got}")), "{error}");
     }
-    // Types that nobody has registered have no values.
+    // A type that isn't registered has no values.
     let unknown = entry(vec![i32::MAX.into(), function.into()]);
     assert!(call("ffi.StructuralWalk", (1, &unknown, nothing(), PRE)).unwrap().is_none());
 }

@@ -60,7 +60,7 @@ impl Record {
     pub fn protect(&self, entry: *mut Entry, place: &AtomicPtr<Entry>) -> Option<Hit<'_>> {
         let depth = self.depth.load(Ordering::Relaxed);
         let name = self.entries.get(depth)?;
-        // The release makes earlier uses of the entry named before visible to whoever reads this one.
+        // The release makes earlier uses of the entry named before visible to a thread that reads this one.
         let found = if self.is_asymmetric {
             name.store(entry, Ordering::Release);
             compiler_fence(Ordering::SeqCst);
@@ -102,7 +102,7 @@ impl Record {
     }
 }
 
-/// A hit under way. Whoever has it calls [`Hit::end`].
+/// A hit under way. Its owner calls [`Hit::end`].
 #[must_use]
 pub struct Hit<'r> {
     record: &'r Record,

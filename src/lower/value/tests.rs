@@ -395,7 +395,7 @@ fn types_that_no_value_has_are_refused() {
         ),
         (
             "Tensor([4], float32, noalias=True)",
-            "result of `callee`: expected no `noalias`: nobody knows which other pointers lead to the value",
+            "result of `callee`: expected no `noalias`: other pointers may lead to the value",
         ),
     ] {
         assert_eq!(module(&types(text)).err().as_deref(), Some(problem), "{text}");

@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
             }
             param.ty.for_each_tensor(&mut |tensor| {
                 if tensor.noalias {
-                    let problem = "expected no `noalias`: nobody knows which other pointers lead to the value";
+                    let problem = "expected no `noalias`: other pointers may lead to the value";
                     checker.error(at, problem);
                 }
             });
