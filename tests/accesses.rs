@@ -11,7 +11,7 @@ use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
 use tvm_ffi_codegen::{Kernel, Signature};
 
 use crate::fixtures::{self, signatures};
-use crate::property::calls;
+use crate::property::calls::{self, Part};
 use crate::support::accesses::{Proof, prove};
 use crate::support::args::Form;
 use crate::support::exec::{Program, interpreter, run};
@@ -83,8 +83,10 @@ enum Noticed {
     Not,
 }
 
-/// The number of random calls of a signature. A smaller number in `PROPTEST_CASES` takes only some signatures.
-const CALLS: u32 = 200;
+/// The number of random calls of a signature.
+const CALLS: usize = 200;
+/// The number of signatures in a default run. `PROPTEST_CASES` states another one.
+const SIGNATURES: u32 = 20;
 /// The number of checks of a signature that are removed. Of more, equally many at equal distances.
 const MOST_CHECKS: usize = 40;
 /// The number of accepted calls that are varied.
@@ -92,10 +94,10 @@ const ACCEPTED: usize = 4;
 
 #[test]
 fn each_check_is_needed() {
-    let step = if stated_or(CALLS) < CALLS { 12 } else { 1 };
     let mut seen = HashSet::new();
     let all: Vec<Signature> = signatures().into_iter().map(|(_, signature, _)| signature).collect();
     let all: Vec<Signature> = all.into_iter().filter(|signature| seen.insert(signature.to_string())).collect();
+    let step = all.len().div_ceil(stated_or(SIGNATURES) as usize);
     let some: Vec<Signature> = all.into_iter().step_by(step).collect();
     let counts = Mutex::new(BTreeMap::<Noticed, usize>::new());
     let calls = fixtures::calls();
@@ -113,7 +115,7 @@ fn each_check_is_needed() {
 /// The fixture's calls of a signature, random calls, and variations of accepted ones. Each has the model's verdict:
 /// true if the wrapper refuses it. Calls without a verdict are left out.
 fn judged_calls(signature: &Signature, own: &[Call]) -> Vec<(Call, bool)> {
-    let random = sample(&vec(calls::plan(), CALLS as usize)).into_iter().map(|plan| plan.call(signature));
+    let random = sample(&vec(calls::plan(), CALLS)).into_iter().map(|plan| plan.call(signature));
     let bases = own.iter().cloned().chain(random);
     let judged = |call: Call| match model::predict(signature, &call, Convention::Flat)? {
         Prediction::Refused(_) => Some((call, true)),
@@ -125,57 +127,101 @@ fn judged_calls(signature: &Signature, own: &[Call]) -> Vec<(Call, bool)> {
     found
 }
 
-/// Calls that differ from one in one part, or in one number wherever it occurs.
+/// Calls that differ from one in one part, or in one number or kind of device wherever it occurs.
 fn variations(call: &Call) -> Vec<Call> {
-    let mut found = Vec::new();
-    let with = |number: usize, value: Value| {
-        let mut call = call.clone();
-        call.args[number].1 = value;
-        call
-    };
+    let parts = calls::parts(call);
+    let mut found: Vec<Call> = (0..call.args.len()).map(|count| shortened(call, count)).collect();
     let mut numbers = HashSet::new();
-    for (number, (_, value)) in call.args.iter().enumerate() {
-        found.extend((0..40).map(|seed| with(number, calls::any_argument(seed))));
-        match value {
-            Value::Tensor(tensor) => {
-                numbers.extend(&tensor.shape);
-                found.extend(tensors(tensor).into_iter().map(|tensor| with(number, Value::Tensor(tensor))));
-            }
-            Value::Raw(index, payload) => {
-                found.extend((0..8).map(|other| with(number, Value::Raw(other, *payload))));
-                if *index == 1 {
-                    numbers.insert(*payload as i64);
-                }
-            }
+    for part in &parts {
+        let any = (0..ANY_VALUES).map(|seed| calls::any_value(seed, part.is_held));
+        found.extend(any.chain(others(&part.value)).map(|value| calls::replaced(call, part, value)));
+        match &part.value {
+            Value::Tensor(tensor) => numbers.extend(&tensor.shape),
+            Value::Shape(entries) => numbers.extend(entries),
+            Value::Raw(1, integer) => numbers.extend([*integer as i64]),
             _ => {}
         }
     }
     for (kind, id) in [(1, 0), (1, 1), (2, 0), (2, 1), (10, 0)] {
-        let mut call = call.clone();
-        for (_, value) in &mut call.args {
-            if let Value::Tensor(tensor) = value {
-                tensor.device = DLDevice::new(DLDeviceType(kind), id);
-            }
-        }
-        found.push(call);
+        found.push(everywhere(call, &parts, |value| {
+            let Value::Tensor(tensor) = value else { return false };
+            tensor.device = DLDevice::new(DLDeviceType(kind), id);
+            true
+        }));
     }
     for (from, to) in
         numbers.iter().flat_map(|from| [-1, i64::MIN, i64::MAX, from.wrapping_add(1)].map(|to| (*from, to)))
     {
-        let mut call = call.clone();
-        for (_, value) in &mut call.args {
-            match value {
-                Value::Tensor(tensor) => {
-                    tensor.data = Data::Zeros;
-                    tensor.shape.iter_mut().filter(|size| **size == from).for_each(|size| *size = to);
-                }
-                Value::Raw(1, integer) if *integer as i64 == from => *integer = to as u64,
-                _ => {}
+        let change = |sizes: &mut [i64]| {
+            let found = sizes.contains(&from);
+            sizes.iter_mut().filter(|size| **size == from).for_each(|size| *size = to);
+            found
+        };
+        found.push(everywhere(call, &parts, |value| match value {
+            Value::Tensor(tensor) => {
+                tensor.data = Data::Zeros;
+                change(&mut tensor.shape)
             }
-        }
-        found.push(call);
+            Value::Shape(entries) => change(entries),
+            Value::Raw(1, integer) if *integer as i64 == from => {
+                *integer = to as u64;
+                true
+            }
+            _ => false,
+        }));
     }
     found
+}
+
+/// The number of values of any type that replace each value.
+const ANY_VALUES: u64 = 40;
+
+/// The call with its first arguments only.
+fn shortened(call: &Call, count: usize) -> Call {
+    let mut call = call.clone();
+    call.args.truncate(count);
+    call
+}
+
+/// The call with each value changed. `change` returns whether it has changed a value.
+fn everywhere(call: &Call, parts: &[Part], change: impl Fn(&mut Value) -> bool) -> Call {
+    parts.iter().fold(call.clone(), |call, part| {
+        let mut value = part.value.clone();
+        if change(&mut value) { calls::replaced(&call, part, value) } else { call }
+    })
+}
+
+/// Values that differ from one in one part, but not in the values that it contains.
+fn others(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Tensor(tensor) => tensors(tensor).into_iter().map(Value::Tensor).collect(),
+        Value::Raw(index, payload) => {
+            let integers = [-1, 0, 1, 2, 127, 128, 255, 256, 1 << 31, 1 << 32, i64::MIN, i64::MAX];
+            let integers = integers.map(|integer| Value::Raw(1, integer as u64));
+            (0..8).map(|other| Value::Raw(other, *payload)).chain(integers).filter(|_| *index < 64).collect()
+        }
+        Value::Shape(entries) => (0..entries.len())
+            .flat_map(|at| [-1, i64::MIN, i64::MAX, entries[at].wrapping_add(1)].map(|to| (at, to)))
+            .map(|(at, to)| {
+                let mut entries = entries.clone();
+                entries[at] = to;
+                Value::Shape(entries)
+            })
+            .chain(
+                [entries.split_last().map_or(&[][..], |(_, rest)| rest), &[&entries[..], &[1]].concat()]
+                    .map(|entries| Value::Shape(entries.to_vec())),
+            )
+            .collect(),
+        Value::Array(items) | Value::List(items) => {
+            let shorter = items.split_last().map_or(&[][..], |(_, rest)| rest).to_vec();
+            let longer = [&items[..], &[Value::NONE]].concat();
+            [shorter.clone(), longer]
+                .into_iter()
+                .flat_map(|items| [Value::Array(items.clone()), Value::List(items)])
+                .collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Tensors that differ from one in one field.

@@ -100,9 +100,15 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// The value of a dimension variable. Those of generated signatures are the [`SYMBOLS`].
+    fn symbol(&self, name: &str) -> Option<i64> {
+        let other = || self.signature.dim_vars().iter().position(|var| *var == name);
+        let index = SYMBOLS.iter().position(|symbol| *symbol == name).or_else(other)?;
+        Some(self.plan.values[index % SYMBOLS.len()])
+    }
+
     fn size(&self, dim: &Dim) -> i64 {
-        let value = |name: &str| SYMBOLS.iter().position(|s| *s == name).map(|i| self.plan.values[i]);
-        dim.eval(&value).unwrap_or(0)
+        dim.eval(&|name: &str| self.symbol(name)).unwrap_or(0)
     }
 
     fn sizes(&self, dims: &[Dim]) -> Vec<i64> {
@@ -110,8 +116,8 @@ impl Maker<'_> {
     }
 
     fn argument(&mut self, name: &str, ty: &ParamType) -> Value {
-        if let Some(symbol) = SYMBOLS.iter().position(|s| *s == name) {
-            return Value::int(self.plan.values[symbol]);
+        if let Some(size) = self.symbol(name) {
+            return Value::int(size);
         }
         let value = self.value(ty, Spot::Argument);
         let object = match &value {
@@ -304,9 +310,9 @@ fn anything(dice: &mut Dice, held: bool) -> Value {
     }
 }
 
-/// An argument of any type.
-pub fn any_argument(seed: u64) -> Value {
-    let mut value = anything(&mut Dice::new(seed), false);
+/// A value of any type. If `is_held`, it is one that a container can own.
+pub fn any_value(seed: u64, is_held: bool) -> Value {
+    let mut value = anything(&mut Dice::new(seed), is_held);
     keep_keys_apart(&mut value);
     value
 }
@@ -332,6 +338,37 @@ pub fn change(call: &mut Call, dice: &mut Dice) {
             }
         }
     }
+}
+
+/// A value of a call, at any depth.
+pub struct Part {
+    /// The argument's number, and the value's number inside of it.
+    place: (usize, usize),
+    pub value: Value,
+    /// Whether a container holds it.
+    pub is_held: bool,
+}
+
+/// The values of a call that may be replaced.
+pub fn parts(call: &Call) -> Vec<Part> {
+    let mut found = Vec::new();
+    for (number, (_, value)) in call.args.iter().enumerate() {
+        for at in 0..count(value) {
+            let (value, is_held) =
+                nth(&mut value.clone(), &mut { at }, false).map(|(v, held)| (v.clone(), held)).unwrap();
+            found.push(Part { place: (number, at), value, is_held });
+        }
+    }
+    found
+}
+
+/// The call with another value in place of a part.
+pub fn replaced(call: &Call, part: &Part, value: Value) -> Call {
+    let mut call = call.clone();
+    let argument = &mut call.args[part.place.0].1;
+    *nth(argument, &mut { part.place.1 }, false).unwrap().0 = value;
+    keep_keys_apart(argument);
+    call
 }
 
 /// The number of values that a change may apply to.

@@ -111,7 +111,7 @@ fn agree_on_calls_of(cases: u32, signatures: impl Strategy<Value = Signature>) {
 #[test]
 fn values_are_what_the_model_takes_them_for() {
     run(stated_or(1000), &any::<u64>(), |seed| {
-        let call = Call::new([calls::any_argument(seed)]);
+        let call = Call::new([calls::any_value(seed, false)]);
         for form in [Form::DlTensor, Form::Object] {
             let arguments = Arguments::new(&call, form);
             // SAFETY: there is one argument, alive.
