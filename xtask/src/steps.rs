@@ -21,10 +21,13 @@ use crate::{
 
 type Result = std::result::Result<Tests, Failure>;
 
-/// `cargo xtask test`. A step that needs a tool names it in `needs`.
+/// `cargo xtask test`. A step that needs a tool names it in `needs`. The first steps need none from a registry: meanwhile
+/// the tools of the others are installed.
 pub const TEST: &[Step] = &[
     Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
     Step { name: "layers", about: "modules import what stands below them", needs: &[], run: layers::check },
+    Step { name: "clippy", about: "lints, each feature set", needs: &[CLIPPY], run: clippy },
+    Step { name: "doc", about: "documentation, links included", needs: &[], run: doc },
     Step {
         name: "workflow",
         about: "the workflow files for GitHub are valid and safe",
@@ -37,8 +40,6 @@ pub const TEST: &[Step] = &[
         needs: &[CARGO_DENY],
         run: dependencies::check,
     },
-    Step { name: "clippy", about: "lints, each feature set", needs: &[CLIPPY], run: clippy },
-    Step { name: "doc", about: "documentation, links included", needs: &[], run: doc },
     Step {
         name: "quickstart",
         about: "the README's first command prints what the README says",
