@@ -291,6 +291,12 @@ pub const SOAK: &[Step] = &[
         run: soak_property,
     },
     Step {
+        name: "mutants",
+        about: "each check of each fixture's wrapper is removed, and each release is removed and doubled",
+        needs: &[LLVM_22, CXX],
+        run: soak_mutants,
+    },
+    Step {
         name: "helgrind",
         about: "no data races (valgrind's helgrind and drd)",
         needs: &[VALGRIND],
@@ -698,6 +704,11 @@ fn soak_property() -> Result {
         released("calls::graphs::").env(GRAPHS, "10000"),
         released("host_text::generated::").env("PROPTEST_CASES", "10000"),
     ])
+}
+
+/// Every signature and module of the fixtures.
+fn soak_mutants() -> Result {
+    all(["accesses::", "owners::"].map(|module| released(module).env("PROPTEST_CASES", "1000")))
 }
 
 /// The tests of every fixture's object, and of the listings.
