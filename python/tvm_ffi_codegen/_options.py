@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypedDict
-
-from .kernel import Address
-from .library import Cache
 
 
 class LibraryOptions(TypedDict, total=False):
@@ -38,13 +35,3 @@ class LinkOptionsWithObjects(LinkOptions, total=False):
     """Keyword arguments of :meth:`Library.link`."""
 
     objects: bytes | Iterable[bytes]
-
-
-class CompileOptions(TypedDict, total=False):
-    """Keyword arguments of :func:`compile`, without ``objects``."""
-
-    backend: str | None
-    opt_level: str | None
-    cache: Cache | None
-    symbols: Mapping[str, Address] | None
-    doc: str | None

@@ -24,9 +24,20 @@ from .library import compile as compile_function
 from .signature import Signature, as_signature
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import TypedDict, Unpack
 
-    from ._options import CompileOptions
+    from .kernel import Address
+    from .library import Cache
+
+    class CompileOptions(TypedDict, total=False):
+        """Keyword arguments of :func:`tvm_ffi_codegen.compile`, without ``objects``."""
+
+        backend: str | None
+        opt_level: str | None
+        cache: Cache | None
+        symbols: Mapping[str, Address] | None
+        doc: str | None
+
 
 __all__ = ["compile", "load_inline"]
 
