@@ -14,7 +14,7 @@ use super::symbols::{self, Id, Place, Symbol};
 use super::{Proof, calls};
 
 /// The maximum number of states of a function.
-const MOST_STATES: usize = 10_000;
+const MOST_STATES: usize = 2_000;
 
 /// A reference that the code gets.
 struct Reference {
