@@ -67,8 +67,9 @@ impl LeftOut {
         Self::new(with_llvm::OBJECTS, "the step `objects` compares them, for each machine"),
     ];
     /// Tests of texts and of the lowering, which depend on no system.
-    const TEXTS: [Self; 9] = [
+    const TEXTS: [Self; 10] = [
         Self::new("accesses::", TEXT),
+        Self::new("owners::", TEXT),
         Self::new("growth::", TEXT),
         Self::new("ir_text::", TEXT),
         Self::new("explain::", TEXT),
