@@ -21,8 +21,8 @@ use crate::{
 
 type Result = std::result::Result<Tests, Failure>;
 
-/// `cargo xtask test`. A step that needs a tool names it in `needs`. The first steps need none from a registry: meanwhile
-/// the tools of the others are installed.
+/// `cargo xtask test`. A step that needs a tool names it in `needs`. The first steps need none from a registry, and the
+/// tools of the others are installed meanwhile.
 pub const TEST: &[Step] = &[
     Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
     Step { name: "layers", about: "modules import what stands below them", needs: &[], run: layers::check },
