@@ -362,11 +362,13 @@ pub fn parts(call: &Call) -> Vec<Part> {
     found
 }
 
-/// The call with another value in place of a part.
+/// The call with another value in place of a part. Earlier replacements may have removed the part with its key.
 pub fn replaced(call: &Call, part: &Part, value: Value) -> Call {
     let mut call = call.clone();
     let argument = &mut call.args[part.place.0].1;
-    *nth(argument, &mut { part.place.1 }, false).unwrap().0 = value;
+    if let Some((place, _)) = nth(argument, &mut { part.place.1 }, false) {
+        *place = value;
+    }
     keep_keys_apart(argument);
     call
 }
