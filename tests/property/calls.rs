@@ -345,7 +345,7 @@ pub struct Part {
     /// The argument's number, and the value's number inside of it.
     place: (usize, usize),
     pub value: Value,
-    /// Whether a container holds it.
+    /// True if a container holds it.
     pub is_held: bool,
 }
 
