@@ -101,11 +101,14 @@ const MODULES: u32 = 100;
 #[test]
 fn each_release_is_needed_once() {
     let step = if stated_or(MODULES) < MODULES { 4 } else { 1 };
-    let modules = of_fixtures().into_iter().chain(of_bodies()).filter(|(_, module)| !releases(module).is_empty());
-    let modules: Vec<(String, Module)> = modules.step_by(step).collect();
-    let results = parallel::map(&modules, |(heading, module)| {
+    let modules = of_fixtures().into_iter().chain(of_bodies()).map(|(heading, module)| {
+        let releases = releases(&module);
+        (heading, module, releases)
+    });
+    let modules: Vec<_> = modules.filter(|(_, _, releases)| !releases.is_empty()).step_by(step).collect();
+    let results = parallel::map(&modules, |(heading, module, releases)| {
         let (mut counts, mut unnoticed) = (BTreeMap::<(bool, bool), usize>::new(), Vec::new());
-        for release in releases(module) {
+        for &release in releases {
             for twice in [false, true] {
                 let noticed = prove(&changed(module, release, twice)).is_err();
                 *counts.entry((twice, noticed)).or_default() += 1;

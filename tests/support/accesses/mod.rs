@@ -72,7 +72,7 @@ pub fn prove(module: &Module) -> Result<Proof, String> {
 }
 
 /// True if the first parameters are a wrapper's: handle, arguments, number of arguments, result.
-fn is_wrapper(body: &Function) -> bool {
+pub fn is_wrapper(body: &Function) -> bool {
     const PARAMS: [Type; 4] = [Type::Ptr, Type::Ptr, Type::I32, Type::Ptr];
     let params = body.entry().map(|entry| &body.blocks[entry].params);
     let types = params.map(|params| params.iter().map(|&param| body.type_of(param)));

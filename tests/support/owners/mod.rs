@@ -26,7 +26,9 @@ mod walk;
 
 use std::collections::BTreeSet;
 
-use tvm_ffi_codegen::ir::{FuncRef, Function, HOST_ENDIANNESS, Inst, Module, Type};
+use tvm_ffi_codegen::ir::{FuncRef, HOST_ENDIANNESS, Inst, Module};
+
+use super::accesses::is_wrapper;
 
 /// The paths of a module's wrappers.
 #[derive(Clone, Default, Debug)]
@@ -51,12 +53,12 @@ pub fn prove(module: &Module) -> Result<Proof, String> {
     if module.endianness != HOST_ENDIANNESS || cfg!(target_endian = "big") {
         return Ok(proof);
     }
-    for decl in module.functions.values() {
+    for (func, decl) in module.functions.iter() {
         if PARTS.iter().any(|part| decl.name.ends_with(part)) {
             continue;
         }
         if let Some(body) = decl.body.as_ref().filter(|body| is_wrapper(body)) {
-            violations.extend(walk::check(module, &decl.name, body, &mut proof));
+            violations.extend(walk::check(module, func, body, &mut proof));
         }
     }
     if violations.is_empty() { Ok(proof) } else { Err(violations.join("\n")) }
@@ -64,11 +66,3 @@ pub fn prove(module: &Module) -> Result<Proof, String> {
 
 /// The ends of the names of functions that a wrapper calls with its own parameters.
 const PARTS: [&str; 2] = ["-slow-path", "-records"];
-
-/// True if the first parameters are a wrapper's: handle, arguments, number of arguments, result.
-fn is_wrapper(body: &Function) -> bool {
-    const PARAMS: [Type; 4] = [Type::Ptr, Type::Ptr, Type::I32, Type::Ptr];
-    let params = body.entry().map(|entry| &body.blocks[entry].params);
-    let types = params.map(|params| params.iter().map(|&param| body.type_of(param)));
-    types.is_some_and(|types| types.take(4).eq(PARAMS))
-}

@@ -18,8 +18,9 @@ pub struct Reads {
 
 /// Stands for all offsets of a slot.
 const ALL: i64 = i64::MIN;
+
 impl Reads {
-    /// Whether memory of a slot is read.
+    /// True if the code reads the slot at this offset.
     pub fn has(&self, slot: StackSlot, at: i64) -> bool {
         self.memory.contains(&(slot, at)) || self.memory.contains(&(slot, ALL))
     }

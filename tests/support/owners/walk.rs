@@ -34,7 +34,7 @@ pub struct Walk<'m> {
     active: Vec<FuncRef>,
     /// The calls around the current instruction, and itself.
     at: Vec<Inst>,
-    /// The values that some path gives up after the binder has accepted them. So their types have objects.
+    /// Values that some path releases or passes on after the binder has accepted them: their types include objects.
     bound: HashSet<Id>,
     /// The callee of the current instruction.
     callee: &'m str,
@@ -42,7 +42,7 @@ pub struct Walk<'m> {
     violations: BTreeSet<String>,
     /// The violations of values that the binder has accepted, if their types have objects.
     of_bound: BTreeSet<(Id, String)>,
-    name: String,
+    name: &'m str,
     states: usize,
     /// The releases of references in lists that the binder has filled.
     pub trusted: usize,
@@ -50,7 +50,7 @@ pub struct Walk<'m> {
 }
 
 /// Checks a function. Returns the violations.
-pub fn check(module: &Module, name: &str, function: &Function, proof: &mut Proof) -> Vec<String> {
+pub fn check(module: &Module, func: FuncRef, function: &Function, proof: &mut Proof) -> Vec<String> {
     let mut walk = Walk {
         module,
         reads: HashMap::new(),
@@ -61,13 +61,12 @@ pub fn check(module: &Module, name: &str, function: &Function, proof: &mut Proof
         bound: HashSet::new(),
         violations: BTreeSet::new(),
         of_bound: BTreeSet::new(),
-        name: name.to_owned(),
+        name: &module.functions[func].name,
         states: 0,
         trusted: 0,
         releases: BTreeSet::new(),
     };
     let args = [Symbol::Unknown, Symbol::Unknown, Symbol::Unknown, Symbol::Address(Place::Result, 0)];
-    let Some((func, _)) = module.functions.iter().find(|(_, decl)| decl.name == name) else { return Vec::new() };
     let outcomes = walk.function(func, function, &args, State::default());
     proof.trusted += walk.trusted;
     proof.owned += walk.references.len();
@@ -86,7 +85,7 @@ impl Walk<'_> {
         self.violations.insert(format!("{}, {:?}: {problem}", self.name, self.at));
     }
 
-    /// Whether nothing is owned where a function returns.
+    /// Reports the references that a path still owns when it returns.
     fn ends(&mut self, code: &Symbol, mut state: State) {
         if !matches!(code, Symbol::NonZero) {
             match state.load(Place::Result, 8).id() {
@@ -107,7 +106,7 @@ impl Walk<'_> {
         };
     }
 
-    /// The path gives up an owned reference.
+    /// Removes an owned reference from a path.
     pub fn give_up(&mut self, state: &mut State, id: Id) {
         if state.is_bound(id) {
             self.bound.insert(id);
