@@ -66,6 +66,7 @@ mod native;
 mod native_code;
 #[cfg(not(feature = "external-runtime"))]
 mod objects;
+#[cfg(not(feature = "external-runtime"))]
 mod owners;
 #[cfg(not(feature = "external-runtime"))]
 mod pack;
