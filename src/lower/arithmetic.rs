@@ -14,29 +14,39 @@ pub(super) enum Overflow {
     Different(Value, Value),
 }
 
+/// A sum, difference or product, which wraps if it doesn't fit in 64 bits. Any other operation counts as a product;
+/// don't pass one.
+pub(super) fn wrapping(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    let op = match op {
+        DimOp::Add => BinaryOp::Add,
+        DimOp::Sub => BinaryOp::Sub,
+        _ => BinaryOp::Mul,
+    };
+    b.binary(op, x, y)
+}
+
 /// A sum, difference or product in 64 bits, and whether it fits. Any other operation counts as a product; don't pass
 /// one.
 pub(super) fn checked(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> (Value, Overflow) {
-    match op {
+    let result = wrapping(b, op, x, y);
+    let overflow = match op {
         DimOp::Add => {
-            let sum = b.binary(BinaryOp::Add, x, y);
             // overflows if both signs differ from the sum's
-            let (first, second) = (b.binary(BinaryOp::Xor, x, sum), b.binary(BinaryOp::Xor, y, sum));
-            (sum, Overflow::Negative(b.binary(BinaryOp::And, first, second)))
+            let (first, second) = (b.binary(BinaryOp::Xor, x, result), b.binary(BinaryOp::Xor, y, result));
+            Overflow::Negative(b.binary(BinaryOp::And, first, second))
         }
         DimOp::Sub => {
-            let difference = b.binary(BinaryOp::Sub, x, y);
-            let (first, second) = (b.binary(BinaryOp::Xor, x, y), b.binary(BinaryOp::Xor, x, difference));
-            (difference, Overflow::Negative(b.binary(BinaryOp::And, first, second)))
+            let (first, second) = (b.binary(BinaryOp::Xor, x, y), b.binary(BinaryOp::Xor, x, result));
+            Overflow::Negative(b.binary(BinaryOp::And, first, second))
         }
         _ => {
-            let low = b.binary(BinaryOp::Mul, x, y);
             let high = b.binary(BinaryOp::SMulHi, x, y);
             let shift = b.i64(63);
-            let sign = b.binary(BinaryOp::AShr, low, shift);
-            (low, Overflow::Different(high, sign))
+            let sign = b.binary(BinaryOp::AShr, result, shift);
+            Overflow::Different(high, sign)
         }
-    }
+    };
+    (result, overflow)
 }
 
 /// The minimum or the maximum of two values.
@@ -159,18 +169,21 @@ pub(super) fn unsigned_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value
 /// Emits the parts of a dimension. The implementation supplies the variables' values, and handles overflows and
 /// divisors.
 pub(super) trait DimCode {
-    /// A constant, an `I64`.
-    fn constant(&mut self, value: i64) -> Value;
+    /// An `I64`, with what the implementation knows about it.
+    type Number;
+
+    /// A constant.
+    fn constant(&mut self, value: i64) -> Self::Number;
 
     /// The value of a variable, if it has one.
-    fn var(&mut self, name: &str) -> Option<Value>;
+    fn var(&mut self, name: &str) -> Option<Self::Number>;
 
     /// An operation on two values. `divisor` is the second one if it is constant.
-    fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value;
+    fn operation(&mut self, op: DimOp, x: Self::Number, y: Self::Number, divisor: Option<i64>) -> Self::Number;
 }
 
 /// The value of a dimension; `None` if one of its variables has no value.
-pub(super) fn lower_dim(code: &mut impl DimCode, dim: &Dim) -> Option<Value> {
+pub(super) fn lower_dim<C: DimCode>(code: &mut C, dim: &Dim) -> Option<C::Number> {
     match dim {
         Dim::Const(value) => Some(code.constant(*value)),
         Dim::Var(name) => code.var(name),

@@ -27,6 +27,8 @@ impl ExtentCode<'_, '_, '_> {
 }
 
 impl DimCode for ExtentCode<'_, '_, '_> {
+    type Number = Value;
+
     fn constant(&mut self, value: i64) -> Value {
         self.values.b.i64(value)
     }

@@ -9,7 +9,7 @@ use crate::ir::{
 };
 use crate::lower::abi;
 use crate::lower::abi::fields;
-use crate::lower::arithmetic::{DimCode, extremum, lower_dim, total_division};
+use crate::lower::arithmetic::{DimCode, extremum, lower_dim, total_division, wrapping};
 use crate::lower::convention::params::func_sig;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, returns_value, writes_result};
 use crate::lower::device_api::Drivers;
@@ -575,6 +575,8 @@ impl BodyLowerer<'_> {
 
 /// Emits code for expressions that the checks have computed before, so no step overflows.
 impl DimCode for BodyLowerer<'_> {
+    type Number = Value;
+
     fn constant(&mut self, value: i64) -> Value {
         self.b.i64(value)
     }
@@ -585,9 +587,7 @@ impl DimCode for BodyLowerer<'_> {
 
     fn operation(&mut self, op: DimOp, x: Value, y: Value, _: Option<i64>) -> Value {
         match op {
-            DimOp::Add => self.b.binary(BinaryOp::Add, x, y),
-            DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
-            DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
+            DimOp::Add | DimOp::Sub | DimOp::Mul => wrapping(&mut self.b, op, x, y),
             // a divisor of 0 means that its value is absent
             DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv => total_division(&mut self.b, op, x, y),
             DimOp::Min | DimOp::Max => extremum(&mut self.b, op, x, y),

@@ -8,6 +8,8 @@
 
 use std::collections::HashMap;
 
+use super::range::Range;
+use super::state::Ranged;
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
 
 /// Conditions that no branch has tested yet.
@@ -269,8 +271,16 @@ impl<'b, 'm> Checks<'b, 'm> {
     }
 
     /// Requires an `I64` not to be negative.
-    pub(in crate::lower) fn require_non_negative(&mut self, value: Value) {
+    pub(super) fn require_non_negative(&mut self, value: Value) {
         self.pending.sizes.push(value);
+    }
+
+    /// Requires a computed size not to be negative, unless other checks imply it. Returns it with what is known then.
+    pub(super) fn require_size(&mut self, Ranged { value, range }: Ranged) -> Ranged {
+        if !range.is_size() {
+            self.require_non_negative(value);
+        }
+        Ranged { value, range: range.within(Range::SIZE) }
     }
 
     /// Products of trailing sizes: the strides of a contiguous tensor. If `checked`, the product of all sizes must fit

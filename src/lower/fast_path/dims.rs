@@ -7,10 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use super::checks::Checks;
-use super::state::{Binding, KnownShape, Saved};
+use super::range::Range;
+use super::state::{Binding, KnownShape, Ranged, Saved};
 use crate::ir::{IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::arithmetic::{
-    DimCode, Overflow, checked, division_by_positive, extremum, lower_dim, rounded_division,
+    DimCode, Overflow, checked, division_by_positive, extremum, lower_dim, rounded_division, wrapping,
 };
 use crate::lower::plan::{Plan, solvable};
 use crate::lower::protocol::{self, TARGET};
@@ -19,8 +20,7 @@ use crate::spec::{CompareOp, Constraint, Dim, DimOp};
 /// A dimension that waits until a variable is bound.
 struct Deferred {
     dim: Dim,
-    got: Value,
-    is_size: bool,
+    got: Ranged,
 }
 
 /// The variables, shapes and deferred dimensions of a wrapper.
@@ -65,14 +65,14 @@ impl Dims {
                 true => Saved::Spilled(scratch, offset, Type::I64),
                 false => Saved::Value(c.b.load(Type::I64, address, offset, MemFlags::ALIGNED)),
             };
-            self.push_binding(name, value, false);
+            self.push_binding(name, value, Range::ANY);
         }
     }
 
-    fn push_binding(&mut self, name: &str, value: Saved, is_size: bool) {
+    fn push_binding(&mut self, name: &str, value: Saved, range: Range) {
         // the first binding of a name counts
         self.places.entry(name.to_owned()).or_insert(self.bindings.len());
-        self.bindings.push(Binding { value, is_size });
+        self.bindings.push(Binding { value, range });
     }
 
     /// Records what is known before a conditional part of the code.
@@ -92,26 +92,29 @@ impl Dims {
     }
 
     /// A variable's value, if it is bound.
-    fn value_of(&self, c: &mut Checks<'_, '_>, name: &str) -> Option<Value> {
-        Some(self.binding(name)?.value.reload(c.b))
+    fn value_of(&self, c: &mut Checks<'_, '_>, name: &str) -> Option<Ranged> {
+        let Binding { value, range } = self.binding(name)?;
+        Some(Ranged { value: value.reload(c.b), range: *range })
     }
 
     /// Binds a variable to a value.
-    pub(super) fn bind(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value, is_size: bool) {
+    fn bind(&mut self, c: &mut Checks<'_, '_>, name: &str, Ranged { value, range }: Ranged) {
         let value = if self.spills { Saved::spill(c.b, value) } else { Saved::Value(value) };
-        self.push_binding(name, value, is_size);
+        self.push_binding(name, value, range);
     }
 
     /// Binds a variable to the value of an integer parameter, unless the binder has compared the two.
-    pub(super) fn bind_param(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value) {
+    pub(super) fn bind_param(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Ranged) {
         if !self.bound {
-            self.bind(c, name, value, false);
+            self.bind(c, name, value);
         }
     }
 
     /// Compares a size or stride with a constant or a bound variable; otherwise binds the variable. A size must not be
     /// negative; this is tested unless it equals a value that is known not to be.
     pub(super) fn match_dim(&mut self, c: &mut Checks<'_, '_>, dim: &Dim, got: Value, is_size: bool) {
+        let got_range = if is_size { Range::SIZE } else { Range::ANY };
+        let ranged = Ranged { value: got, range: got_range };
         let vouched = match dim {
             Dim::Const(expected) => {
                 let expected = c.b.i64(*expected);
@@ -122,17 +125,17 @@ impl Dims {
                 Some(binding) => {
                     let value = binding.value.reload(c.b);
                     c.require_equal(value, got);
-                    binding.is_size
+                    binding.range.is_size()
                 }
                 None => {
-                    self.bind(c, name, got, is_size);
+                    self.bind(c, name, ranged);
                     false
                 }
             },
             // the binder has already checked it
             Dim::Binary(..) if self.bound => false,
             Dim::Binary(..) => {
-                let deferred = Deferred { dim: dim.clone(), got, is_size };
+                let deferred = Deferred { dim: dim.clone(), got: ranged };
                 if !self.decide(c, &deferred) {
                     self.deferred.push(deferred);
                 }
@@ -158,21 +161,21 @@ impl Dims {
     /// Compares an expression or solves it; returns whether that was possible. Emits no code for an expression that has
     /// to wait longer.
     fn decide(&mut self, c: &mut Checks<'_, '_>, deferred: &Deferred) -> bool {
-        let Deferred { dim, got, is_size } = deferred;
+        let Deferred { dim, got } = deferred;
         if let Some((name, solved)) = solvable(dim, &|name| self.binding(name).is_some()) {
             let name = name.to_owned();
-            if let Some(candidate) = self.compute(c, &solved, Some(*got)) {
-                if *is_size {
-                    c.require_non_negative(candidate);
+            if let Some(mut candidate) = self.compute(c, &solved, Some(*got)) {
+                if got.range.is_size() {
+                    candidate = c.require_size(candidate);
                 }
-                self.bind(c, &name, candidate, *is_size);
+                self.bind(c, &name, candidate);
             }
         }
         if !self.unknown(dim).is_empty() {
             return false;
         }
         if let Some(expected) = self.compute(c, dim, None) {
-            c.require_equal(expected, *got);
+            c.require_equal(expected.value, got.value);
         }
         true
     }
@@ -215,8 +218,17 @@ impl Dims {
 
     /// The value of an expression, with the condition that no step overflows; `None` if a variable is unbound. `target`
     /// is the start value of a solved expression.
-    pub(in crate::lower) fn compute(&self, c: &mut Checks<'_, '_>, dim: &Dim, target: Option<Value>) -> Option<Value> {
+    fn compute(&self, c: &mut Checks<'_, '_>, dim: &Dim, target: Option<Ranged>) -> Option<Ranged> {
         lower_dim(&mut CheckedCode { dims: self, c, target }, dim)
+    }
+
+    /// The value of a size that is computed from variables, with the conditions that it isn't negative and no step
+    /// overflows.
+    pub(in crate::lower) fn size(&self, c: &mut Checks<'_, '_>, dim: &Dim) -> Value {
+        match self.compute(c, dim, None) {
+            Some(size) => c.require_size(size).value,
+            None => c.missing(format!("the value of {dim}, a size of the result"), Type::I64),
+        }
     }
 
     /// Requires a constraint to hold, unless the binder has checked it.
@@ -225,7 +237,7 @@ impl Dims {
             return;
         }
         let sides = (self.compute(c, &constraint.left, None), self.compute(c, &constraint.right, None));
-        let (Some(left), Some(right)) = sides else { return };
+        let (Some(Ranged { value: left, .. }), Some(Ranged { value: right, .. })) = sides else { return };
         let compare = match constraint.op {
             CompareOp::Eq => return c.require_equal(left, right),
             CompareOp::Ne => IntCC::Ne,
@@ -269,7 +281,7 @@ impl Dims {
     /// A variable's value for the kernel.
     pub(in crate::lower) fn var(&self, c: &mut Checks<'_, '_>, name: &str) -> Value {
         match self.value_of(c, name) {
-            Some(value) => value,
+            Some(Ranged { value, .. }) => value,
             None => c.missing(format!("the value of dimension variable `{name}`"), Type::I64),
         }
     }
@@ -279,28 +291,33 @@ impl Dims {
 struct CheckedCode<'d, 'c, 'b, 'm> {
     dims: &'d Dims,
     c: &'c mut Checks<'b, 'm>,
-    target: Option<Value>,
+    target: Option<Ranged>,
 }
 
 impl DimCode for CheckedCode<'_, '_, '_, '_> {
-    fn constant(&mut self, value: i64) -> Value {
-        self.c.b.i64(value)
+    type Number = Ranged;
+
+    fn constant(&mut self, value: i64) -> Ranged {
+        Ranged { value: self.c.b.i64(value), range: Range::of(value) }
     }
 
-    fn var(&mut self, name: &str) -> Option<Value> {
+    fn var(&mut self, name: &str) -> Option<Ranged> {
         match name {
             TARGET => self.target,
             name => self.dims.value_of(self.c, name),
         }
     }
 
-    fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value {
-        match (op, divisor) {
+    fn operation(&mut self, op: DimOp, x: Ranged, y: Ranged, divisor: Option<i64>) -> Ranged {
+        let range = Range::after(op, x.range, y.range);
+        let (x, y) = (x.value, y.value);
+        let value = match (op, divisor) {
             (_, Some(1..)) if op.is_division() => division_by_positive(self.c.b, op, x, y),
             // The binder has already computed it, so it doesn't trap here: the plan leaves divisors other than positive
             // constants to the binder.
             _ if op.is_division() => rounded_division(self.c.b, op, x, y),
             (DimOp::Min | DimOp::Max, _) => extremum(self.c.b, op, x, y),
+            _ if range.fits() => wrapping(self.c.b, op, x, y),
             _ => {
                 let (value, overflow) = checked(self.c.b, op, x, y);
                 match overflow {
@@ -309,6 +326,7 @@ impl DimCode for CheckedCode<'_, '_, '_, '_> {
                 }
                 value
             }
-        }
+        };
+        Ranged { value, range: range.within(Range::ANY) }
     }
 }

@@ -3,6 +3,8 @@
 
 use super::checks::Checks;
 use super::context::AnyRef;
+use super::range::Range;
+use super::state::Ranged;
 use crate::ir::{ConvertOp, IntCC, Type, Value};
 use crate::lower::abi::scalar_index;
 use crate::lower::convention::c_type::abi_param;
@@ -12,7 +14,7 @@ use crate::spec::{ScalarKind, ScalarType};
 /// A scalar's value for the kernel, and the 64 bits of an integer.
 pub(super) struct Scalar {
     pub value: Value,
-    pub wide: Option<Value>,
+    pub wide: Option<Ranged>,
 }
 
 /// Checks an argument and returns its value, in the scalar's C type.
@@ -44,12 +46,13 @@ pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scal
 /// An integer. A narrow one must be unchanged after truncation to its width and extension.
 fn int(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let payload = arg.payload(c, Type::I64);
+    let wide = Some(Ranged { value: payload, range: Range::of_type(ty) });
     if ty.bits() == 64 {
-        return Scalar { value: payload, wide: Some(payload) };
+        return Scalar { value: payload, wide };
     }
     let narrow = c.b.convert(ConvertOp::Truncate, abi_param(ty).ty, payload);
     let extend = if ty.is_signed_int() { ConvertOp::SExt } else { ConvertOp::ZExt };
     let back = c.b.convert(extend, Type::I64, narrow);
     c.require_equal(back, payload);
-    Scalar { value: narrow, wide: Some(payload) }
+    Scalar { value: narrow, wide }
 }

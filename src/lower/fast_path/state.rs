@@ -1,5 +1,6 @@
 //! Facts about values that a wrapper under construction knows: variables, shapes, devices.
 
+use super::range::Range;
 use crate::ir::{FunctionBuilder, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields;
 use crate::spec::Dim;
@@ -37,11 +38,17 @@ impl Saved {
     }
 }
 
-/// The value of a variable.
+/// An `I64` and the numbers that it can be if all checks hold.
+#[derive(Clone, Copy)]
+pub(super) struct Ranged {
+    pub value: Value,
+    pub range: Range,
+}
+
+/// The value of a variable, and the numbers that it can be if all checks hold.
 pub(super) struct Binding {
     pub value: Saved,
-    /// Whether a size has bound the variable, so it isn't negative. A stride may be negative.
-    pub is_size: bool,
+    pub range: Range,
 }
 
 /// The shape of a checked tensor. Other tensors may have the same shape.

@@ -104,15 +104,7 @@ pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Vec<Vec<Value>> {
 fn sizes_of(cx: &mut Context<'_, '_, '_>, tensor: &TensorType) -> Vec<Value> {
     let c = &mut cx.checks;
     let dims = tensor.shape.dims().unwrap_or_default();
-    let mut sizes = Vec::with_capacity(dims.len());
-    for dim in dims {
-        let size = match cx.dims.compute(c, dim, None) {
-            Some(size) => size,
-            None => c.missing(format!("the value of {dim}, a size of the result"), Type::I64),
-        };
-        c.require_non_negative(size);
-        sizes.push(size);
-    }
+    let sizes: Vec<Value> = dims.iter().map(|dim| cx.dims.size(c, dim)).collect();
     c.products(&sizes, true);
     sizes
 }
