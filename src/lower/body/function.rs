@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, LocationData, MemFlags, Module,
-    PointerFacts, StackSlot, Type, Value,
+    Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, LocationData, MemFlags, Module, PointerFacts,
+    StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::abi::fields;
