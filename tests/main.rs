@@ -7,6 +7,8 @@
 mod accesses;
 #[cfg(not(feature = "external-runtime"))]
 mod artifact;
+#[cfg(generated_code_asan)]
+mod asan;
 #[cfg(not(feature = "external-runtime"))]
 mod bodies;
 #[cfg(not(feature = "external-runtime"))]

@@ -23,7 +23,8 @@ impl Default for SymbolResolver {
 impl SymbolResolver {
     /// A resolver that knows only the C library's functions.
     pub fn new() -> Self {
-        SymbolResolver { given: HashMap::new(), math: true, process: false }
+        // instrumented code calls the sanitizer's runtime, which the process exports
+        SymbolResolver { given: HashMap::new(), math: true, process: cfg!(generated_code_asan) }
     }
 
     /// Adds a symbol, replacing one of the same name.
@@ -166,7 +167,7 @@ c_functions! {
     // Windows has no such function, and LLVM doesn't call it there.
     #[cfg(unix)]
     bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
-    strlen: fn(*const c_void) -> usize;
+    strlen: fn(*const c_char) -> usize;
     // Launches find a device's driver with these. They wait with the last one while another thread does first-use work.
     #[cfg(unix)]
     dlopen: fn(*const c_char, c_int) -> *mut c_void;

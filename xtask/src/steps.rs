@@ -297,6 +297,12 @@ pub const SOAK: &[Step] = &[
         run: soak_mutants,
     },
     Step {
+        name: "asan",
+        about: "the library's tests with AddressSanitizer in the code that LLVM generates",
+        needs: &[LLVM_22, CXX, NIGHTLY],
+        run: soak_asan,
+    },
+    Step {
         name: "helgrind",
         about: "no data races (valgrind's helgrind and drd)",
         needs: &[VALGRIND],
@@ -837,6 +843,15 @@ fn sanitizer(name: &str, tests: &[&str]) -> Cmd {
         .env("RUSTFLAGS", &format!("-Zsanitizer={name} -Cdebuginfo=1"))
         .env("ASAN_OPTIONS", "allocator_may_return_null=1")
         .env("TSAN_OPTIONS", "allocator_may_return_null=1")
+}
+
+/// The tests that run generated code, on LLVM alone: the sanitizer checks nothing else that the step `llvm` doesn't.
+fn soak_asan() -> Result {
+    let tests = ["-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "library"];
+    // the code calls the sanitizer's functions, so the process must export them
+    let flags = "-Zsanitizer=address -Cdebuginfo=1 -Clink-arg=-rdynamic --cfg generated_code_asan";
+    let asan = sanitizer("address", &tests).env("RUSTFLAGS", flags);
+    all([without_stacks(asan).env("TVM_FFI_CODEGEN_EXECUTOR", "llvm;llvm, optimised")])
 }
 
 fn soak_cycles() -> Result {

@@ -4,6 +4,8 @@
 //! target. A cargo feature selects LLVM: with `llvm22-1` and others it is linked as a shared library, with
 //! `llvm22-1-loaded` it is located at run time.
 
+#[cfg(generated_code_asan)]
+mod asan;
 mod codegen;
 mod compile;
 mod debug;

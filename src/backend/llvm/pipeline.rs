@@ -30,6 +30,19 @@ pub(super) fn run<'ctx>(
     brief: &[FunctionValue<'ctx>],
     cold: &[FunctionValue<'ctx>],
 ) -> Result<(), String> {
+    optimise(module, machine, level, brief, cold)?;
+    #[cfg(generated_code_asan)]
+    super::asan::instrument(module, machine)?;
+    Ok(())
+}
+
+fn optimise<'ctx>(
+    module: &LlvmModule<'ctx>,
+    machine: &TargetMachine,
+    level: OptLevel,
+    brief: &[FunctionValue<'ctx>],
+    cold: &[FunctionValue<'ctx>],
+) -> Result<(), String> {
     match level {
         OptLevel::None => Ok(()),
         OptLevel::Speed => {
@@ -83,7 +96,7 @@ fn leaving_out<'ctx, T>(
     result
 }
 
-fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {
+pub(super) fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {
     let options = PassBuilderOptions::create();
     options.set_loop_vectorization(true);
     options.set_loop_slp_vectorization(true);
