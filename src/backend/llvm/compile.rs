@@ -167,6 +167,11 @@ impl Compiler {
         drop(translator);
         drop(ir);
         pipeline::run(&module, machine, level, &brief, &small).map_err(|message| refused(&message, &module))?;
+        // a file may be linked into a program without the sanitizer's runtime
+        #[cfg(generated_code_asan)]
+        if !options.for_linker {
+            super::asan::instrument(&module, machine).map_err(|message| refused(&message, &module))?;
+        }
         let llvm_ir = before.map(|before| (before, module.print_to_string().to_string()));
         // Code generation changes the module, so the assembly comes from a copy.
         let asm = match options.asm {

@@ -30,19 +30,6 @@ pub(super) fn run<'ctx>(
     brief: &[FunctionValue<'ctx>],
     cold: &[FunctionValue<'ctx>],
 ) -> Result<(), String> {
-    optimise(module, machine, level, brief, cold)?;
-    #[cfg(generated_code_asan)]
-    super::asan::instrument(module, machine)?;
-    Ok(())
-}
-
-fn optimise<'ctx>(
-    module: &LlvmModule<'ctx>,
-    machine: &TargetMachine,
-    level: OptLevel,
-    brief: &[FunctionValue<'ctx>],
-    cold: &[FunctionValue<'ctx>],
-) -> Result<(), String> {
     match level {
         OptLevel::None => Ok(()),
         OptLevel::Speed => {
