@@ -113,8 +113,7 @@ impl Dims {
     /// Compares a size or stride with a constant or a bound variable; otherwise binds the variable. A size must not be
     /// negative; this is tested unless it equals a value that is known not to be.
     pub(super) fn match_dim(&mut self, c: &mut Checks<'_, '_>, dim: &Dim, got: Value, is_size: bool) {
-        let got_range = if is_size { Range::SIZE } else { Range::ANY };
-        let ranged = Ranged { value: got, range: got_range };
+        let ranged = Ranged { value: got, range: if is_size { Range::SIZE } else { Range::ANY } };
         let vouched = match dim {
             Dim::Const(expected) => {
                 let expected = c.b.i64(*expected);
