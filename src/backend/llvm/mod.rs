@@ -41,7 +41,7 @@ pub use library::{load, version};
 pub(crate) use module::Destructors;
 pub(crate) use pipeline::take_error;
 pub(crate) use plain::{NotPlain, extension};
-pub(crate) use target::ENDIANNESS;
+pub(crate) use target::{ENDIANNESS, features_of};
 pub use target::{LlvmTarget, TargetOptions};
 
 #[cfg(test)]

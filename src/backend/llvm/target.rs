@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use inkwell::OptimizationLevel;
-use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
+use inkwell::llvm_sys::core::LLVMDisposeMessage;
+use inkwell::llvm_sys::target_machine::{LLVMGetTargetMachineFeatureString, LLVMSetTargetMachineFastISel};
 use inkwell::targets::{
     CodeModel, InitializationConfig, RelocMode, Target as InkwellTarget, TargetMachine, TargetTriple,
 };
@@ -187,6 +188,17 @@ impl LlvmTarget {
         target
             .create_target_machine(&triple, &self.cpu, &self.features, generation, RelocMode::PIC, CodeModel::Default)
             .ok_or_else(|| unsupported(NO_MACHINE.to_owned()))
+    }
+}
+
+/// The CPU features that a machine's code uses, as LLVM lists them. inkwell's function leaks the text.
+pub(crate) fn features_of(machine: &TargetMachine) -> String {
+    // SAFETY: the machine is alive. LLVM returns a copy of its NUL-terminated text, and its function frees the copy.
+    unsafe {
+        let text = LLVMGetTargetMachineFeatureString(machine.as_mut_ptr());
+        let features = CStr::from_ptr(text).to_string_lossy().into_owned();
+        LLVMDisposeMessage(text);
+        features
     }
 }
 

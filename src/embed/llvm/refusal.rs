@@ -7,7 +7,7 @@ use inkwell::values::{AsValueRef, FunctionValue};
 use target_lexicon::{Architecture, Triple};
 
 use crate::backend::ON_GPU;
-use crate::backend::llvm::{NotPlain, c_type, extension};
+use crate::backend::llvm::{NotPlain, c_type, extension, features_of};
 use crate::embed::refusal::{self, Expected};
 use crate::embed::{EmbedError, HostProblem};
 use crate::ir::FuncSig;
@@ -69,7 +69,7 @@ pub(super) fn check_host(module: &Module<'_>, machine: &TargetMachine) -> Result
             return Err(EmbedError::OtherMachine { target: text, problem });
         }
     }
-    let wanted = machine.get_feature_string().to_string_lossy().into_owned();
+    let wanted = features_of(machine);
     let known = TargetMachine::get_host_cpu_features().to_string();
     let lacks = |feature: &&str| {
         feature.strip_prefix('+').is_some_and(|name| known.split(',').any(|k| k.strip_prefix('-') == Some(name)))
