@@ -845,8 +845,8 @@ fn sanitizer(name: &str, tests: &[&str]) -> Cmd {
         .env("TSAN_OPTIONS", "allocator_may_return_null=1")
 }
 
-/// Tests that the sanitizer slows down or can't run: of sizes and times, with a debugger, of IR or text alone. In a forked
-/// process it reports the memory of the test harness as leaked.
+/// Tests that the sanitizer slows down or can't run: of sizes and times, with a debugger, of IR or text alone. In a
+/// forked process it reports the memory of the test harness as leaked.
 const WITHOUT_ASAN: &[&str] = &[
     "a_function_takes_less_than",
     "are_found_in_time",

@@ -1,7 +1,8 @@
 //! The fast path of values that arrive as `TVMFFIAny`s. Its conditions accept the most common values, which it extracts
 //! in the form for the kernel. If a condition fails, control goes to the slow path.
 //!
-//! The files depend on each other in this order: `range` ← `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args`.
+//! The files depend on each other in this order: `range` ← `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor`
+//! ← `args`.
 
 mod args;
 mod checks;
