@@ -1,6 +1,6 @@
 //! Errors that LLVM reports.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 use inkwell::context::{AsContextRef, Context};
@@ -51,9 +51,20 @@ extern "C" fn note(info: LLVMDiagnosticInfoRef, errors: *mut c_void) {
         if !matches!(LLVMGetDiagInfoSeverity(info), LLVMDiagnosticSeverity::LLVMDSError) {
             return;
         }
-        let text = LLVMGetDiagInfoDescription(info);
         let errors = &*errors.cast::<std::cell::RefCell<Vec<String>>>();
-        errors.borrow_mut().push(CStr::from_ptr(text).to_string_lossy().into_owned());
+        errors.borrow_mut().push(take_message(LLVMGetDiagInfoDescription(info)));
+    }
+}
+
+/// A text that LLVM has copied for this code, which frees the copy.
+///
+/// # Safety
+/// The text is NUL-terminated, and LLVM's documentation says to free it with `LLVMDisposeMessage`.
+pub(super) unsafe fn take_message(text: *mut c_char) -> String {
+    // SAFETY: as promised to this function.
+    unsafe {
+        let message = CStr::from_ptr(text).to_string_lossy().into_owned();
         LLVMDisposeMessage(text);
+        message
     }
 }

@@ -1,22 +1,26 @@
 //! Compiles LLVM IR from elsewhere, text or bitcode, to an object file.
 
-use inkwell::context::Context;
-use inkwell::memory_buffer::MemoryBuffer;
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use inkwell::context::{AsContextRef, Context};
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+use inkwell::llvm_sys::ir_reader;
 use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
 use inkwell::types::FunctionType;
 use inkwell::values::FunctionValue;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::compile::Compiler;
 use super::define::check_type;
-use super::diagnostics::Diagnostics;
+use super::diagnostics::{Diagnostics, take_message};
 use super::types::Types;
 use super::{Error, NotPlain, extension, pipeline};
 use crate::ir::{Extension, FuncDecl};
 
 /// The name of the module in LLVM's messages, before line and column.
-const NAME: &str = "IR";
+const NAME: &CStr = c"IR";
 
 impl Compiler {
     /// Compiles a module in LLVM IR, as text or bitcode, to an object. `kernels` are functions that other code calls.
@@ -39,11 +43,9 @@ impl Compiler {
 
         let context = Context::create();
         let diagnostics = Diagnostics::of(&context);
-        let buffer = MemoryBuffer::create_from_memory_range_copy(source, NAME);
-        let module = context.create_module_from_ir(buffer).map_err(|message| {
+        let module = parse(&context, source).map_err(|message| {
             // LLVM's bitcode reader may report details to the context only, and return just that it has done so
             let reported = diagnostics.first_error().unwrap_or_default();
-            let message = message.to_string_lossy();
             refused(if message.is_empty() { &reported } else { &message })
         })?;
         if let Some(message) = diagnostics.first_error() {
@@ -70,6 +72,22 @@ impl Compiler {
         match diagnostics.first_error() {
             Some(message) => Err(refused(&message)),
             None => Ok(object.as_slice().to_vec()),
+        }
+    }
+}
+
+/// Parses a module, or returns LLVM's message. inkwell's function leaks the source with LLVM 22.
+fn parse<'ctx>(context: &'ctx Context, source: &[u8]) -> Result<LlvmModule<'ctx>, String> {
+    let (mut module, mut message) = (ptr::null_mut(), ptr::null_mut());
+    // LLVM 19 to 21 lack the function that replaces this one
+    #[allow(deprecated)]
+    // SAFETY: LLVM copies the source, and the parser frees the copy. The context owns the module, and outlives it. A
+    // parser that fails sets the message.
+    unsafe {
+        let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(source.as_ptr().cast(), source.len(), NAME.as_ptr());
+        match ir_reader::LLVMParseIRInContext(context.as_ctx_ref(), buffer, &raw mut module, &raw mut message) {
+            0 => Ok(LlvmModule::new(module)),
+            _ => Err(take_message(message)),
         }
     }
 }

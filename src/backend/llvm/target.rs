@@ -4,13 +4,13 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use inkwell::OptimizationLevel;
-use inkwell::llvm_sys::core::LLVMDisposeMessage;
 use inkwell::llvm_sys::target_machine::{LLVMGetTargetMachineFeatureString, LLVMSetTargetMachineFastISel};
 use inkwell::targets::{
     CodeModel, InitializationConfig, RelocMode, Target as InkwellTarget, TargetMachine, TargetTriple,
 };
 use target_lexicon::{Architecture, BinaryFormat, Endianness, OperatingSystem, PointerWidth, Triple};
 
+use super::diagnostics::take_message;
 use super::error::Error;
 use super::library::{self, has_code_generator};
 use crate::backend::OptLevel;
@@ -193,13 +193,8 @@ impl LlvmTarget {
 
 /// The CPU features that a machine's code uses, as LLVM lists them. inkwell's function leaks the text.
 pub(crate) fn features_of(machine: &TargetMachine) -> String {
-    // SAFETY: the machine is alive. LLVM returns a copy of its NUL-terminated text, and its function frees the copy.
-    unsafe {
-        let text = LLVMGetTargetMachineFeatureString(machine.as_mut_ptr());
-        let features = CStr::from_ptr(text).to_string_lossy().into_owned();
-        LLVMDisposeMessage(text);
-        features
-    }
+    // SAFETY: the machine is alive, and LLVM returns a copy of its text.
+    unsafe { take_message(LLVMGetTargetMachineFeatureString(machine.as_mut_ptr())) }
 }
 
 /// Selects instructions with FastISel: compiling a wrapper takes a quarter less time, for 5 % more instructions.
