@@ -109,8 +109,8 @@ fn each_check_is_needed() {
     let unnoticed: Vec<String> = unnoticed.into_iter().flatten().collect();
     let counts = counts.into_inner().unwrap();
     println!("{counts:?}\nnot noticed:\n{}", unnoticed.join("\n"));
-    // Other checks imply some, such as that `2 * (size / 2)` doesn't overflow. The slow path accepts what a few refuse,
-    // such as any stride of a dimension with at most one entry.
+    // Other checks imply some. The slow path accepts what a few refuse, such as any stride of a dimension with at most
+    // one entry.
     assert!(unnoticed.len() * most <= counts.values().sum(), "{counts:?}\n{}", unnoticed.join("\n"));
 }
 

@@ -100,8 +100,8 @@ pub fn hash_of_call(values: &[AnyView<'_>]) -> Option<u64> {
     })
 }
 
-/// Returns a view of an object for an r-value reference to it, so a callee can't take the object over. Returns any other
-/// value unchanged.
+/// Returns a view of an object for an r-value reference to it, so a callee can't take the object over. Returns any
+/// other value unchanged.
 ///
 /// # Safety
 /// The value must be valid by its type index for the lifetime of the view.

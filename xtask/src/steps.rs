@@ -859,7 +859,7 @@ const WITHOUT_ASAN: &[&str] = &[
     "texts::",
 ];
 
-/// The tests that run generated code, on LLVM alone: the sanitizer checks nothing else that the step `llvm` doesn't.
+/// The library's tests. LLVM is the only executor, since only its code is instrumented.
 fn soak_asan() -> Result {
     let tests = ["-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "library", "--"];
     let skipped = WITHOUT_ASAN.iter().flat_map(|&test| ["--skip", test]);

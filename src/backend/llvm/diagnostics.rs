@@ -56,7 +56,7 @@ extern "C" fn note(info: LLVMDiagnosticInfoRef, errors: *mut c_void) {
     }
 }
 
-/// A text that LLVM has copied for this code, which frees the copy.
+/// Returns a text that LLVM has copied for its caller, and frees that copy.
 ///
 /// # Safety
 /// The text is NUL-terminated, and LLVM's documentation says to free it with `LLVMDisposeMessage`.

@@ -56,12 +56,12 @@ impl Range {
         }
     }
 
-    /// Whether each value fits in 64 bits.
+    /// True if all values fit in 64 bits.
     pub(super) fn fits(self) -> bool {
         Range::ANY.min <= self.min && self.max <= Range::ANY.max
     }
 
-    /// Whether no value is negative.
+    /// True if all values are 0 or more.
     pub(super) fn is_size(self) -> bool {
         self.min >= 0
     }
