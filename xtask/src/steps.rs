@@ -254,9 +254,9 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "crates",
-        about: "the crates are packed, built from the packed files and used by new crates",
+        about: "the crates are packed, compiled from the packed files and used by new crates",
         needs: &[],
-        run: release::crates,
+        run: || release::crates(Part),
     },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[UPSTREAM], run: bench_smoke },
 ];
@@ -378,7 +378,7 @@ pub const RELEASE: &[Step] = &[
         name: "crates",
         about: "the crates are packed, built from the packed files and used",
         needs: &[],
-        run: release::crates,
+        run: || release::crates(All),
     },
     Step {
         name: "x86_64-unknown-linux-gnu",
@@ -666,11 +666,10 @@ fn test() -> Result {
     println!(
         "left out: tests of the library and the command line: the steps `llvm` and `gpu` run them with both backends"
     );
-    let with_llvm = ["--exclude", "tvm-ffi-codegen", "--exclude", "tvm-ffi-codegen-cli"];
-    let others = cargo(&[&["test", "--workspace", "--tests"], &with_llvm[..]].concat());
+    let others = ["test", "--workspace", "--exclude", "tvm-ffi-codegen", "--exclude", "tvm-ffi-codegen-cli"];
     // `--doc` would also run the examples of a crate that includes the library's files
-    let docs = cargo(&["test", "--workspace", "--exclude", "dispatch-alone", "--doc"]);
-    all([everything(others, &[]), docs])
+    let docs = ["--doc", "--exclude", "dispatch-alone"];
+    all([everything(cargo(&[&others[..], &["--tests"]].concat()), &[]), cargo(&[&others[..], &docs].concat())])
 }
 
 fn test_minimal() -> Result {
@@ -690,11 +689,14 @@ fn llvm() -> Result {
     let rest = [
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        everything(tests_with_llvm(&[]), &[LAUNCHES]),
-        soak_llvm(DEBUG, &["--compile-cycles", "600"]),
-        soak_llvm(DEBUG, &["--threads", "2", "--loop", "20"]),
+        // by name, without the examples
+        everything(tests_with_llvm(&["--lib", "--bins", "--tests"]), &[LAUNCHES]),
+        tests_with_llvm(&["--doc"]),
     ];
-    all(lints.into_iter().chain(rest))
+    let mut tests = all(lints.into_iter().chain(rest))?;
+    let soak = |run: &[&str]| with_llvm::example("soak", &[&ON_LLVM, run].concat());
+    tests.add(all([soak(&["--compile-cycles", "600"])?, soak(&["--threads", "2", "--loop", "20"])?])?);
+    Ok(tests)
 }
 
 /// The tests of a module in release, with compilers and an interpreter that are several times faster.
@@ -745,10 +747,13 @@ fn soak_example(build: &[&str], args: &[&str]) -> Cmd {
     cargo(&[build, &["--example", "soak", "--"], args].concat())
 }
 
-/// The same with LLVM.
-fn soak_llvm(build: &[&str], args: &[&str]) -> Cmd {
-    let llvm = ["--example", "soak", "--features", with_llvm::FEATURES, "--", "--backend", "llvm"];
-    cargo(&[build, &llvm, args].concat())
+/// The arguments of the soak example for LLVM.
+const ON_LLVM: [&str; 2] = ["--backend", "llvm"];
+
+/// The optimised soak example with LLVM.
+fn soak_llvm(args: &[&str]) -> Cmd {
+    let example = ["--example", "soak", "--features", with_llvm::FEATURES, "--"];
+    cargo(&[OPTIMISED, &example, &ON_LLVM, args].concat())
 }
 
 /// Runs the soak example under a tool of valgrind, in release. Both tools show inlined functions as separate frames.
@@ -880,10 +885,7 @@ fn soak_threads() -> Result {
 }
 
 fn soak_llvm_long() -> Result {
-    all([
-        soak_llvm(OPTIMISED, &["--compile-cycles", "20000"]),
-        soak_llvm(OPTIMISED, &["--threads", "2", "--loop", "2000"]),
-    ])
+    all([soak_llvm(&["--compile-cycles", "20000"]), soak_llvm(&["--threads", "2", "--loop", "2000"])])
 }
 
 fn soak_helgrind() -> Result {

@@ -356,7 +356,7 @@ fn ensured(tool: &Tool) -> Result<(), String> {
         }
         Source::PyPi => ensure(&PIP).and_then(|()| {
             let folder = python_package(tool);
-            let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
+            let options = ["--quiet", "--no-deps", "--no-compile", "--only-binary", ":all:", "--target"];
             let folder = folder.to_string_lossy();
             let packages: Vec<&str> = tool.name.split(' ').collect();
             let words = [&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat();

@@ -1,7 +1,5 @@
 //! The build with LLVM. Each step uses the same packages and features, so one build serves all.
 
-use std::path::Path;
-
 use crate::command::{Cmd, cargo, cmd, target_folder};
 use crate::run::Failure;
 use crate::tools::{self, CXX, LLVM_22};
@@ -22,15 +20,23 @@ pub const OBJECTS: &str = "objects::are_as_in_the_table";
 /// The test of `fixtures/listings`, which needs this build for LLVM's listings.
 pub const LISTINGS: &str = "listings::are_as_in_their_files";
 
+/// The examples that steps run. Linking all the others takes a minute.
+const EXAMPLES: [&str; 4] = ["dsl-cranelift", "dsl-llvm", "graph_compiler", "soak"];
+
 /// The command line.
 pub fn command_line(args: &[&str]) -> Result<Cmd, Failure> {
-    // With the examples, which need the same features as the tests.
-    cargo(&[&["build", "--quiet"], &SELECTION[..], &["--bins", "--examples"]].concat()).run()?;
-    let program = Path::new("debug").join(format!("tvm-ffi-codegen{}", std::env::consts::EXE_SUFFIX));
-    Ok(cmd(&target_folder().join(program).to_string_lossy(), args))
+    program("tvm-ffi-codegen", args)
 }
 
 /// An example.
-pub fn example(name: &str, args: &[&str]) -> Cmd {
-    cargo(&[&["run", "--quiet", "--example", name, "--features", FEATURES, "--"], args].concat())
+pub fn example(name: &str, args: &[&str]) -> Result<Cmd, Failure> {
+    program(&format!("examples/{name}"), args)
+}
+
+/// A program, after a build of all: with examples, dependencies have the features that the tests need.
+fn program(path: &str, args: &[&str]) -> Result<Cmd, Failure> {
+    let examples = EXAMPLES.map(|name| ["--example", name]);
+    cargo(&[&["build", "--quiet"], &SELECTION[..], &["--bins"], examples.as_flattened()].concat()).run()?;
+    let program = target_folder().join(format!("debug/{path}{}", std::env::consts::EXE_SUFFIX));
+    Ok(cmd(&program.to_string_lossy(), args))
 }

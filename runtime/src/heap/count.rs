@@ -77,7 +77,7 @@ pub(crate) unsafe fn dec_if_shared(object: *mut TVMFFIObject) -> bool {
     let counts = unsafe { &(*object).combined_ref_count };
     let shared = |count: u64| (count & STRONG_MASK > STRONG_ONE).then(|| count - STRONG_ONE);
     // Release makes this thread's uses of the object happen before its destruction.
-    counts.fetch_update(Ordering::Release, Ordering::Relaxed, shared).is_ok()
+    counts.try_update(Ordering::Release, Ordering::Relaxed, shared).is_ok()
 }
 
 /// # Safety
@@ -136,7 +136,7 @@ pub(crate) unsafe fn dec_weak(object: *mut TVMFFIObject) {
 pub(crate) unsafe fn try_upgrade(object: *mut TVMFFIObject) -> bool {
     // SAFETY: the weak reference keeps the storage, and with it the counts, alive.
     let counts = unsafe { &(*object).combined_ref_count };
-    let before = counts.fetch_update(Ordering::Acquire, Ordering::Relaxed, |count| {
+    let before = counts.try_update(Ordering::Acquire, Ordering::Relaxed, |count| {
         (count & STRONG_MASK != 0).then_some(count + STRONG_ONE)
     });
     if before.is_ok_and(|before| before & STRONG_MASK > MAX_COUNT) {

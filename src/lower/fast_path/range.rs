@@ -15,15 +15,19 @@ impl Range {
     /// A size.
     pub(super) const SIZE: Range = Range { min: 0, ..Range::ANY };
 
+    /// The values from a min to a max.
+    fn new((min, max): (i64, i64)) -> Range {
+        Range { min: min.into(), max: max.into() }
+    }
+
     /// A single value.
     pub(super) fn of(value: i64) -> Range {
-        Range { min: value.into(), max: value.into() }
+        Range::new((value, value))
     }
 
     /// The values of an integer type.
     pub(super) fn of_type(ty: ScalarType) -> Range {
-        let of = |(min, max): (i64, i64)| Range { min: min.into(), max: max.into() };
-        ty.narrow_range().map_or(Range::ANY, of)
+        ty.narrow_range().map_or(Range::ANY, Range::new)
     }
 
     /// The results of an operation on values of two ranges. They fit in 64 bits, except a sum, difference or product.
@@ -89,16 +93,12 @@ mod tests {
             .flat_map(|min| NUMBERS.into_iter().filter(move |max| min <= *max).map(move |max| (min, max)))
     }
 
-    fn range((min, max): (i64, i64)) -> Range {
-        Range { min: min.into(), max: max.into() }
-    }
-
     #[test]
     fn a_result_is_in_its_range_or_does_not_fit() {
         let mut checked = 0;
         for (of_x, of_y) in ranges().flat_map(|x| ranges().map(move |y| (x, y))) {
             for op in OPS {
-                let results = Range::after(op, range(of_x), range(of_y));
+                let results = Range::after(op, Range::new(of_x), Range::new(of_y));
                 let inside = |(min, max): (i64, i64)| NUMBERS.into_iter().filter(move |x| (min..=max).contains(x));
                 for (x, y) in inside(of_x).flat_map(|x| inside(of_y).map(move |y| (x, y))) {
                     let Some(result) = op.apply(x, y) else {

@@ -8,7 +8,7 @@ mod starts;
 
 use std::process::ExitCode;
 
-use crate::command::{Cmd, Tests, cmd, root, target_folder};
+use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder};
 use crate::run::Failure;
 use crate::tools::{MDBOOK, ensure, python_package};
 
@@ -61,6 +61,13 @@ fn build() -> Cmd {
     let program = python_package(&MDBOOK).join("bin/mdbook");
     let to = folder();
     cmd(&program.to_string_lossy(), &["build", "docs", "--dest-dir", &to.to_string_lossy()])
+}
+
+/// Builds the command line. With an example, its dependencies have the features and the build of other steps.
+fn command_line() -> Result<std::path::PathBuf, Failure> {
+    let packages = ["-p", "tvm-ffi-codegen-cli", "-p", "tvm-ffi-codegen", "--bins", "--example", "quickstart"];
+    cargo(&[&["build", "--quiet"], &packages[..]].concat()).run()?;
+    Ok(target_folder().join(format!("debug/tvm-ffi-codegen{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn failed(what: impl Into<String>) -> Failure {

@@ -133,7 +133,7 @@ fn built(page: &str) -> Result<Vec<(String, String)>, Failure> {
             vec![script(python), script(config)]
         }
         COMMAND_LINE => {
-            cargo(&["build", "-p", "tvm-ffi-codegen-cli"]).run()?;
+            super::command_line()?;
             vec![script(python)]
         }
         _ => vec![script(python)],

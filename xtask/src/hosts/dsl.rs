@@ -17,9 +17,9 @@ pub fn compilers(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     quoted(tests, PAGE, OUTPUT)?;
     for backend in BACKENDS {
         let name = format!("dsl-{backend}");
-        shown(tests, OUTPUT, &name, with_llvm::example(&name, &[]))?;
+        shown(tests, OUTPUT, &name, with_llvm::example(&name, &[])?)?;
         let library = text(&folder.join(format!("{name}.so")));
-        with_llvm::example(&name, &[&library]).run()?;
+        with_llvm::example(&name, &[&library])?.run()?;
         let python = cmd("python3", &["examples/dsl/run.py", &library, kind]);
         shown(tests, RUN_OUTPUT, &format!("run.py, {name}"), python.env("PYTHONPATH", python_path))?;
     }

@@ -15,9 +15,9 @@ const PAGE: &str = "docs/howto/calling-out.md";
 /// imports.
 pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("graph")?;
-    shown(tests, OUTPUT, "graph_compiler", with_llvm::example("graph_compiler", &[]))?;
+    shown(tests, OUTPUT, "graph_compiler", with_llvm::example("graph_compiler", &[])?)?;
     quoted(tests, PAGE, OUTPUT)?;
-    with_llvm::example("graph_compiler", &[&text(&folder)]).run()?;
+    with_llvm::example("graph_compiler", &[&text(&folder)])?.run()?;
     let (prices, in_python) = (text(&folder.join("prices.o")), self::folder("graph_in_python")?);
     let compiler = ["examples/graph_compiler_py/main.py", &text(&in_python), &prices];
     let site = format!("{}:{python_path}", text(&crate::python::site()?));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{failed, text, version};
 use crate::command::{Tests, cargo, cmd, target_folder};
+use crate::platforms::Amount;
 use crate::run::Failure;
 use crate::{book, quickstart};
 
@@ -12,28 +13,41 @@ use crate::{book, quickstart};
 const CRATES: [&str; 4] = ["tvm-ffi-runtime-macros", "tvm-ffi-runtime", LIBRARY, "tvm-ffi-codegen-cli"];
 /// The crate with the README's example.
 const LIBRARY: &str = "tvm-ffi-codegen";
+/// The new crate.
+const USER: &str = "user";
 
-/// Packs the crates and builds each from its files. New crates in empty directories run the README's example, and follow
-/// the book's page for Rust.
-pub fn check() -> Result<Tests, Failure> {
+/// Packs the crates and compiles each from its files. New crates in empty directories run the README's example, and
+/// follow the book's page for Rust.
+///
+/// `All` has cargo verify each crate, which builds most of them and their dependencies once more. `Part` compiles the
+/// packed files together without making code.
+pub fn check(amount: Amount) -> Result<Tests, Failure> {
+    let verified: &[&str] = if amount == Amount::All { &[] } else { &["--no-verify"] };
     let packages = CRATES.iter().flat_map(|name| ["-p", name]);
-    let words: Vec<&str> = ["package", "--allow-dirty"].into_iter().chain(packages).collect();
+    let words: Vec<&str> = ["package", "--allow-dirty"].iter().chain(verified).copied().chain(packages).collect();
     cargo(&words).env("CARGO_TARGET_DIR", &builds()).run()?;
     unpack()?;
+    let all = ["check", "--workspace"];
+    cargo(&all).within(&text(&folder())).env("CARGO_TARGET_DIR", &builds()).run()?;
     let mut tests = quickstart::check(cargo(&["run"]).within(&text(&user()?)).env("CARGO_TARGET_DIR", &builds()))?;
     book::rust_start()?;
     tests.passed += CRATES.len() as u64 + 2;
     Ok(tests)
 }
 
+/// The directory of all that is made here.
+fn folder() -> PathBuf {
+    target_folder().join("packed")
+}
+
 /// The directory of the builds of packed crates. They share one build of their dependencies.
 pub fn builds() -> String {
-    text(&target_folder().join("packed/target"))
+    text(&folder().join("target"))
 }
 
 /// The unpacked files of a crate.
 pub fn packed(name: &str) -> Result<PathBuf, Failure> {
-    Ok(target_folder().join("packed").join(format!("{name}-{}", version()?)))
+    Ok(folder().join(format!("{name}-{}", version()?)))
 }
 
 /// The part of cargo's configuration that takes the crates from the packed files.
@@ -47,7 +61,7 @@ pub fn patches() -> Result<String, Failure> {
 
 /// Makes a new crate whose program is the packed example. Examples of the library itself also need what its tests need.
 fn user() -> Result<PathBuf, Failure> {
-    let folder = target_folder().join("packed/user");
+    let folder = folder().join(USER);
     let manifest = "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
                     [dependencies]\ntvm-ffi-codegen = \"0.1\"\n";
     let example = packed(LIBRARY)?.join("examples/quickstart.rs");
@@ -59,7 +73,7 @@ fn user() -> Result<PathBuf, Failure> {
 
 /// Unpacks the files, and prints their sizes.
 fn unpack() -> Result<(), Failure> {
-    let into = target_folder().join("packed");
+    let into = folder();
     println!("{:<24} {:>5} {:>6} {:>10}", "crate", "files", "KiB", "packed KiB");
     for name in CRATES {
         let folder = packed(name)?;
@@ -71,10 +85,15 @@ fn unpack() -> Result<(), Failure> {
         let compressed = fs::metadata(&archive).map_err(|e| failed(format!("{name}: {e}")))?.len();
         println!("{name:<24} {files:>5} {:>6} {:>10}", bytes / 1024, compressed / 1024);
     }
-    let config = into.join(".cargo/config.toml");
-    let written =
-        fs::create_dir_all(into.join(".cargo")).and_then(|()| fs::write(&config, patches().unwrap_or_default()));
-    written.map_err(|e| failed(format!("{}: {e}", config.display())))
+    let members: Vec<String> =
+        CRATES.iter().map(|name| packed(name).map(|path| text(&path))).collect::<Result<_, _>>()?;
+    let workspace = format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\nexclude = [{USER:?}]\n");
+    for (name, text) in [("Cargo.toml", workspace), (".cargo/config.toml", patches()?)] {
+        let path = into.join(name);
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
+        written.map_err(|e| failed(format!("{}: {e}", path.display())))?;
+    }
+    Ok(())
 }
 
 /// The number of files under a directory, and their bytes.
