@@ -251,7 +251,7 @@ impl Cmd {
         self.finish(true)
     }
 
-    /// Runs it, and returns its output without showing it.
+    /// Runs it, and returns its output. It shows the output only if the command fails.
     pub fn read(self) -> Result<String, Failure> {
         self.finish(false).map(|output| output.stdout)
     }
@@ -285,6 +285,9 @@ impl Cmd {
             }
         }
         let status = child.wait();
+        if !show && !status.as_ref().is_ok_and(|status| status.success()) {
+            print!("{}", output.stdout);
+        }
         if let Some(Err(stopped)) = watchdog.map(Watchdog::ended) {
             return Err(failure(format!("`{text}`: {stopped}"), output.tests));
         }
