@@ -11,7 +11,7 @@ use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType, TypeIndex};
 use tvm_ffi_codegen::{Kernel, Signature};
 
 use crate::fixtures::{self, signatures};
-use crate::property::calls::{self, Part};
+use crate::property::calls::{self, Part, Plan};
 use crate::support::accesses::{Proof, prove};
 use crate::support::args::Form;
 use crate::support::exec::{Program, interpreter, run};
@@ -126,12 +126,31 @@ fn each_check_is_needed() {
     assert!(unnoticed.len() * most <= counts.values().sum(), "{counts:?}\n{}", unnoticed.join("\n"));
 }
 
-/// The fixture's calls of a wrapper, random calls, and variations of accepted ones. Each has the model's verdict: true
+/// Small values of the dimension variables, for calls that are likely accepted.
+const SMALL: [[i64; 5]; 4] = [[2, 3, 4, 1, 1], [1, 2, 3, 4, 1], [3, 1, 2, 2, 2], [0, 1, 0, 2, 1]];
+/// Values that sizes can't have, or whose sums or products overflow.
+const EXTREME: [i64; 8] = [-1, 1 << 31, 1 << 32, 1 << 61, 1 << 62, i64::MAX, i64::MIN, -1 << 32];
+
+/// Calls that a fast path may take. The sizes of all arguments fit together, even if the model refuses them.
+fn plain_calls(signature: &Signature) -> impl Iterator<Item = Call> {
+    let small = (0..4).flat_map(|seed| SMALL.map(|values| (values, seed)));
+    let extreme = (0..5).flat_map(|first| (0..5).map(move |second| (first, second))).flat_map(|(first, second)| {
+        EXTREME.map(|value| {
+            let mut values = SMALL[0];
+            values[first] = value;
+            values[second] = value;
+            (values, 0)
+        })
+    });
+    small.chain(extreme).map(|(values, seed)| Plan::of(values, 0, seed, vec![]).plain_call(signature))
+}
+
+/// The fixture's calls of a wrapper, plain and random calls, and variations of accepted ones. Each has the model's verdict: true
 /// if the wrapper refuses it. Calls without a verdict are left out.
 fn judged_calls(program: &Program, own: &[Call]) -> Vec<(Call, bool)> {
     let signature = &program.signature;
     let random = sample(&vec(calls::plan(), CALLS)).into_iter().map(|plan| plan.call(signature));
-    let bases = own.iter().cloned().chain(random);
+    let bases = own.iter().cloned().chain(plain_calls(signature)).chain(random);
     let judged = |call: Call| match model::predict(signature, &call, Convention::Flat)? {
         Prediction::Refused(_) => Some((call, true)),
         Prediction::Accepted(_) => Some((call, false)),

@@ -6,7 +6,7 @@ use std::fmt;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
-use tvm_ffi_codegen::spec::{DType, DTypePolicy, DeviceId, TensorShape};
+use tvm_ffi_codegen::spec::{DType, DTypePolicy, DeviceId, DimOp, TensorShape};
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
 use super::signatures::SYMBOLS;
@@ -48,7 +48,7 @@ impl Plan {
     }
 
     pub fn call(&self, signature: &Signature) -> Call {
-        let mut maker = Maker { plan: self, signature, dice: Dice::new(self.seed) };
+        let mut maker = Maker { plan: self, signature, dice: Dice::new(self.seed), is_plain: false };
         let (min, max) = signature.arity();
         let count = if maker.dice.one_in(2) { max } else { min + maker.dice.below(max - min + 1) };
         let args: Vec<Value> =
@@ -61,7 +61,14 @@ impl Plan {
         call
     }
 
-    /// Whether the call is certainly accepted, independently of the model of the contract.
+    /// A call whose arguments all have the stated types, so a fast path converts none of them. Dimensions that overflow
+    /// wrap, as they do in a wrapper that doesn't check for it.
+    pub fn plain_call(&self, signature: &Signature) -> Call {
+        let mut maker = Maker { plan: self, signature, dice: Dice::new(self.seed), is_plain: true };
+        Call::new(signature.passed().map(|param| maker.argument(&param.name, &param.ty)).collect::<Vec<_>>())
+    }
+
+    /// True if the call is certainly accepted, independently of the model of the contract.
     pub fn is_right(&self, signature: &Signature) -> bool {
         let mut plain = true;
         for param in signature.params() {
@@ -97,6 +104,20 @@ struct Maker<'a> {
     plan: &'a Plan,
     signature: &'a Signature,
     dice: Dice,
+    /// True for [`Plan::plain_call`].
+    is_plain: bool,
+}
+
+/// The value of a dimension in 64 bits, without a check for overflow.
+fn wrapped(dim: &Dim, value: &dyn Fn(&str) -> Option<i64>) -> i64 {
+    let Dim::Binary(op, x, y) = dim else { return dim.eval(value).unwrap_or(0) };
+    let (x, y) = (wrapped(x, value), wrapped(y, value));
+    match op {
+        DimOp::Add => x.wrapping_add(y),
+        DimOp::Sub => x.wrapping_sub(y),
+        DimOp::Mul => x.wrapping_mul(y),
+        _ => op.apply(x, y).unwrap_or(0),
+    }
 }
 
 impl Maker<'_> {
@@ -108,7 +129,8 @@ impl Maker<'_> {
     }
 
     fn size(&self, dim: &Dim) -> i64 {
-        dim.eval(&|name: &str| self.symbol(name)).unwrap_or(0)
+        let value = |name: &str| self.symbol(name);
+        if self.is_plain { wrapped(dim, &value) } else { dim.eval(&value).unwrap_or(0) }
     }
 
     fn sizes(&self, dims: &[Dim]) -> Vec<i64> {
@@ -116,7 +138,9 @@ impl Maker<'_> {
     }
 
     fn argument(&mut self, name: &str, ty: &ParamType) -> Value {
-        if let Some(size) = self.symbol(name) {
+        if let Some(size) = self.symbol(name)
+            && ty.as_scalar().is_some_and(|ty| !ty.is_float() && ty != ScalarType::Handle)
+        {
             return Value::int(size);
         }
         let value = self.value(ty, Spot::Argument);
@@ -126,13 +150,13 @@ impl Maker<'_> {
             Value::Str(text) => text.len() > 7,
             _ => false,
         };
-        if object && self.dice.one_in(12) { Value::Reference(Some(Box::new(value))) } else { value }
+        if object && !self.is_plain && self.dice.one_in(12) { Value::Reference(Some(Box::new(value))) } else { value }
     }
 
     /// A value that the type accepts at that position.
     fn value(&mut self, ty: &ParamType, spot: Spot) -> Value {
         let element = spot == Spot::Element;
-        let converted = !element && self.dice.one_in(5);
+        let converted = !element && !self.is_plain && self.dice.one_in(5);
         match ty {
             ParamType::Scalar(ty) => self.scalar(*ty, converted),
             ParamType::Tensor(ty) => self.tensor(ty).into(),
@@ -149,6 +173,7 @@ impl Maker<'_> {
                     None => (0..self.dice.below(4)).map(|_| self.dice.integer()).collect(),
                 };
                 match self.dice.below(4) {
+                    _ if self.is_plain => Value::Shape(entries),
                     0 if !element => Value::Array(entries.into_iter().map(Value::int).collect()),
                     1 if !element => Value::List(entries.into_iter().map(Value::int).collect()),
                     _ => Value::Shape(entries),
@@ -174,7 +199,7 @@ impl Maker<'_> {
             ParamType::Tuple(items) => {
                 let spot = if element { Spot::Element } else { Spot::Item };
                 let items = items.iter().map(|item| self.value(item, spot)).collect();
-                if self.dice.one_in(4) { Value::List(items) } else { Value::Array(items) }
+                if !self.is_plain && self.dice.one_in(4) { Value::List(items) } else { Value::Array(items) }
             }
             ParamType::Record { fields, .. } => {
                 let values: Vec<_> =
@@ -233,6 +258,10 @@ impl Maker<'_> {
             _ => self.dice.pick(&[DLDataType::FLOAT32, DLDataType::INT8, DLDataType::BFLOAT16]),
         };
         let mut spec = TensorSpec::new(dtype, shape);
+        if self.is_plain {
+            // sizes may be extreme
+            spec.data = Data::Zeros;
+        }
         spec.device = match ty.device {
             Device::Kind(kind, DeviceId::Fixed(id)) => DLDevice::new(kind, id),
             Device::Kind(kind, DeviceId::Any) => DLDevice::new(kind, self.dice.below(3) as i32),

@@ -59,8 +59,10 @@ pub fn read_back(signature: &Signature, kernel: &Kernel) -> (Kernel, String) {
     let read = HostProgram::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let (_, after) = read.functions().next().expect("a function");
     let code = |kernel: &Kernel| lower(signature, kernel, RuntimeHelpers::Import).map(|module| module.to_string());
-    let after_code = code(after).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert!(code(kernel).as_ref() == Ok(&after_code), "the code of what is read back differs:\n{text}");
+    let [before, code_after] =
+        [kernel, after].map(|kernel| code(kernel).unwrap_or_else(|error| panic!("{error}\n{text}")));
+    let differing = before.lines().zip(code_after.lines()).find(|(before, after)| before != after);
+    assert!(before == code_after, "the code of what is read back differs, first in {differing:?}:\n{text}");
     (after.clone(), text)
 }
 

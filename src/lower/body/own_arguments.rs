@@ -1,5 +1,6 @@
 //! The function's own arguments as those of a callee, in the order in which its caller has passed them.
 
+use super::args::Origin;
 use super::calls::{ArgKind, Call, CallArg, CallTarget, Callee};
 use super::expr::Operand;
 use super::function::{BodyLowerer, Extra};
@@ -43,7 +44,8 @@ fn lends_argument(arg: &CallArg<'_>) -> bool {
         ArgKind::Param(param) => {
             !matches!(param.ty(), Some(ParamType::Scalar(_) | ParamType::DType | ParamType::Device))
         }
-        ArgKind::Tensor(_) => true,
+        // a tensor that the body owns is no part of an argument
+        ArgKind::Tensor(tensor) => !tensor.known.is_some_and(|known| matches!(known.vars.origin, Origin::Object(_))),
         ArgKind::Array(values) => values.iter().any(lends_argument),
         ArgKind::Scalar(Operand::Expr(pointer)) => pointer.ty() == ScalarType::Handle,
         _ => false,
