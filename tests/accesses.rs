@@ -145,8 +145,8 @@ fn plain_calls(signature: &Signature) -> impl Iterator<Item = Call> {
     small.chain(extreme).map(|(values, seed)| Plan::of(values, 0, seed, vec![]).plain_call(signature))
 }
 
-/// The fixture's calls of a wrapper, plain and random calls, and variations of accepted ones. Each has the model's verdict: true
-/// if the wrapper refuses it. Calls without a verdict are left out.
+/// The fixture's calls of a wrapper, plain and random calls, and variations of accepted ones. Each has the model's
+/// verdict: true if the wrapper refuses it. Calls without a verdict are left out.
 fn judged_calls(program: &Program, own: &[Call]) -> Vec<(Call, bool)> {
     let signature = &program.signature;
     let random = sample(&vec(calls::plan(), CALLS)).into_iter().map(|plan| plan.call(signature));
