@@ -236,8 +236,12 @@ fn an_address_needs_no_code() {
 
 #[cfg(feature = "_llvm")]
 mod llvm {
-    use std::path::Path;
+    use std::ptr;
 
+    use inkwell::context::{AsContextRef, Context};
+    use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+    use inkwell::llvm_sys::ir_reader;
+    use inkwell::module::Module;
     use tvm_ffi_codegen::runtime::Tensor;
     use tvm_ffi_codegen::spec::KernelArg;
     use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel};
@@ -285,14 +289,24 @@ done:
         }
     }
 
-    /// The same module as bitcode, written with inkwell.
+    /// The same module as bitcode. inkwell's function that parses text leaks it with LLVM 22.
     fn bitcode() -> Vec<u8> {
-        let context = inkwell::context::Context::create();
-        let text = inkwell::memory_buffer::MemoryBuffer::create_from_memory_range_copy(SOURCE.as_bytes(), "scale");
-        let module = context.create_module_from_ir(text).unwrap();
+        let context = &Context::create();
+        let (mut module, mut message) = (ptr::null_mut(), ptr::null_mut());
+        // LLVM 19 to 21 lack the function that replaces this one
+        #[allow(deprecated)]
+        // SAFETY: LLVM copies the text, and the parser frees the copy. The context owns the module, and outlives it.
+        let module = unsafe {
+            let text =
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(SOURCE.as_ptr().cast(), SOURCE.len(), c"scale".as_ptr());
+            let refused =
+                ir_reader::LLVMParseIRInContext(context.as_ctx_ref(), text, &raw mut module, &raw mut message);
+            assert_eq!(refused, 0, "LLVM refuses the text");
+            Module::new(module)
+        };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("scale.bc");
-        assert!(module.write_bitcode_to_path(Path::new(&path)));
+        assert!(module.write_bitcode_to_path(&path));
         std::fs::read(path).unwrap()
     }
 
