@@ -134,7 +134,7 @@ const EXTREME: [i64; 8] = [-1, 1 << 31, 1 << 32, 1 << 61, 1 << 62, i64::MAX, i64
 /// Calls that a fast path may take. The sizes of all arguments fit together, even if the model refuses them.
 fn plain_calls(signature: &Signature) -> impl Iterator<Item = Call> {
     let small = (0..4).flat_map(|seed| SMALL.map(|values| (values, seed)));
-    let extreme = (0..5).flat_map(|first| (0..5).map(move |second| (first, second))).flat_map(|(first, second)| {
+    let extreme = (0..5).flat_map(|first| (first..5).map(move |second| (first, second))).flat_map(|(first, second)| {
         EXTREME.map(|value| {
             let mut values = SMALL[0];
             values[first] = value;

@@ -289,7 +289,7 @@ done:
         }
     }
 
-    /// The same module as bitcode. inkwell's function that parses text leaks it with LLVM 22.
+    /// The same module as bitcode. This calls LLVM's parser itself, because inkwell's leaks its input with LLVM 22.
     fn bitcode() -> Vec<u8> {
         let context = &Context::create();
         let (mut module, mut message) = (ptr::null_mut(), ptr::null_mut());

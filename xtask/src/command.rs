@@ -84,6 +84,11 @@ pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
+/// The path of a program of a debug build, given its name under that build's directory.
+pub fn debug_program(name: &str) -> PathBuf {
+    target_folder().join(format!("debug/{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
 /// The output of a command.
 pub struct Output {
     pub stdout: String,

@@ -1,6 +1,6 @@
 //! The build with LLVM. Each step uses the same packages and features, so one build serves all.
 
-use crate::command::{Cmd, cargo, cmd, target_folder};
+use crate::command::{Cmd, cargo, cmd, debug_program};
 use crate::run::Failure;
 use crate::tools::{self, CXX, LLVM_22};
 
@@ -37,6 +37,5 @@ pub fn example(name: &str, args: &[&str]) -> Result<Cmd, Failure> {
 fn program(path: &str, args: &[&str]) -> Result<Cmd, Failure> {
     let examples = EXAMPLES.map(|name| ["--example", name]);
     cargo(&[&["build", "--quiet"], &SELECTION[..], &["--bins"], examples.as_flattened()].concat()).run()?;
-    let program = target_folder().join(format!("debug/{path}{}", std::env::consts::EXE_SUFFIX));
-    Ok(cmd(&program.to_string_lossy(), args))
+    Ok(cmd(&debug_program(path).to_string_lossy(), args))
 }

@@ -59,10 +59,12 @@ pub fn read_back(signature: &Signature, kernel: &Kernel) -> (Kernel, String) {
     let read = HostProgram::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let (_, after) = read.functions().next().expect("a function");
     let code = |kernel: &Kernel| lower(signature, kernel, RuntimeHelpers::Import).map(|module| module.to_string());
-    let [before, code_after] =
-        [kernel, after].map(|kernel| code(kernel).unwrap_or_else(|error| panic!("{error}\n{text}")));
-    let differing = before.lines().zip(code_after.lines()).find(|(before, after)| before != after);
-    assert!(before == code_after, "the code of what is read back differs, first in {differing:?}:\n{text}");
+    let [written, read] = [kernel, after].map(|kernel| code(kernel).unwrap_or_else(|error| panic!("{error}\n{text}")));
+    assert!(
+        written == read,
+        "the code of what is read back differs, first in {:?}:\n{text}",
+        written.lines().zip(read.lines()).find(|(written, read)| written != read)
+    );
     (after.clone(), text)
 }
 

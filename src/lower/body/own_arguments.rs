@@ -44,7 +44,7 @@ fn lends_argument(arg: &CallArg<'_>) -> bool {
         ArgKind::Param(param) => {
             !matches!(param.ty(), Some(ParamType::Scalar(_) | ParamType::DType | ParamType::Device))
         }
-        // a tensor that the body owns is no part of an argument
+        // a tensor that the body owns isn't part of an argument
         ArgKind::Tensor(tensor) => !tensor.known.is_some_and(|known| matches!(known.vars.origin, Origin::Object(_))),
         ArgKind::Array(values) => values.iter().any(lends_argument),
         ArgKind::Scalar(Operand::Expr(pointer)) => pointer.ty() == ScalarType::Handle,

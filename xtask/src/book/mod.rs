@@ -8,7 +8,7 @@ mod starts;
 
 use std::process::ExitCode;
 
-use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder};
+use crate::command::{Cmd, Tests, cargo, cmd, debug_program, root, target_folder};
 use crate::run::Failure;
 use crate::tools::{MDBOOK, ensure, python_package};
 
@@ -67,7 +67,7 @@ fn build() -> Cmd {
 fn command_line() -> Result<std::path::PathBuf, Failure> {
     let packages = ["-p", "tvm-ffi-codegen-cli", "-p", "tvm-ffi-codegen", "--bins", "--example", "quickstart"];
     cargo(&[&["build", "--quiet"], &packages[..]].concat()).run()?;
-    Ok(target_folder().join(format!("debug/tvm-ffi-codegen{}", std::env::consts::EXE_SUFFIX)))
+    Ok(debug_program("tvm-ffi-codegen"))
 }
 
 fn failed(what: impl Into<String>) -> Failure {
