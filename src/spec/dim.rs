@@ -216,6 +216,20 @@ impl Dim {
         if count == 1 { self.solve(var, target) } else { None }
     }
 
+    /// True if [`solved_for`](Self::solved_for) gives a solution whenever its sums and differences fit in 64 bits: it
+    /// divides nothing.
+    pub(crate) fn is_sum_of(&self, var: &str) -> bool {
+        match self {
+            Dim::Var(name) => name == var,
+            Dim::Binary(DimOp::Add | DimOp::Sub, x, y) => match (x.mentions(var), y.mentions(var)) {
+                (true, false) => x.is_sum_of(var),
+                (false, true) => y.is_sum_of(var),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     fn mentions(&self, var: &str) -> bool {
         let mut found = false;
         self.for_each_var(&mut |name| found |= name == var);

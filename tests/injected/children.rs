@@ -4,8 +4,12 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use crate::Result;
+
+/// The longest time from an error message to the end of a child.
+const LONGEST_END: Duration = Duration::from_millis(500);
 
 /// A child process; it is killed if this value is dropped before `wait`.
 pub struct Child(Option<libc::pid_t>);
@@ -36,12 +40,37 @@ impl Child {
     }
 
     pub fn wait(mut self) -> Result<ExitStatus> {
-        let child = self.0.take().unwrap_or(-1);
+        let ended = self.ended(0);
+        self.0 = None;
+        ended?.ok_or_else(|| "a child neither ends nor runs".into())
+    }
+
+    /// Waits, and kills a child that doesn't end although it `is_ending`.
+    pub fn wait_or_kill(mut self, mut is_ending: impl FnMut() -> bool) -> Result<ExitStatus> {
+        let mut since = None;
+        loop {
+            if let Some(status) = self.ended(libc::WNOHANG)? {
+                self.0 = None;
+                return Ok(status);
+            }
+            if since.is_none() && is_ending() {
+                since = Some(Instant::now());
+            }
+            if since.is_some_and(|since| since.elapsed() > LONGEST_END) {
+                self.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The status of a child that has ended.
+    fn ended(&self, options: libc::c_int) -> Result<Option<ExitStatus>> {
         let mut status = 0;
         // SAFETY: the pointer is to a live variable.
-        match unsafe { libc::waitpid(child, &raw mut status, 0) } {
+        match unsafe { libc::waitpid(self.0.unwrap_or(-1), &raw mut status, options) } {
             -1 => Err(std::io::Error::last_os_error().into()),
-            _ => Ok(ExitStatus::from_raw(status)),
+            0 => Ok(None),
+            _ => Ok(Some(ExitStatus::from_raw(status))),
         }
     }
 }

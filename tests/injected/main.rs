@@ -7,7 +7,7 @@
 //! injected check SCENARIO FOLDER  checks the outputs of a run that was ended, then runs it without a fault
 //! injected allocations SCENARIO FOLDER  lets allocation n fail for every n, each in a child process
 //! injected disk SCENARIO FOLDER   runs it on full disks and on a read-only one, as root
-//! injected kills FOLDER COUNT     kills COUNT child processes at random moments, and checks their outputs each time
+//! injected kills COUNT FOLDER     kills COUNT child processes at random moments, and checks their outputs each time
 //! ```
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
             find(name).and_then(|scenario| allocations::run(scenario, &Folders::of(Path::new(folder))))
         }
         ["disk", name, folder] => find(name).and_then(|scenario| disk::run(scenario, &Folders::of(Path::new(folder)))),
-        ["kills", folder, count] => {
+        ["kills", count, folder] => {
             count.parse().map_err(Error::from).and_then(|count| kills::run(&Folders::of(Path::new(folder)), count))
         }
         _ => Err("expected a mode and its arguments: see the file's head".into()),

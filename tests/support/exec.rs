@@ -311,6 +311,13 @@ fn mentions_object(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Object(_)) || ty.inner().into_iter().any(mentions_object)
 }
 
+/// The forms of tensors for which the model predicts the same.
+pub fn forms(signature: &Signature) -> &'static [Form] {
+    // a `DLTensor*` is never an object
+    let objects = signature.params().iter().any(|param| mentions_object(&param.ty));
+    if objects { &[Form::Object] } else { &[Form::DlTensor, Form::Object] }
+}
+
 impl<'a> Prepared<'a> {
     pub fn new(program: &'a Program) -> Result<Self, String> {
         let prepare = |e: &Executor| match (e.prepare)(program) {
@@ -318,10 +325,7 @@ impl<'a> Prepared<'a> {
             Err(problem) => Err(format!("{}: {problem}", e.name)),
         };
         let executors = executors().map(prepare).collect::<Result<_, _>>()?;
-        // a `DLTensor*` is never an object
-        let objects = program.signature.params().iter().any(|param| mentions_object(&param.ty));
-        let forms = if objects { &[Form::Object][..] } else { &[Form::DlTensor, Form::Object] };
-        Ok(Prepared { executors, forms })
+        Ok(Prepared { executors, forms: forms(&program.signature) })
     }
 
     /// The number of calls of executors for one [`run`](Self::run).

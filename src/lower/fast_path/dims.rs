@@ -162,12 +162,16 @@ impl Dims {
     fn decide(&mut self, c: &mut Checks<'_, '_>, deferred: &Deferred) -> bool {
         let Deferred { dim, got } = deferred;
         if let Some((name, solved)) = solvable(dim, &|name| self.binding(name).is_some()) {
-            let name = name.to_owned();
+            let (name, is_solution) = (name.to_owned(), dim.is_sum_of(name));
             if let Some(mut candidate) = self.compute(c, &solved, Some(*got)) {
                 if got.range.is_size() {
                     candidate = c.require_size(candidate);
                 }
                 self.bind(c, &name, candidate);
+                // put into the sum again, it gives `got`
+                if is_solution {
+                    return true;
+                }
             }
         }
         if !self.unknown(dim).is_empty() {
