@@ -97,23 +97,27 @@ enum Noticed {
     Not,
 }
 
-/// The number of random calls of a signature.
-const CALLS: usize = 200;
 /// `PROPTEST_CASES` of at least this number takes every signature. A run otherwise takes one in [`SOME`].
 const WHOLE: u32 = 200;
 const SOME: usize = 12;
+/// The number of random calls of a signature, and of random plain ones: in a run of every signature, and otherwise.
+const CALLS: [u64; 2] = [200, 20];
 /// The number of checks of a signature that are removed. Of more, equally many at equal distances.
 const MOST_CHECKS: usize = 40;
 /// The number of accepted calls that are varied: first those that pass every check of the fast path, and of these the
 /// ones with most [`dimensions`]. If none is accepted, plain calls are varied.
 const ACCEPTED: usize = 4;
 
+fn takes_all() -> bool {
+    stated_or(0) >= WHOLE
+}
+
 #[test]
 fn each_check_is_needed() {
     let mut seen = HashSet::new();
     let all: Vec<Signature> = signatures().into_iter().map(|(_, signature, _)| signature).collect();
     let all: Vec<Signature> = all.into_iter().filter(|signature| seen.insert(signature.to_string())).collect();
-    let (step, most) = if stated_or(0) < WHOLE { (SOME, 50) } else { (1, 80) };
+    let (step, most) = if takes_all() { (1, 80) } else { (SOME, 50) };
     let some: Vec<Signature> = all.into_iter().step_by(step).collect();
     let counts = Mutex::new(BTreeMap::<Noticed, usize>::new());
     let calls = fixtures::calls();
@@ -135,8 +139,9 @@ const SMALL: [[i64; 5]; 4] = [[2, 3, 4, 1, 1], [1, 2, 3, 4, 1], [3, 1, 2, 2, 2],
 /// Values that sizes can't have, or whose sums or products overflow.
 const EXTREME: [i64; 8] = [-1, 1 << 31, 1 << 32, 1 << 61, 1 << 62, i64::MAX, i64::MIN, -1 << 32];
 
-/// Calls that a fast path may take. The sizes of all arguments fit together, even if the model refuses them.
-fn plain_calls(signature: &Signature) -> impl Iterator<Item = Call> {
+/// Calls that a fast path may take, with some random ones. The sizes of all arguments fit together, even if the model
+/// refuses them.
+fn plain_calls(signature: &Signature, random: u64) -> impl Iterator<Item = Call> {
     let small = (0..4).flat_map(|seed| SMALL.map(|values| (values, seed)));
     let extreme = (0..5).flat_map(|first| (first..5).map(move |second| (first, second))).flat_map(|(first, second)| {
         EXTREME.map(|value| {
@@ -146,7 +151,7 @@ fn plain_calls(signature: &Signature) -> impl Iterator<Item = Call> {
             (values, value as u64)
         })
     });
-    let random = (0..CALLS as u64).map(|seed| (random_values(&mut Dice::new(seed)), seed));
+    let random = (0..random).map(|seed| (random_values(&mut Dice::new(seed)), seed));
     small.chain(extreme).chain(random).map(|(values, seed)| Plan::of(values, 0, seed, vec![]).plain_call(signature))
 }
 
@@ -174,8 +179,9 @@ fn results(runnable: &mut dyn Runnable, signature: &Signature, call: &Call) -> R
 /// the whole wrapper, with which the model agrees. Calls whose behaviour the contract leaves open are left out.
 fn judged_calls(program: &Program, own: &[Call]) -> Vec<(Call, Results)> {
     let signature = &program.signature;
-    let random = sample(&vec(calls::plan(), CALLS)).into_iter().map(|plan| plan.call(signature));
-    let bases = own.iter().cloned().chain(plain_calls(signature)).chain(random);
+    let count = CALLS[usize::from(!takes_all())];
+    let random = sample(&vec(calls::plan(), count as usize)).into_iter().map(|plan| plan.call(signature));
+    let bases = own.iter().cloned().chain(plain_calls(signature, count)).chain(random);
     let mut whole = interpreter(program).unwrap();
     let mut judged = |call: Call| {
         let accepts = matches!(model::predict(signature, &call, Convention::Flat)?, Prediction::Accepted(_));
@@ -190,7 +196,7 @@ fn judged_calls(program: &Program, own: &[Call]) -> Vec<(Call, Results)> {
     let mut fast = interpreter(&fast).unwrap();
     varied.sort_by_cached_key(|call| (run(&mut *fast, call, Form::Object).code != Ok(0), Reverse(dimensions(call))));
     if varied.is_empty() {
-        varied.extend(plain_calls(signature).take(ACCEPTED));
+        varied.extend(plain_calls(signature, 0).take(ACCEPTED));
     }
     varied.truncate(ACCEPTED);
     found.extend(varied.iter().flat_map(variations).filter_map(judged));
