@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Result;
 
-/// The longest time from an error message to the end of a child.
-const LONGEST_END: Duration = Duration::from_millis(500);
+/// The milliseconds that a child may sleep after its last message.
+const LONGEST_SLEEP: u32 = 20;
 
 /// A child process; it is killed if this value is dropped before `wait`.
 pub struct Child(Option<libc::pid_t>);
@@ -45,22 +45,26 @@ impl Child {
         ended?.ok_or_else(|| "a child neither ends nor runs".into())
     }
 
-    /// Waits, and kills a child that doesn't end although it `is_ending`.
-    pub fn wait_or_kill(mut self, mut is_ending: impl FnMut() -> bool) -> Result<ExitStatus> {
-        let mut since = None;
+    /// Waits, and kills a child that sleeps although it `is_ending`.
+    pub fn wait_or_kill(mut self, is_ending: impl Fn() -> bool) -> Result<ExitStatus> {
+        let mut asleep = 0;
         loop {
             if let Some(status) = self.ended(libc::WNOHANG)? {
                 self.0 = None;
                 return Ok(status);
             }
-            if since.is_none() && is_ending() {
-                since = Some(Instant::now());
-            }
-            if since.is_some_and(|since| since.elapsed() > LONGEST_END) {
+            asleep = if is_ending() && self.sleeps() { asleep + 1 } else { 0 };
+            if asleep > LONGEST_SLEEP {
                 self.kill();
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// True if the child waits for something else than a processor.
+    fn sleeps(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/stat", self.0.unwrap_or(-1))).unwrap_or_default();
+        status.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('S'))
     }
 
     /// The status of a child that has ended.

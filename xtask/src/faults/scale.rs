@@ -22,6 +22,9 @@ const MAX_MEMORY: i64 = 4096;
 /// The seconds of calls, if `XTASK_SCALE_SECONDS` states no others.
 const SECONDS: &str = "600";
 
+/// The step whose seconds are bytes of an object.
+const BYTES: &str = "bytes";
+
 /// A line that the program prints.
 struct Step {
     name: String,
@@ -46,15 +49,22 @@ pub fn scale() -> Result {
     for (what, sizes) in SIZES {
         let [few, many] = sizes.map(|count| run(&program, what, &count.to_string()));
         for (few, many) in few?.iter().zip(many?) {
-            let [of_few, of_many] = [few, &many].map(|step| 1e6 * step.seconds / step.count);
-            let growth = of_many / of_few;
+            let [of_few, of_many] = [few, &many].map(|step| step.seconds / step.count);
             let (name, count, memory) = (&many.name, many.count, many.memory_kib);
-            rows.push(format!(
-                "{what:<10} {name:<10} {of_few:>9.2} {of_many:>9.2} us each, {growth:>5.2} times; {count:>7} take \
-                 {:>8.2} s, {memory:>8} KiB",
-                many.seconds
-            ));
-            if few.seconds >= LEAST && growth > MAX_GROWTH {
+            let compared = few.seconds >= LEAST;
+            let growth = of_many / of_few;
+            let times = if compared { format!("{growth:>5.2} times") } else { format!("{:>11}", "short") };
+            rows.push(if *name == BYTES {
+                format!("{what:<10} {name:<10} {of_few:>9.0} {of_many:>9.0} each,    {times}")
+            } else {
+                format!(
+                    "{what:<10} {name:<10} {:>9.2} {:>9.2} us each, {times}; {count:>7} take {:>8.2} s, {memory:>8} KiB",
+                    1e6 * of_few,
+                    1e6 * of_many,
+                    many.seconds
+                )
+            });
+            if compared && growth > MAX_GROWTH {
                 problems.push(format!("{what}, {name}: {growth:.1} times the time of each"));
             }
             if *what == "engines" && memory > MAX_MEMORY {
