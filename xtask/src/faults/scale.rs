@@ -58,7 +58,8 @@ pub fn scale() -> Result {
                 format!("{what:<10} {name:<10} {of_few:>9.0} {of_many:>9.0} each,    {times}")
             } else {
                 format!(
-                    "{what:<10} {name:<10} {:>9.2} {:>9.2} us each, {times}; {count:>7} take {:>8.2} s, {memory:>8} KiB",
+                    "{what:<10} {name:<10} {:>9.2} {:>9.2} us each, {times}; {count:>7} take {:>8.2} s, {memory:>8} \
+                     KiB",
                     1e6 * of_few,
                     1e6 * of_many,
                     many.seconds
