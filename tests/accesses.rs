@@ -100,8 +100,8 @@ enum Noticed {
 /// `PROPTEST_CASES` of at least this number takes every signature. A run otherwise takes one in [`SOME`].
 const WHOLE: u32 = 200;
 const SOME: usize = 12;
-/// The number of random calls of a signature, and of random plain ones: in a run of every signature, and otherwise.
-const CALLS: [u64; 2] = [200, 20];
+/// The number of random calls of a signature, and of random plain ones. A run of some signatures makes a tenth.
+const CALLS: u64 = 200;
 /// The number of checks of a signature that are removed. Of more, equally many at equal distances.
 const MOST_CHECKS: usize = 40;
 /// The number of accepted calls that are varied: first those that pass every check of the fast path, and of these the
@@ -179,7 +179,7 @@ fn results(runnable: &mut dyn Runnable, signature: &Signature, call: &Call) -> R
 /// the whole wrapper, with which the model agrees. Calls whose behaviour the contract leaves open are left out.
 fn judged_calls(program: &Program, own: &[Call]) -> Vec<(Call, Results)> {
     let signature = &program.signature;
-    let count = CALLS[usize::from(!takes_all())];
+    let count = if takes_all() { CALLS } else { CALLS / 10 };
     let random = sample(&vec(calls::plan(), count as usize)).into_iter().map(|plan| plan.call(signature));
     let bases = own.iter().cloned().chain(plain_calls(signature, count)).chain(random);
     let mut whole = interpreter(program).unwrap();
@@ -228,7 +228,7 @@ fn variations(call: &Call) -> Vec<Call> {
         }
     }
     // tensors may have to be on one device, so all of a device move together
-    let devices: HashSet<DLDevice> = parts.iter().filter_map(|part| device(&part.value)).collect();
+    let devices: HashSet<DLDevice> = of_tensors(&parts).map(|tensor| tensor.device).collect();
     for (from, (kind, id)) in
         devices.iter().flat_map(|from| [(1, 0), (1, 1), (2, 0), (2, 1), (10, 0)].map(|to| (*from, to)))
     {
@@ -242,11 +242,10 @@ fn variations(call: &Call) -> Vec<Call> {
         }));
     }
     // tensors of one shape may be compared with each other alone, so all of a rank change alike
-    let all =
-        || parts.iter().filter_map(|part| if let Value::Tensor(tensor) = &part.value { Some(tensor) } else { None });
-    let ranks: HashSet<usize> = all().map(|tensor| tensor.shape.len()).collect();
+    let ranks: HashSet<usize> = of_tensors(&parts).map(|tensor| tensor.shape.len()).collect();
     for rank in ranks {
-        let count = all().find(|tensor| tensor.shape.len() == rank).map_or(0, |tensor| tensors(tensor).len());
+        let first = of_tensors(&parts).find(|tensor| tensor.shape.len() == rank);
+        let count = first.map_or(0, |tensor| tensors(tensor).len());
         found.extend((0..count).map(|index| {
             everywhere(call, &parts, |value| match value {
                 Value::Tensor(tensor) if tensor.shape.len() == rank => {
@@ -283,15 +282,12 @@ fn variations(call: &Call) -> Vec<Call> {
 
 /// The number of dimensions with two entries or more. Strides of others may be any.
 fn dimensions(call: &Call) -> usize {
-    let of_part = |part: &Part| match &part.value {
-        Value::Tensor(tensor) => tensor.shape.iter().filter(|size| **size > 1).count(),
-        _ => 0,
-    };
-    calls::parts(call).iter().map(of_part).sum()
+    of_tensors(&calls::parts(call)).map(|tensor| tensor.shape.iter().filter(|size| **size > 1).count()).sum()
 }
 
-fn device(value: &Value) -> Option<DLDevice> {
-    if let Value::Tensor(tensor) = value { Some(tensor.device) } else { None }
+/// The tensors among the parts of a call.
+fn of_tensors(parts: &[Part]) -> impl Iterator<Item = &TensorSpec> {
+    parts.iter().filter_map(|part| if let Value::Tensor(tensor) = &part.value { Some(tensor) } else { None })
 }
 
 /// The number of values of any type that replace each value.

@@ -216,16 +216,12 @@ impl Dim {
         if count == 1 { self.solve(var, target) } else { None }
     }
 
-    /// True if [`solved_for`](Self::solved_for) gives a solution whenever its sums and differences fit in 64 bits: it
-    /// divides nothing.
+    /// True if what [`solved_for`](Self::solved_for) returns is a solution whenever no step overflows: it divides
+    /// nothing.
     pub(crate) fn is_sum_of(&self, var: &str) -> bool {
         match self {
             Dim::Var(name) => name == var,
-            Dim::Binary(DimOp::Add | DimOp::Sub, x, y) => match (x.mentions(var), y.mentions(var)) {
-                (true, false) => x.is_sum_of(var),
-                (false, true) => y.is_sum_of(var),
-                _ => false,
-            },
+            Dim::Binary(DimOp::Add | DimOp::Sub, x, y) => x.is_sum_of(var) || y.is_sum_of(var),
             _ => false,
         }
     }
