@@ -102,6 +102,9 @@ fn raises(_: &Folders) -> Result {
     let fails = Function::from_packed(|_| Err(RuntimeError::new("ValueError", "a message of many letters")));
     for _ in 0..2 {
         let error = fails.call(()).unwrap_err();
+        if error.kind() == "MemoryError" {
+            return Err(error.into());
+        }
         assert_eq!((error.kind(), error.message()), ("ValueError", "a message of many letters"));
     }
     check(&compile(&Engine::new()?, 2.0)?, 2.0)
