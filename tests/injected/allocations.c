@@ -2,9 +2,11 @@
 
      allocations LIBRARY
 
-   The library is `checks` of fixtures/artifacts. Operations of docs/runtime.md's "Without memory"
-   must raise an error, whatever allocation fails. The others may end the process, but only by Rust's handler. */
+   The library is `checks` of fixtures/artifacts. Operations of "Out of memory" in docs/reference/runtime.md must raise
+   an error, whatever allocation fails. The others may end the process, but only by a handler of Rust or the C library,
+   and so may each operation on a new thread. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,7 +245,7 @@ static int load_module(void) {
 static const struct {
   const char* name;
   Operation* run;
-  /* It raises an error without memory, and never ends the process. */
+  /* It raises an error without memory, and never ends the process: not on a thread that has raised before. */
   int survives;
 } operations[] = {
     {"a call with too few arguments", wrong_count, 1},
@@ -273,7 +275,19 @@ static int attempt(size_t index, long count, int one, int* code) {
   return failed != 0;
 }
 
-/* In this process. */
+struct attempt {
+  size_t index;
+  long count;
+  int one, code, failed;
+};
+
+static void* run_attempt(void* self) {
+  struct attempt* attempt_of = self;
+  attempt_of->failed = attempt(attempt_of->index, attempt_of->count, attempt_of->one, &attempt_of->code);
+  return NULL;
+}
+
+/* In this process, and on this thread. */
 static void surviving(size_t index, int one) {
   long count = 0, errors = 0;
   for (int code; attempt(index, count, one, &code); ++count) {
@@ -281,10 +295,10 @@ static void surviving(size_t index, int one) {
     if (attempt(index, -1, 0, &code) || code != 0) fatal(operations[index].name, count, "it fails afterwards");
   }
   printf("%-36s %s %5ld allocations %5ld errors %5ld successes\n", operations[index].name,
-         one ? "one fails  " : "the rest fail", count, errors, count - errors);
+         one ? "one fails    " : "the rest fail", count, errors, count - errors);
 }
 
-/* Each in a child process, whose standard error goes to a file. */
+/* Each on a new thread of a child process, whose standard error goes to a file. */
 static void ending(size_t index, int one) {
   long count = 0, aborts = 0, errors = 0;
   for (;; ++count) {
@@ -294,10 +308,13 @@ static void ending(size_t index, int one) {
     pid_t child = fork();
     if (child == 0) {
       dup2(fileno(said), 2);
-      int code, again;
-      if (!attempt(index, count, one, &code)) _exit(3);
+      struct attempt first = {index, count, one, 0, 0};
+      pthread_t thread;
+      int again;
+      if (pthread_create(&thread, NULL, run_attempt, &first) != 0 || pthread_join(thread, NULL) != 0) _exit(5);
+      if (!first.failed) _exit(3);
       if (attempt(index, -1, 0, &again) || again != 0) _exit(4);
-      _exit(code != 0 ? 2 : 0);
+      _exit(first.code != 0 ? 2 : 0);
     }
     int status = 0;
     char text[4096] = "";
@@ -313,12 +330,12 @@ static void ending(size_t index, int one) {
     int is_orderly = strstr(text, "memory allocation of ") != NULL || strstr(text, "Fatal glibc error") != NULL;
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || !is_orderly) {
       fprintf(stderr, "status %d: %s\n", status, text);
-      fatal(operations[index].name, count, "it ends neither with an error nor by Rust's handler");
+      fatal(operations[index].name, count, "it ends neither with an error nor by a handler");
     }
     ++aborts;
   }
-  printf("%-36s %s %5ld allocations %5ld errors %5ld successes %5ld aborts\n", operations[index].name,
-         one ? "one fails  " : "the rest fail", count, errors, count - errors - aborts, aborts);
+  printf("%-36s %s %5ld allocations %5ld errors %5ld successes %5ld aborts, on a new thread\n",
+         operations[index].name, one ? "one fails    " : "the rest fail", count, errors, count - errors - aborts, aborts);
 }
 
 static TVMFFIObjectHandle function_of(TVMFFIAny* module, const char* name) {
@@ -346,7 +363,10 @@ int main(int argc, char** argv) {
     /* what is created on first use exists afterwards */
     attempt(index, -1, 0, &code);
     if (code != 0) fatal(operations[index].name, -1, "it fails with enough memory");
-    for (int one = 0; one < 2; ++one) (operations[index].survives ? surviving : ending)(index, one);
+    for (int one = 0; one < 2; ++one) {
+      if (operations[index].survives) surviving(index, one);
+      ending(index, one);
+    }
   }
   return 0;
 }

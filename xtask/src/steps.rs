@@ -7,11 +7,12 @@ use crate::platforms::Amount::{All, Part};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, AUDITWHEEL, CARGO_DENY, CARGO_ZIGBUILD, CFFI, CHROMIUM, CLANG_22, CLIPPY, CMAKE, CUDA_13,
-    CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, HELION, HIPRTC, JAX, LLD_22, LLVM_19,
-    LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, MYPY, NIGHTLY, NUMBA, NUMBA_CUDA, NUMPY,
-    NVFATBIN, NVRTC, NVTX, ORCJIT, PKG_CONFIG, PYRIGHT, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS,
-    RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUST_X86_64_MACOS, RUSTFMT, TILELANG, TORCH, TRITON, TWINE,
-    TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, ZIG, ZIZMOR, npm_folder, python_package,
+    CUDA_RUNTIME, CUTE, CUTILE, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, GXX_AARCH64, HELION, HIPRTC, JAX,
+    LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MDBOOK, MINGW, MIRI, ML_DTYPES, MYPY, NIGHTLY, NUMBA,
+    NUMBA_CUDA, NUMPY, NVFATBIN, NVRTC, NVTX, ORCJIT, PKG_CONFIG, PYRIGHT, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID,
+    RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUST_X86_64_MACOS, RUSTFMT, TILELANG, TORCH, TRITON,
+    TWINE, TYPING_EXTENSIONS, UPSTREAM, UPSTREAM_OF_TILELANG, VALGRIND, WARP, WINE, ZIG, ZIZMOR, npm_folder,
+    python_package,
 };
 use crate::{book, byte_order};
 use crate::{
@@ -429,12 +430,17 @@ pub const RELEASE: &[Step] = &[
         needs: &[],
         run: release::pythons,
     },
-    Step { name: "aarch64", about: "the wheel for aarch64 on an emulator", needs: &[QEMU], run: release::aarch64 },
     Step {
-        name: "c-library",
-        about: "the archive of the C library, with pkg-config and CMake",
-        needs: &[CMAKE, PKG_CONFIG, UPSTREAM],
-        run: release::c_library,
+        name: "aarch64",
+        about: "the package's tests with the wheel for aarch64, on an emulator",
+        needs: &[QEMU, GXX_AARCH64],
+        run: release::aarch64,
+    },
+    Step {
+        name: "archives",
+        about: "the command line and the C library of each target, here or on an emulator",
+        needs: &[CMAKE, PKG_CONFIG, UPSTREAM, NUMPY, TYPING_EXTENSIONS, ZIG, MINGW, WINE, QEMU, GCC_AARCH64],
+        run: release::archives,
     },
     Step {
         name: "sdist-builds",

@@ -225,6 +225,11 @@ pub const GCC_AARCH64: Tool = Tool {
     probe: &["aarch64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
     source: Source::Apt("gcc-aarch64-linux-gnu libc6-dev-arm64-cross"),
 };
+pub const GXX_AARCH64: Tool = Tool {
+    name: "g++ for aarch64",
+    probe: &["aarch64-linux-gnu-g++", "--version"],
+    source: Source::Apt("g++-aarch64-linux-gnu"),
+};
 pub const GCC_RISCV64: Tool = Tool {
     name: "gcc for riscv64",
     probe: &["riscv64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],

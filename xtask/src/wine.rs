@@ -13,7 +13,7 @@ pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
 pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
 /// Programs that Debian installs outside `PATH`: the one that runs programs, and their common server.
-const WINE: &str = "/usr/lib/wine/wine64";
+pub const PROGRAM: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 
 type Result<T = ()> = std::result::Result<T, Failure>;
@@ -50,25 +50,31 @@ impl Wine {
 
     /// A program for Windows, given its path, or its name in Windows' own directory.
     pub fn run(&self, program: &Path, args: &[&str]) -> Cmd {
-        self.within(cmd(WINE, &[&[&*program.to_string_lossy()], args].concat()))
+        self.within(cmd(PROGRAM, &[&[&*program.to_string_lossy()], args].concat()))
     }
 
     /// `cargo` for Windows. It runs the built programs under Wine.
     pub fn cargo(&self, args: &[&str]) -> Cmd {
         let variable = |what: &str| format!("CARGO_TARGET_{}_{what}", TRIPLE.replace('-', "_").to_uppercase());
         let command = cargo(&[args, &["--target", TRIPLE]].concat());
-        self.within(command).env(&variable("LINKER"), GCC).env(&variable("RUNNER"), WINE)
+        self.within(command).env(&variable("LINKER"), GCC).env(&variable("RUNNER"), PROGRAM)
+    }
+
+    /// Wine's environment: names of variables, and their values.
+    pub fn environment(&self) -> [(&'static str, String); 4] {
+        [
+            ("WINEPREFIX", self.prefix.to_string_lossy().into_owned()),
+            ("WINEDEBUG", "-all".to_owned()),
+            // disable .NET and the browser, which Wine would offer to download, and the debugger for crashes
+            ("WINEDLLOVERRIDES", "mscoree,mshtml,winedbg.exe=".to_owned()),
+            // the names of files are UTF-8
+            ("LC_ALL", "C.UTF-8".to_owned()),
+        ]
     }
 
     /// Sets Wine's environment for a command that starts it.
     fn within(&self, command: Cmd) -> Cmd {
-        command
-            .env("WINEPREFIX", &self.prefix.to_string_lossy())
-            .env("WINEDEBUG", "-all")
-            // disable .NET and the browser, which Wine would offer to download, and the debugger for crashes
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml,winedbg.exe=")
-            // the names of files are UTF-8
-            .env("LC_ALL", "C.UTF-8")
+        self.environment().iter().fold(command, |command, (name, value)| command.env(name, value))
     }
 }
 

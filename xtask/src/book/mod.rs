@@ -34,6 +34,11 @@ pub fn rust_start() -> Result<(), Failure> {
     starts::follow(starts::RUST, Installed::Released)
 }
 
+/// The page for the command line, with another program than this machine's: a shell script that runs it.
+pub fn command_line_start(script: &str) -> Result<(), Failure> {
+    starts::follow(starts::COMMAND_LINE, Installed::Script(script))
+}
+
 /// `cargo xtask book`: writes the generated parts anew, and builds the pages.
 pub fn task() -> ExitCode {
     let result = match ensure(&MDBOOK) {

@@ -1,7 +1,7 @@
 //! The programs of the book's first pages. Each page is followed in an empty directory.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::{failed, read};
@@ -17,22 +17,26 @@ const INSTALLS: [&str; 4] = ["cargo install ", "python3 -m venv ", ".venv/bin/pi
 const FILE: &str = "Write `";
 /// The page whose reader builds the library.
 pub const RUST: &str = "rust";
-const COMMAND_LINE: &str = "command-line";
+pub const COMMAND_LINE: &str = "command-line";
+/// The program of that page.
+const PROGRAM: &str = "tvm-ffi-codegen";
 /// All pages.
 const PAGES: [&str; 5] = ["python", "c", "cpp", COMMAND_LINE, RUST];
 
 /// The files that the pages are followed with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Installed {
+pub enum Installed<'a> {
     /// The files that other steps build from this repository. The commands that install are skipped.
     Built,
     /// The files of a release. The commands that install run, and take ours from there.
     Released,
+    /// The command line as a shell script. The commands that install are skipped.
+    Script(&'a str),
 }
-use Installed::{Built, Released};
+use Installed::{Built, Released, Script};
 
 /// Follows every page, or with [`Built`] those that need no build of their own.
-pub fn check(from: Installed) -> Result<Tests, Failure> {
+pub fn check(from: Installed<'_>) -> Result<Tests, Failure> {
     let mut tests = Tests::default();
     for page in PAGES.into_iter().filter(|&page| from == Released || page != RUST) {
         follow(page, from)?;
@@ -56,7 +60,7 @@ enum Part {
 }
 
 /// Follows one page.
-pub fn follow(page: &str, from: Installed) -> Result<(), Failure> {
+pub fn follow(page: &str, from: Installed<'_>) -> Result<(), Failure> {
     let start = Instant::now();
     follow_parts(page, from).map_err(|Failure { what, .. }| failed(format!("docs/start/{page}.md: {what}")))?;
     println!("followed docs/start/{page}.md in {:.1} s", start.elapsed().as_secs_f64());
@@ -82,7 +86,7 @@ pub fn program(page: &str, file: &str) -> Result<Program, Failure> {
     Ok(program)
 }
 
-fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
+fn follow_parts(page: &str, from: Installed<'_>) -> Result<(), Failure> {
     let folder = target_folder().join("starts").join(page);
     // left by an earlier run
     let _ = fs::remove_dir_all(&folder);
@@ -98,6 +102,7 @@ fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
             vec![(".cargo/config.toml".to_owned(), release::patches()?)]
         }
         Released => vec![],
+        Script(script) => vec![python(), (format!("bin/{PROGRAM}"), script.to_owned())],
     };
     for (name, text) in files {
         write(&name, &text)?;
@@ -108,6 +113,7 @@ fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
             Part::Commands { text, prints } => {
                 let commands = match from {
                     Built => with_built(&folder, &text)?,
+                    Script(_) => with_packages("chmod +x bin/*; export PATH=$PWD/bin:$PATH", &text, None),
                     Released => with_released(&text)?,
                 };
                 let printed = commands.within(&folder.display().to_string()).read()?;
@@ -122,41 +128,53 @@ fn follow_parts(page: &str, from: Installed) -> Result<(), Failure> {
 
 /// Builds what a page needs, and returns the files that stand for what it installs.
 fn built(page: &str) -> Result<Vec<(String, String)>, Failure> {
-    let python = ("python".to_owned(), "exec python3 \"$@\"\n");
-    let config = ("tvm-ffi-config".to_owned(), "exec python3 -m tvm_ffi.config \"$@\"\n");
-    let script = |(name, text): (String, &str)| (format!(".venv/bin/{name}"), format!("#!/bin/sh\n{text}"));
+    let config = || script("tvm-ffi-config", "exec python3 -m tvm_ffi.config \"$@\"");
     Ok(match page {
         "c" | "cpp" => {
             // with an example, so the engine has the features and the build of other steps
             let packages = ["-p", "tvm-ffi-codegen-c", "-p", "tvm-ffi-codegen", "--lib", "--example", "quickstart"];
             cargo(&[&["build"], &packages[..]].concat()).run()?;
-            vec![script(python), script(config)]
+            vec![python(), config()]
         }
         COMMAND_LINE => {
             super::command_line()?;
-            vec![script(python)]
+            vec![python()]
         }
-        _ => vec![script(python)],
+        _ => vec![python()],
     })
+}
+
+/// A program in the place where pages install Python, as a shell script.
+fn script(name: &str, text: &str) -> (String, String) {
+    (format!(".venv/bin/{name}"), format!("#!/bin/sh\n{text}\n"))
+}
+
+fn python() -> (String, String) {
+    script("python", "exec python3 \"$@\"")
 }
 
 /// Commands but for those that install.
 fn with_built(folder: &Path, commands: &str) -> Result<Cmd, Failure> {
-    let own: Vec<&str> =
-        commands.lines().filter(|line| !INSTALLS.iter().any(|install| line.starts_with(install))).collect();
-    let packages = [&UPSTREAM, &NUMPY, &TYPING_EXTENSIONS].map(python_package);
-    let path: Vec<String> = [site()?].iter().chain(&packages).map(|path| path.display().to_string()).collect();
     let built = target_folder().join("debug");
     let library = "tvm-ffi-codegen-c";
     // the unpacked library of the pages for C and C++
     let set_up = format!(
         "mkdir -p {folder}/{library}/lib; ln -sfn {root}/clib/include {library}/include; \
-         ln -sf {built}/libtvm_ffi_codegen.a {library}/lib/; chmod +x .venv/bin/*; export PATH={built}:$PATH",
+         ln -sf {built}/libtvm_ffi_codegen.a {library}/lib/; export PATH={built}:$PATH",
         folder = folder.display(),
         root = root().display(),
         built = built.display(),
     );
-    Ok(bash(&format!("{set_up}\n{}", own.join("\n"))).env("PYTHONPATH", &path.join(":")))
+    Ok(with_packages(&set_up, commands, Some(site()?)))
+}
+
+/// Commands but for those that install, after others. Python finds the packages that pages use, and `package`.
+fn with_packages(set_up: &str, commands: &str, package: Option<PathBuf>) -> Cmd {
+    let own: Vec<&str> =
+        commands.lines().filter(|line| !INSTALLS.iter().any(|install| line.starts_with(install))).collect();
+    let packages = package.into_iter().chain([&UPSTREAM, &NUMPY, &TYPING_EXTENSIONS].map(python_package));
+    let path: Vec<String> = packages.map(|path| path.display().to_string()).collect();
+    bash(&format!("chmod +x .venv/bin/*; {set_up}\n{}", own.join("\n"))).env("PYTHONPATH", &path.join(":"))
 }
 
 /// All commands. Those that install take this project's files from the release, and others from their registries.

@@ -101,8 +101,9 @@ pub(super) fn allocations() -> Result {
     let library = ["-shared", "-fPIC", "tests/injected/malloc.c", "-o", &preloaded];
     cmd("cc", &[&warnings[..], &library].concat()).run()?;
 
-    cargo(&["build", "--release", "--package", "tvm-ffi-runtime-c"]).run()?;
-    let (runtime, include) = (target_folder().join("release"), hosts::upstream().join("include"));
+    // a debug build allocates each object, and reuses no blocks
+    cargo(&["build", "--package", "tvm-ffi-runtime-c"]).run()?;
+    let (runtime, include) = (target_folder().join("debug"), hosts::upstream().join("include"));
     let (runtime, include, in_c) = (runtime.to_string_lossy(), include.to_string_lossy(), at("allocations"));
     let (search, find) = (format!("-L{runtime}"), format!("-Wl,-rpath,{runtime}"));
     let program_of_c = ["-isystem", &*include, "tests/injected/allocations.c", "-o", &in_c];

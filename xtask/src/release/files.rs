@@ -149,12 +149,18 @@ impl Target {
         self.archive("tvm-ffi-codegen-c", licences, &files)
     }
 
-    /// A file of `clib/packaging` with the version in it.
+    /// A file of `clib/packaging` with the version, and the system's libraries that the static one needs.
     fn with_version(&self, name: &str) -> Result<PathBuf, Failure> {
         let to = self.built().join(name);
         let version = version()?;
-        let written = fs::read_to_string(root().join("clib/packaging").join(name))
-            .and_then(|text| fs::write(&to, text.replace("@VERSION@", &version)));
+        let libraries = if self.is_windows() {
+            "-lws2_32 -luserenv -lbcrypt -lntdll -lole32 -loleaut32"
+        } else {
+            "-lm -ldl -lpthread"
+        };
+        let written = fs::read_to_string(root().join("clib/packaging").join(name)).and_then(|text| {
+            fs::write(&to, text.replace("@VERSION@", &version).replace("@SYSTEM_LIBRARIES@", libraries))
+        });
         written.map(|()| to).map_err(|e| failed(format!("clib/packaging/{name}: {e}")))
     }
 

@@ -1,7 +1,7 @@
 //! The files of a release, and their tests. Nothing here publishes anything.
 
 mod aarch64;
-mod c_library;
+mod archives;
 mod crates;
 mod files;
 mod wheels;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use aarch64::check as aarch64;
-pub use c_library::check as c_library;
+pub use archives::check as archives;
 pub use crates::{builds, check as crates, packed, patches};
 pub use files::{
     WINDOWS, aarch64_linux, aarch64_macos, musl_linux, sdist, sdist_builds, windows, x86_64_linux, x86_64_macos,

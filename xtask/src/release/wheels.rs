@@ -9,6 +9,8 @@ use crate::tools::{AUDITWHEEL, TWINE, python_package};
 
 /// The versions of Python that the wheels are for.
 const PYTHONS: std::ops::RangeInclusive<u32> = 9..=14;
+/// The wheel, and what its tests need.
+pub const PACKAGES: [&str; 3] = ["tvm-ffi-codegen", "numpy", "pytest"];
 /// Tests of the package that need other packages than NumPy and pytest. The steps of `cargo xtask test` run them.
 const WITH_OTHERS: [&str; 5] = ["test_torch.py", "test_jax.py", "test_llvm.py", "test_example.py", "compilers"];
 
@@ -43,19 +45,21 @@ pub fn pythons() -> Result<Tests, Failure> {
         let environment = target_folder().join("release-pythons").join(&version);
         python(&["-m", "venv", "--clear", &text(&environment)]).run()?;
         let python = text(&environment.join("bin/python"));
-        let packages = ["tvm-ffi-codegen", "numpy", "pytest"];
-        let install = [&["-m", "pip", "install", "--quiet", "--only-binary", ":all:"], &packages[..]].concat();
+        let install = [&["-m", "pip", "install", "--quiet", "--only-binary", ":all:"], &PACKAGES[..]].concat();
         cmd(&python, &install).env("PIP_FIND_LINKS", &text(&folder())).run()?;
-        alone(cmd(&python, &["python/tests/smoke.py"])).run()?;
-        let ignored = WITH_OTHERS.map(|file| format!("--ignore=python/tests/{file}"));
-        let words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"];
-        let command = cmd(&python, &words).args(&ignored.each_ref().map(String::as_str));
-        tests.add(alone(command).run()?.tests);
-        tests.passed += 1;
+        tests.add(self::tests(&python, |command| command)?);
     }
     Ok(tests)
 }
 
-fn alone(command: Cmd) -> Cmd {
-    without_stacks(command).env("PYTHONDONTWRITEBYTECODE", "1")
+/// Runs the package's tests on a Python that has the wheel. First comes `python/tests/smoke.py`, which imports every
+/// module, compiles, links, loads and calls.
+pub fn tests(python: &str, within: impl Fn(Cmd) -> Cmd) -> Result<Tests, Failure> {
+    let run = |words: &[&str]| within(without_stacks(cmd(python, words)).env("PYTHONDONTWRITEBYTECODE", "1")).run();
+    run(&["python/tests/smoke.py"])?;
+    let ignored = WITH_OTHERS.map(|file| format!("--ignore=python/tests/{file}"));
+    let words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"];
+    let mut tests = run(&[&words[..], &ignored.each_ref().map(String::as_str)].concat())?.tests;
+    tests.passed += 1;
+    Ok(tests)
 }
