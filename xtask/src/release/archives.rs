@@ -129,7 +129,7 @@ impl Platform {
              shared=$(pkg-config --libs tvm_ffi_codegen)
              static=\"$library/lib/libtvm_ffi_codegen.a $(pkg-config --libs-only-l --static tvm_ffi_codegen | \
                  sed s/-ltvm_ffi_codegen//)\"
-             {cmake} -S . -B build {options} -DCMAKE_PREFIX_PATH=$library -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=NEVER \
+             {cmake} -S . -B build {options} -DCMAKE_PREFIX_PATH=$library \
                  -DTVM_FFI_HEADERS={headers} '-DKINDS={all}' >&2
              {cmake} --build build >&2
              for kind in {kinds}; do
