@@ -335,7 +335,8 @@ static void ending(size_t index, int one) {
     ++aborts;
   }
   printf("%-36s %s %5ld allocations %5ld errors %5ld successes %5ld aborts, on a new thread\n",
-         operations[index].name, one ? "one fails    " : "the rest fail", count, errors, count - errors - aborts, aborts);
+         operations[index].name, one ? "one fails    " : "the rest fail", count, errors, count - errors - aborts,
+         aborts);
 }
 
 static TVMFFIObjectHandle function_of(TVMFFIAny* module, const char* name) {
