@@ -245,7 +245,7 @@ static int load_module(void) {
 static const struct {
   const char* name;
   Operation* run;
-  /* It raises an error without memory, and never ends the process: not on a thread that has raised before. */
+  /* On a thread that has raised before, it raises an error without memory, and doesn't end the process. */
   int survives;
 } operations[] = {
     {"a call with too few arguments", wrong_count, 1},
@@ -275,6 +275,7 @@ static int attempt(size_t index, long count, int one, int* code) {
   return failed != 0;
 }
 
+/* The arguments and results of one, for a thread. */
 struct attempt {
   size_t index;
   long count;
@@ -282,8 +283,8 @@ struct attempt {
 };
 
 static void* run_attempt(void* self) {
-  struct attempt* attempt_of = self;
-  attempt_of->failed = attempt(attempt_of->index, attempt_of->count, attempt_of->one, &attempt_of->code);
+  struct attempt* own = self;
+  own->failed = attempt(own->index, own->count, own->one, &own->code);
   return NULL;
 }
 
