@@ -228,7 +228,7 @@ class Kernel:
         that it calls by their symbols, for this process; a library gets them when it is linked.
 
         Mistakes of the text's grammar are raised here, and mistakes of names, types and ownership when a function is
-        compiled: all together, as one :class:`KernelError`, whose ``errors`` have line, column and span.
+        compiled: all together, as one :class:`KernelError`. Its ``errors`` have line, column and span.
         """
         text, objects = _check.text("text", text), _check.several_data("objects", objects)
         given = _check.images("images", images)

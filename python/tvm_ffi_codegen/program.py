@@ -80,7 +80,7 @@ def program(text: str, *, images: Mapping[str, bytes] | None = None, objects: by
     ``images`` are those that its launches may use, by names. ``objects`` are relocatable objects and archives with the
     C functions of its kernels, and with functions that its bodies call by symbol.
 
-    Mistakes of the text's grammar and signatures are raised together as one :class:`KernelError`, whose ``errors`` have
+    Mistakes of the text's grammar and signatures are raised together as one :class:`KernelError`. Its ``errors`` have
     line, column and span.
     """
     return _read(_check.text("text", text), _check.images("images", images), _check.several_data("objects", objects))
