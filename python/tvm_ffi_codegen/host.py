@@ -226,7 +226,7 @@ def cast(type: Any, value: Passed) -> Value:
 
 
 def as_(value: Value, type: str) -> Value:
-    """A variable or another value of any type, checked to be of a type when the function runs."""
+    """A value of any type as one of a stated type. The function checks that when it runs."""
     return Value(f"{_in(value, _OR)} as {type_(type)}", _ALONE)
 
 
