@@ -27,7 +27,7 @@ endforeach()
 struct Platform {
     triple: &'static str,
     compiler: String,
-    /// What comes before a program to run it.
+    /// The command that runs a program; empty for this machine's own programs.
     emulator: String,
     /// The end of a program's name.
     suffix: &'static str,
